@@ -62,11 +62,7 @@ class Assessors:
         """Judge what is on the screen; turn to another topic when there is nothing."""
         place = self.session.next(name)
         if place is None:
-            left = [
-                topic.name
-                for number, topic in enumerate(self.pool.topics)
-                if self.session.assigning.has_for(name, number)
-            ]
+            left = [topic.name for number, topic in enumerate(self.pool.topics) if self.session.has_for(name, number)]
             if not left:
                 return False
             self.session.turn(name, left[0])
@@ -126,7 +122,7 @@ def measure(assessors: Assessors, point: int, answers: int) -> float:
     undo = [seconds(lambda: undone(assessors)) for _ in range(5)]
     first = assessors.session.state.of_assessor["ada"]
     correct = [seconds(lambda made=made: corrected(assessors, made)) for made in list(first)[:5]]
-    listed = seconds(lambda: assessors.view.judgements(assessors.session.judged_by("ada")))
+    listed = seconds(lambda: assessors.view.judged("ada"))
     quickly.execute("PRAGMA synchronous = FULL")
     flushed = [seconds(lambda: answered(assessors), time.perf_counter) for _ in range(20)]
     print(

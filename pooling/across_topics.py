@@ -30,9 +30,6 @@ class AcrossTopics:
         adjudicator: chooses a topic's document.
         topics: chooses the topic.
         least: judgements that each topic gets, round-robin, before the bandit begins; all of a smaller topic.
-
-    Raises:
-        BadInput: if least is negative, or the bandit over topics groups or replays them.
     """
 
     @checked
@@ -42,11 +39,8 @@ class AcrossTopics:
         self.adjudicator, self.topics, self.least = adjudicator, topics, least
 
     def turns(self, sizes: NDArray[np.int64], rewards: list[NDArray[np.float64]], seed: int) -> NDArray[np.int32]:
-        """Return the topic of each judgement: int32 [documents of all topics].
-
-        Args:
-            sizes: documents of each topic.
-            rewards: for each topic float64 [its documents], in the order in which they are judged.
+        """Return the topic of each judgement: int32 [documents of all topics], from the sizes of the topics and, for
+        each, the rewards of its documents in the order of judging.
         """
         pool, first = pool_of_topics(sizes), first_slots(sizes)
         rng = topic_rng(seed, NAME)

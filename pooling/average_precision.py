@@ -42,22 +42,15 @@ class Values(NamedTuple):
 
 
 class PoolEvaluation:
-    """Evaluates the same runs repeatedly, while more and more of the pool is judged.
-
-    Args:
-        pool: the pool whose documents are judged, with its grades as the truth.
-    """
+    """Evaluates the same runs repeatedly, while more and more of the pool is judged, with its grades as the truth."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._relevant = pool.relevant.astype(np.int8)
 
     def spent(self, order: JudgingOrder, spent: NDArray[np.int64]) -> Values:
-        """Compute AP and infAP when the first documents of each topic's order are judged, for several points at once,
-        at the cost of about one.
-
-        Args:
-            spent: int64 [points, topics], judgements of each topic.
+        """Compute AP and infAP when the first `spent` (int64 [points, topics]) documents of each topic's order are
+        judged. Several points cost about as much as one.
         """
         by_size = np.argsort(spent, axis=0, kind="stable")
         ascending = np.take_along_axis(spent, by_size, axis=0)

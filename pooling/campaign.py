@@ -20,10 +20,7 @@ class Campaign:
     With one assessor it follows the order of `pooling.simulation.simulate` from the same seed. With several, documents
     may be handed out while others are judged; none is handed out twice.
 
-    Args:
-        pool: the pool, with or without judgements: they are not used.
-        method: decides the order.
-        seed: seed of the method's random choices.
+    The pool may have judgements, which are not used.
     """
 
     def __init__(self, pool: Pool, method: Method, seed: int = 0) -> None:

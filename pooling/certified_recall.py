@@ -63,11 +63,8 @@ class CertifiedRecall(StoppingRule):
         return JudgingOrder(documents, None), np.array(spent, np.int64)
 
     def sampled(self, relevant: NDArray[np.bool_], left: int) -> int:
-        """Return the number of judgements after which the test is passed, all of them if it never is.
-
-        Args:
-            relevant: bool [documents], first in the order, then at random.
-            left: how many of them are in the order.
+        """Return the number of judgements after which the test is passed, all of them if it never is. The first `left`
+        documents are in the order, the others at random.
         """
         before, rest = int(relevant[:left].sum()), len(relevant) - left
         size, error = self.first, (1 - self.confidence) / 2
@@ -83,8 +80,7 @@ def p_value(before: int, found: int, sampled: int, rest: int, recall: float) -> 
     """Compute the probability that a sample finds no more than this one did if the recall is below the target.
 
     Args:
-        before: relevant documents found before the sample.
-        found: relevant documents in the sample.
+        before, found: relevant documents found before the sample, and in it.
         sampled, rest: documents in the sample, and in the rest that it was drawn from.
     """
     # The fewest relevant documents in the rest that put the recall below the target.

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.sampled import Sample
-from pooling.estimates import design_of, sampling_covariance
+from pooling.estimates import JudgedTopic, design_of, sampling_covariance
 from pooling.judging.agreement import weighted_kappa
 from pooling.pool import TopicPool
 from pooling.sentinels import NO_GRADE
@@ -30,9 +29,7 @@ class Corrected(NamedTuple):
     machine: float
 
 
-def corrected(
-    pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_], relevant_from: int, trust: float
-) -> Corrected:
+def corrected(topic: JudgedTopic, relevant_from: int, trust: float) -> Corrected:
     """Estimate relevant documents by prediction-powered inference (Angelopoulos et al. 2023, "Prediction-powered
     inference").
 
@@ -40,15 +37,9 @@ def corrected(
     from what people judged: for a fixed λ unbiased for any machine, and the closer the better the machine is.
 
     The variance is that of y - λ·f among those judged, as if one more of them had been judged differently from the
-    machine's verdict: a few judgements without an error do not show that it makes none.
-
-    Args:
-        pool: the topic's pool, with the machine's grades.
-        sample: the documents that people judged.
-        relevant: bool [documents]; values of documents not judged are ignored.
-        relevant_from: lowest grade that counts as relevant.
-        trust: λ (`trusts_in`).
+    machine's verdict: a few judgements without an error do not show that it makes none. `trust` is λ (`trusts_in`).
     """
+    pool, sample, relevant = topic
     machine = verdicts(pool, relevant_from)
     judged = sample.weights > 0
     rest = np.where(judged, relevant - trust * machine, 0.0)
@@ -61,20 +52,15 @@ def corrected(
     )
 
 
-def trusts_in(
-    pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], relevant_from: int
-) -> list[float]:
+def trusts_in(topics: Sequence[JudgedTopic], relevant_from: int) -> list[float]:
     """Return for each topic the λ with which the estimates over all other topics vary least, from 0 to 1.
 
     That is the covariance of verdicts and judgements divided by the variance of verdicts, under the design
     (Angelopoulos, Duchi and Zrnic 2023, "PPI++: efficient prediction-powered inference"). A topic's λ is estimated
     without its judgements (cross-fitting): estimated with them, it would follow their chance, and bias the estimate.
-
-    Args:
-        pools, samples, relevant, relevant_from: one per topic, see `corrected`.
     """
-    shared, of_verdicts = np.zeros(len(pools)), np.zeros(len(pools))
-    for number, (pool, sample, known) in enumerate(zip(pools, samples, relevant, strict=True)):
+    shared, of_verdicts = np.zeros(len(topics)), np.zeros(len(topics))
+    for number, (pool, sample, known) in enumerate(topics):
         design, judged = design_of(pool, sample), sample.weights > 0
         machine = np.where(judged, verdicts(pool, relevant_from), 0.0)
         shared[number] = sampling_covariance(design, np.where(judged, known, False).astype(np.float64), machine)
@@ -91,26 +77,16 @@ def verdicts(pool: TopicPool, relevant_from: int) -> NDArray[np.float64]:
     return ((pool.machine != NO_GRADE) & (pool.machine >= relevant_from)).astype(np.float64)
 
 
-def sampled_kappa(
-    pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], relevant_from: int
-) -> float | None:
+def sampled_kappa(topics: Sequence[JudgedTopic], relevant_from: int) -> float | None:
     """Compute Cohen's κ of relevance by people and by a machine, over the whole pool: a judged document counts for all
     documents that it represents.
 
     An order that looks for relevant documents meets those that the machine, too, finds relevant: κ of these alone means
-    little. So the κ is that of a sample (`pooling.adjudicators.sampled.Sampled`), by its weights.
-
-    Args:
-        pools: the topics' pools, with the machine's grades.
-        samples: the documents of each that people judged.
-        relevant: for each topic bool [documents]; values of documents not judged are ignored.
-        relevant_from: lowest grade that counts as relevant.
-
-    Returns:
-        None if there are no documents that both judged, or if both gave one verdict to all.
+    little. So the κ is that of a sample (`pooling.adjudicators.sampled.Sampled`), by its weights. None if there are no
+    documents that both judged, or if both gave one verdict to all.
     """
     people, machine, weights = [], [], []
-    for pool, sample, known in zip(pools, samples, relevant, strict=True):
+    for pool, sample, known in topics:
         both = (sample.weights > 0) & (pool.machine != NO_GRADE)
         people.append(known[both])
         machine.append(pool.machine[both] >= relevant_from)

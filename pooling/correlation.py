@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,9 +14,6 @@ def kendall_tau(full: NDArray[np.float64], partial: NDArray[np.float64]) -> floa
 
     The share is of the geometric mean of the pairs that either evaluation tells apart (Kendall 1945, "The treatment of
     ties in ranking problems"), so tied pairs count neither for nor against. NaN if either ties all runs.
-
-    Args:
-        full, partial: [runs], scores by one evaluation and by the other.
     """
     [tau] = kendall_taus(full, partial[None, :])
     return tau
@@ -50,15 +45,11 @@ def tau_aps(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[fl
     If the partial evaluation ties runs, both orders of a tied pair are equally likely: the value is the mean over all
     orders, in closed form, without sampling (Urbano and Marrero 2017, "The treatment of ties in AP correlation",
     τ_AP,a). Pairs that the full evaluation ties have no right order and are left out, as in τ-b, so that an estimate
-    equal to the truth has 1.
+    equal to the truth has 1. An estimate that ties all runs has 0, a truth that does gives NaN. The two are not
+    interchangeable: ranks are those of the estimate.
 
     Args:
-        full: [runs], scores by the evaluation to be estimated.
-        partials: [estimates, runs], scores by the estimates. The two are not interchangeable: ranks are those of the
-            estimate.
-
-    Returns:
-        Numbers from -1 to 1; 0 if the partial evaluation ties all runs, NaN if the full one does.
+        full, partials: scores by the evaluation to be estimated, [runs], and by the estimates, [estimates, runs].
     """
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(full)))])
     truth, taus = _signs(full), []
@@ -76,29 +67,14 @@ def tau_aps(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[fl
     return taus
 
 
-class Drop(NamedTuple):
-    """The run that loses most.
-
-    Args:
-        ranks: the ranks that it loses; halves result from ties.
-        run: its number; the first if there are several, None if no run loses a rank.
-    """
-
-    ranks: float
-    run: int | None
-
-
-def largest_drops(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[Drop]:
-    """Find the most ranks that a run loses from the full evaluation to each of several others.
-
-    Args:
-        full: [runs], scores, at least one.
-        partials: [evaluations, runs].
+def largest_drops(full: NDArray[np.float64], partials: NDArray[np.float64]) -> list[tuple[float, int | None]]:
+    """Find the most ranks that a run loses from the full evaluation, [runs], to each of several others, [evaluations,
+    runs], and which run: the first if there are several, None if no run loses a rank. Halves result from ties.
     """
     lost = ranks(partials) - ranks(full)
     worst = lost.argmax(1)
     most = lost[np.arange(len(lost)), worst]
-    return [Drop(by, run if by > 0 else None) for by, run in zip(most.tolist(), worst.tolist(), strict=True)]
+    return [(by, run if by > 0 else None) for by, run in zip(most.tolist(), worst.tolist(), strict=True)]
 
 
 def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:

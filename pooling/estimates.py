@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from pooling.adjudicators.sampled import CERTAIN, Sample
-from pooling.jackknife import jackknife_variance
 from pooling.pool import TopicPool
 
 CONFIDENCE = 0.95
@@ -21,6 +20,14 @@ TAIL = (1 - CONFIDENCE) / 2
 Z = float(ndtri((1 + CONFIDENCE) / 2))
 CUTOFF = 10
 """Ranks that P counts."""
+
+
+class JudgedTopic(NamedTuple):
+    """A topic of which a sample was judged. Values of `relevant` (bool [documents]) for others are ignored."""
+
+    pool: TopicPool
+    sample: Sample
+    relevant: NDArray[np.bool_]
 
 
 class TopicEstimates(NamedTuple):
@@ -46,25 +53,21 @@ class TopicEstimates(NamedTuple):
     precision_variance: NDArray[np.float64]
 
 
-def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> TopicEstimates:
+def estimate(topic: JudgedTopic) -> TopicEstimates:
     """Estimate a topic from its judged documents.
 
     Variances and the probabilities of pairs are Hájek's (1964, "Asymptotic theory of rejective sampling") within each
     stratum, which follow from those of single documents; for a uniform sample without replacement they are the usual
-    ones. AP's are by the jackknife (`pooling.jackknife`), and its bias, that of its linear part (Deville 1999,
+    ones. AP's are by the jackknife (`jackknife_variance`), and its bias, that of its linear part (Deville 1999,
     "Variance estimation for complex statistics and estimators"), is subtracted to the first order. If each draw
     depended on the former ones, variances are of the draws' estimates, which are uncorrelated (Raj 1956, "Some
     estimators in sampling with varying probabilities without replacement").
-
-    Args:
-        relevant: bool [documents]; values of documents not judged are ignored.
     """
-    weights = sample.weights
-    judged = weights > 0
-    counted = np.where(relevant & judged, weights, 0.0)
+    pool, sample, relevant = topic
+    known = (relevant & (sample.weights > 0)).astype(np.float64)
+    counted = known * sample.weights
     total = float(counted.sum())
     design = design_of(pool, sample)
-    known = (relevant & judged).astype(np.float64)
     variance = max(sampling_covariance(design, known, known), 0.0)
     runs = len(pool.ranking)
     ap, ap_variance, precision, precision_variance = (np.zeros(runs) for _ in range(4))
@@ -72,7 +75,7 @@ def estimate(pool: TopicPool, sample: Sample, relevant: NDArray[np.bool_]) -> To
         pool.ranking, sample.strata, design, known, counted, total, CUTOFF,
         ap, ap_variance, precision, precision_variance,
     )  # fmt: skip
-    low, high = relevant_interval([sample], [relevant], total, variance)
+    low, high = relevant_interval([topic], total, variance)
     return TopicEstimates(total, variance, low, high, ap, ap_variance, precision, precision_variance)
 
 
@@ -88,24 +91,18 @@ def design_of(pool: TopicPool, sample: Sample) -> Design:
     return Design(drawn, own, rest, sizes, spread, weights, sample.drawn, sample.chances, pool.size - certain)
 
 
-def relevant_interval(
-    samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]], estimate: float, variance: float
-) -> tuple[float, float]:
-    """Return the 95% interval of the relevant documents of some topics together.
+def relevant_interval(topics: Sequence[JudgedTopic], estimate: float, variance: float) -> tuple[float, float]:
+    """Return the 95% interval of the relevant documents of some topics together, given the estimate and its variance.
 
     That of Korn and Graubard (1998, "Confidence intervals for proportions with small expected number of positive
     counts"): Clopper and Pearson's for as many draws as would have this variance, fewer if strata are many. So it does
     not vanish if the sample found nothing, and is never below what was found nor above what is left. For a single topic
     with draws that depended on the former ones there are at most as many as the weights are worth (Kish).
-
-    Args:
-        relevant: for each topic bool [documents].
-        estimate, variance: estimate for all of them together, and its variance.
     """
     found = certain = rest = left = 0.0
     strata = 0
     weights: list[NDArray[np.float64]] = []
-    for sample, known in zip(samples, relevant, strict=True):
+    for _, sample, known in topics:
         judged, drawn = sample.weights > 0, sample.strata != CERTAIN
         found += float((known & judged).sum())
         certain += float((known & judged & ~drawn).sum())
@@ -121,7 +118,7 @@ def relevant_interval(
     share = float(np.clip((estimate - certain) / rest, 0.0, 1.0))
     kish = every.sum() ** 2 / (every**2).sum() / max(1.0 - len(every) / rest, 1e-9)
     draws = share * (1 - share) * rest**2 / variance if variance > 0 and 0 < share < 1 else kish
-    if len(samples) == 1 and len(samples[0].drawn):  # a topic's few draws tell little of their own variance
+    if len(topics) == 1 and len(topics[0].sample.drawn):  # a topic's few draws tell little of their own variance
         draws = min(draws, kish)
     free = max(len(every) - strata, 1)
     # Quantiles as in scipy.stats' t and beta, which spend far more time on checks and broadcasting.
@@ -254,3 +251,100 @@ def _runs(  # type: ignore[no-untyped-def]  # pragma: no cover
                 precision[run] += counted[held[place]] / cutoff
                 influence[held[place]] = 1.0 / cutoff
         precision_variance[run] = max(sampling_covariance(design, influence, influence), 0.0)
+
+
+@njit(nogil=True, cache=True)
+def jackknife_variance(  # type: ignore[no-untyped-def]  # pragma: no cover
+    held, places, weights, strata, left, spread, sizes, drawn, relevant, total
+):
+    """Compute the variance of one run's AP: each drawn document is left out in turn, the others of its stratum replace
+    it.
+
+    For a statistic that is not a sum the jackknife is too large rather than too small (Efron and Stein 1981, "The
+    jackknife estimate of variance"); a linear approximation leaves out the joint effect of pairs of documents, and is
+    too small. Each term counts by 1 - π, as a document that was certain to be drawn adds nothing. A stratum with one
+    document drawn counts as if without it nothing represented the stratum.
+
+    Args:
+        held: int64 [documents], relevant judged ones of the run, best first.
+        places: int64, their ranks from 0.
+        weights: float64 [documents of the pool], those of relevant judged ones, 0 for all others.
+        strata: int32 [documents of the pool].
+        left: float64 [documents of the pool], 1 - π of those drawn.
+        spread, sizes: float64 [strata], see `Design`.
+        drawn: int64 [draws], documents.
+        relevant: float64 [documents of the pool], 1 or 0 for judged ones.
+        total: the estimate of the relevant documents, above 0.
+    """
+    count, groups = len(held), len(sizes)
+    # The contribution of each to the sum of precisions: alone, with others of its stratum, and with all others.
+    alone, inside, outside = np.zeros(count), np.zeros(count), np.zeros(count)
+    sum_alone, sum_inside, sum_outside = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    everything = 0.0
+    for below in range(count):
+        document, rank = held[below], places[below] + 1
+        stratum = strata[document]
+        alone[below] = weights[document] / rank
+        everything += alone[below]
+        if stratum >= 0:
+            sum_alone[stratum] += alone[below]
+        for above in range(below):
+            other = held[above]
+            together, same = 1.0, stratum >= 0 and stratum == strata[other]
+            if same and left[document] > 0:
+                together -= left[document] * left[other] / spread[stratum]
+            pair = weights[document] * weights[other] / (rank * together)
+            everything += pair
+            if same:
+                inside[below] += pair
+                inside[above] += pair
+                sum_inside[stratum] += pair
+            else:
+                outside[below] += pair
+                outside[above] += pair
+                if stratum >= 0:
+                    sum_outside[stratum] += pair
+                if strata[other] >= 0:
+                    sum_outside[strata[other]] += pair
+    base = everything / total
+    of_stratum, rest, hits = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    for document in drawn:
+        of_stratum[strata[document]] += weights[document]
+        rest[strata[document]] += left[document]
+        hits[strata[document]] += relevant[document]
+    place_of = np.full(len(weights), -1, np.int64)
+    for place in range(count):
+        place_of[held[place]] = place
+    variance = 0.0
+    for stratum in range(groups):
+        size = sizes[stratum]
+        if size < 1:
+            continue
+        more = size / (size - 1) if size > 1 else 0.0
+        # Without one that is not relevant; without each relevant one.
+        fixed = everything - sum_alone[stratum] - sum_inside[stratum] - sum_outside[stratum]
+        scaled = more * (sum_alone[stratum] + sum_outside[stratum]) + more * more * sum_inside[stratum]
+        without = total - of_stratum[stratum] + more * of_stratum[stratum]
+        plain = (fixed + scaled) / without if without > 1e-12 else base
+        mean = plain * (size - hits[stratum]) / size
+        values = np.zeros(int(hits[stratum]) + 1)
+        weighs = np.zeros(int(hits[stratum]) + 1)
+        found = 0
+        for document in drawn:
+            if strata[document] != stratum or relevant[document] == 0:
+                continue
+            place, lost = place_of[document], 0.0
+            if place >= 0:
+                lost = more * (alone[place] + outside[place]) + more * more * inside[place]
+            relevant_left = without - more * weights[document]
+            value = (fixed + scaled - lost) / relevant_left if relevant_left > 1e-12 else base
+            values[found], weighs[found] = value, left[document]
+            mean += value / size
+            rest[stratum] -= left[document]
+            found += 1
+        centre = mean if size > 1 else base
+        factor = (size - 1) / size if size > 1 else 1.0
+        variance += factor * max(rest[stratum], 0.0) * (plain - centre) ** 2
+        for number in range(found):
+            variance += factor * weighs[number] * (values[number] - centre) ** 2
+    return variance

@@ -18,11 +18,6 @@ def fairness(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> pl.Data
     """Compute what Voorhees (2018, "On building fair and reusable test collections using bandit techniques") requires
     of a collection that a bandit built.
 
-    Args:
-        pool: the pool with its judgements.
-        order: the order in which they were made.
-        budgets: judgements per topic.
-
     Returns:
         One row per budget: budget; unique (share of the relevant documents found that only one team's runs hold); depth
             (ranks that are judged without a gap, from the first, mean over runs and topics), depth_least and least_run

@@ -29,10 +29,7 @@ def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Ne
     Each gets a priority size / u, u uniform; the sample is the `count` with the highest. Given the next priority τ
     after them, each is in the sample with the probability min(1, size / τ), independently of the others as far as
     estimates of sums are concerned (Duffield, Lund and Thorup 2007, "Priority sampling for estimation of arbitrary
-    subset sums"). So sums are unbiased, and a sample may be enlarged: the order stays.
-
-    Args:
-        sizes: float64, above 0.
+    subset sums"). So sums are unbiased, and a sample may be enlarged: the order stays. Sizes are above 0.
     """
     priorities = sizes / (1.0 - rng.random(len(sizes)))
     order = np.argsort(-priorities, kind="stable")
@@ -42,11 +39,7 @@ def draw(sizes: NDArray[np.float64], count: int, rng: np.random.Generator) -> Ne
 
 
 def sizes_of(exposures: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the size of each negative for drawing: its share of the exposures of each policy, averaged over policies.
-
-    Args:
-        exposures: for each policy float64 [negatives], how often it showed each.
-    """
+    """Return the size of each negative for drawing: its share of each policy's exposures, averaged over policies."""
     return np.sum([shown / shown.sum() for shown in exposures], axis=0) / len(exposures)
 
 

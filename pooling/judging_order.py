@@ -46,20 +46,15 @@ class JudgingOrder:
         return np.arange(self.offsets[-1], dtype=np.int64) - np.repeat(self.offsets[:-1], self.sizes)
 
     def found(self, these: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Count how many of these documents are judged after each judgement of their topic: int64, as `flat`.
-
-        Args:
-            these: bool [documents of all topics], for example `pooling.pool.Pool.relevant`.
+        """Count how many of these documents (bool [documents of all topics], for example `pooling.pool.Pool.relevant`)
+        are judged after each judgement of their topic: int64, as `flat`.
         """
         counted = np.concatenate([[0], np.cumsum(these[self.flat], dtype=np.int64)])
         return counted[1:] - np.repeat(counted[self.offsets[:-1]], self.sizes)
 
     def found_after(self, these: NDArray[np.bool_], spent: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count how many of these documents are among the first `spent` of each topic: int64, shaped as `spent`.
-
-        Args:
-            these: as in `found`.
-            spent: int64 [..., topics].
+        """Count how many of these documents are among the first `spent` (int64 [..., topics]) of each topic: int64,
+        shaped as `spent`.
         """
         counted = np.concatenate([[0], np.cumsum(these[self.flat], dtype=np.int64)])
         first = self.offsets[:-1]
@@ -67,9 +62,7 @@ class JudgingOrder:
 
     def spent(self, budget: int) -> NDArray[np.int64]:
         """Count the judgements that each topic has had when each may have `budget`, or all together `budget` times as
-        many.
-
-        A pool smaller than the budget is judged completely; a shared budget is then spent on other topics.
+        many: a pool smaller than that is judged completely, and a shared budget is then spent on other topics.
         """
         if self.turns is None or not self.shared:
             return np.minimum(self.sizes, budget)

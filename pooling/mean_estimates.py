@@ -3,53 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.sampled import Sample
-from pooling.estimates import CUTOFF, TopicEstimates, Z
-from pooling.pool import TopicPool
+from pooling.estimates import CUTOFF, JudgedTopic, TopicEstimates, Z
+
+MeanEstimate = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Estimates for each run: float64 [runs], the mean and half its interval."""
 
 
-class MeanEstimate(NamedTuple):
-    """Estimates for each run: float64 [runs], the mean and half its interval."""
-
-    value: NDArray[np.float64]
-    half: NDArray[np.float64]
-
-
-def mean_precision(
-    estimates: Sequence[TopicEstimates],
-    pools: Sequence[TopicPool],
-    samples: Sequence[Sample],
-    relevant: Sequence[NDArray[np.bool_]],
-) -> MeanEstimate:
+def mean_precision(estimates: Sequence[TopicEstimates], topics: Sequence[JudgedTopic]) -> MeanEstimate:
     """Estimate mean P: a sum, so topics' estimates and variances add up.
 
     If an order leaves only one stratum (a uniform sample of the rest), few of its documents are in a run's first ranks,
     and a run none of whose documents was found relevant would have no variance at all: then the share of relevant
     documents among those drawn from any run's first ranks estimates what to expect there.
-
-    Args:
-        relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
-    variance = np.sum([estimate.precision_variance for estimate in estimates], axis=0) + _unseen_in_front(
-        pools, samples, relevant
-    )
-    return MeanEstimate(
-        np.mean([estimate.precision for estimate in estimates], axis=0), Z * np.sqrt(variance) / len(estimates)
-    )
+    variance = np.sum([estimate.precision_variance for estimate in estimates], axis=0) + _unseen_in_front(topics)
+    return np.mean([estimate.precision for estimate in estimates], axis=0), Z * np.sqrt(variance) / len(estimates)
 
 
-def _unseen_in_front(
-    pools: Sequence[TopicPool], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
-) -> NDArray[np.float64]:
+def _unseen_in_front(topics: Sequence[JudgedTopic]) -> NDArray[np.float64]:
     """Compute the variance of the sum over topics of P from documents that were not drawn: float64 [runs]."""
-    hidden = np.zeros((len(pools), len(pools[0].ranking)))
+    hidden = np.zeros((len(topics), len(topics[0].pool.ranking)))
     drawn = found = 0
-    for topic, (pool, sample, known) in enumerate(zip(pools, samples, relevant, strict=True)):
+    for topic, (pool, sample, known) in enumerate(topics):
         own = sample.strata >= 0
         if not own.any() or sample.strata.max() > 0 or len(sample.drawn):
             continue
@@ -66,46 +45,39 @@ def _unseen_in_front(
     return summed
 
 
-def mean_average_precision(
-    estimates: Sequence[TopicEstimates], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
-) -> MeanEstimate:
+def mean_average_precision(estimates: Sequence[TopicEstimates], topics: Sequence[JudgedTopic]) -> MeanEstimate:
     """Estimate MAP. Its variance has three parts, of which the sum of the topics' variances would have one:
 
-    - the draws, by the jackknife (`pooling.jackknife`);
+    - the draws, by the jackknife (`pooling.estimates.jackknife_variance`);
     - relevant documents in a stratum in which a topic's sample found none: the topic alone would estimate zero
       (variance 0), so the other topics estimate how many to expect there for each relevant document of a topic, plus
       half a find. One of them, of weight w, would reduce an AP by w / (relevant + w) of it;
     - topics in which nothing relevant was found at all: their AP is unknown. It is not 0, nor is it the mean of the
       others, since nothing is found in topics whose runs have nothing relevant at the top; so it counts as half that
       mean, and the interval reaches from 0 to the whole.
-
-    Args:
-        relevant: for each topic bool [documents]; values of documents not judged are ignored.
     """
-    topics, known = len(estimates), [estimate for estimate in estimates if estimate.relevant > 0]
+    known = [estimate for estimate in estimates if estimate.relevant > 0]
     if not known:
-        return MeanEstimate(np.zeros_like(estimates[0].ap), np.ones_like(estimates[0].ap))
+        return np.zeros_like(estimates[0].ap), np.ones_like(estimates[0].ap)
     values = np.array([estimate.ap for estimate in known])
     extra = [
         share * estimate.ap**2
-        for estimate, share in zip(estimates, _unseen(estimates, samples, relevant), strict=True)
+        for estimate, share in zip(estimates, _unseen(estimates, topics), strict=True)
         if estimate.relevant > 0
     ]
     variance = (np.sum([estimate.ap_variance for estimate in known], axis=0) + np.sum(extra, axis=0)) / len(known) ** 2
-    missing = (topics - len(known)) / topics
+    missing = (len(topics) - len(known)) / len(topics)
     mean = values.mean(axis=0)
-    return MeanEstimate(mean * (1 - missing / 2), Z * np.sqrt(variance) * (1 - missing / 2) + mean * missing / 2)
+    return mean * (1 - missing / 2), Z * np.sqrt(variance) * (1 - missing / 2) + mean * missing / 2
 
 
-def _unseen(
-    estimates: Sequence[TopicEstimates], samples: Sequence[Sample], relevant: Sequence[NDArray[np.bool_]]
-) -> NDArray[np.float64]:
+def _unseen(estimates: Sequence[TopicEstimates], topics: Sequence[JudgedTopic]) -> NDArray[np.float64]:
     """Compute for each topic the variance, as a share of its squared AP, due to strata without a find: float64
     [topics].
     """
-    strata = 1 + max((int(sample.strata.max(initial=-1)) for sample in samples), default=-1)
-    drawn, found, stands_for = (np.zeros((len(samples), strata)) for _ in range(3))
-    for topic, (sample, known) in enumerate(zip(samples, relevant, strict=True)):
+    strata = 1 + max((int(topic.sample.strata.max(initial=-1)) for topic in topics), default=-1)
+    drawn, found, stands_for = (np.zeros((len(topics), strata)) for _ in range(3))
+    for topic, (_, sample, known) in enumerate(topics):
         own = sample.strata >= 0
         place, weights = sample.strata[own], sample.weights[own]
         drawn[topic] = np.bincount(place, minlength=strata)

@@ -122,13 +122,6 @@ class Topic:
     judged: NDArray[np.bool_]
     relevant: int = 0
 
-    @cached_property
-    def of_one_team(self) -> NDArray[np.bool_]:
-        """Documents that only the runs of one team hold: bool [documents]."""
-        teams, starts = self.pool.teams[self.pool.holders], self.pool.offsets[:-1]
-        alone: NDArray[np.bool_] = np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts)
-        return alone
-
 
 @dataclass(frozen=True)
 class Pool:
@@ -178,7 +171,11 @@ class Pool:
     @cached_property
     def of_one_team(self) -> NDArray[np.bool_]:
         """Documents that only the runs of one team hold: bool [documents of all topics]."""
-        return np.concatenate([topic.of_one_team for topic in self.topics])
+        alone = []
+        for pool in (topic.pool for topic in self.topics):
+            teams, starts = pool.teams[pool.holders], pool.offsets[:-1]
+            alone.append(np.minimum.reduceat(teams, starts) == np.maximum.reduceat(teams, starts))
+        return np.concatenate(alone)
 
     def is_relevant(self, topic: Topic) -> NDArray[np.bool_]:
         """Return which of a topic's documents are relevant: bool [documents]."""
@@ -213,9 +210,6 @@ def make_pool(
         beyond: topic, document, place: documents of a collection to pool too, all of them, as the last run, `BEYOND`, a
             separate team; those of other topics are ignored.
         on_progress: called with the topics that are done.
-
-    Raises:
-        BadInput: if no topic is in both, or an option is out of range.
     """
     if depth < 1 or relevant_from < 1:
         raise BadInput(f"depth is {depth} and relevant_from {relevant_from}", remedy="give 1 or more")
@@ -283,14 +277,7 @@ def team_numbers(teams: Sequence[str]) -> NDArray[np.int32]:
 
 
 def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
-    """Return the same pool with a machine's grades of its documents.
-
-    Args:
-        grades: query, document, grade, from any model.
-
-    Raises:
-        BadInput: if none is of a pooled document.
-    """
+    """Return the same pool with a machine's grades of its documents: query, document, grade, from any model."""
     by_topic = grades.unique(["query", "document"], keep="last").partition_by("query", as_dict=True)
     topics, missing = [], 0
     for topic in pool.topics:

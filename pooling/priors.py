@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pooling.pool import TopicPool
+from pooling.runs import fields_of
 from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 
@@ -70,32 +69,21 @@ class PriorFile(Prior):
 
     Args:
         path: lines of three columns, run, α and β, separated by blanks, tabs or commas.
-
-    Raises:
-        BadInput: if the file is broken.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.parameters: dict[str, tuple[float, float]] = {}
-        try:
-            lines = Path(path).read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"can't be read ({error})", path) from None
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            fields = re.split(r"[,\s]+", line.strip())
+        for where, (run, *numbers) in fields_of(path):
             try:
-                run, alpha, beta = fields[0], *map(float, fields[1:])
+                alpha, beta = map(float, numbers)
                 if not (0 < alpha < np.inf and 0 < beta < np.inf):
                     raise ValueError
             except ValueError:
-                raise BadInput(
-                    f"{line.strip()[:60]!r} is no prior", f"{path}:{number}", "give run, α and β, both above 0"
-                ) from None
+                what = f"{' '.join([run, *numbers])[:60]!r} is no prior"
+                raise BadInput(what, where, "give run, α and β, both above 0") from None
             if self.parameters.setdefault(run, (alpha, beta)) != (alpha, beta):
-                raise BadInput(f"the run {run!r} is given two priors", f"{path}:{number}", "give each run one line")
+                raise BadInput(f"the run {run!r} is given two priors", where, "give each run one line")
 
     def __call__(self, pool: TopicPool, runs: list[str]) -> Parameters:
         missing = next((run for run in runs if run not in self.parameters), None)

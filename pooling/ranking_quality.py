@@ -22,9 +22,7 @@ RUNS = {"dropped": pl.String, "inf_dropped": pl.String}
 
 
 class RankingQuality:
-    """Measures judging orders of one pool against its full judgements. Values that do not depend on an order are
-    computed once.
-    """
+    """Measures judging orders of one pool against its full judgements, which are evaluated once."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -37,9 +35,6 @@ class RankingQuality:
         about as much as one.
 
         Means over topics are over all of them. A topic without a known relevant document gives each run 0.
-
-        Args:
-            spent: int64 [points, topics].
 
         Returns:
             One row per point.
@@ -67,9 +62,6 @@ class RankingQuality:
     def table(self, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
         """Measure at each budget (`pooling.judging_order.JudgingOrder.spent`): one row per budget, with the budget
         first.
-
-        Raises:
-            BadInput: a budget below 1.
         """
         if min(budgets, default=1) < 1:
             raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")
@@ -90,8 +82,8 @@ class RankingQuality:
         columns: dict[str, list[Any]] = {
             "tau": kendall_taus(self.full, scores),
             "tau_ap": tau_aps(self.full, scores),
-            "drop": [drop.ranks for drop in drops],
-            "dropped": [None if drop.run is None else self.pool.runs[drop.run] for drop in drops],
+            "drop": [ranks for ranks, _ in drops],
+            "dropped": [None if run is None else self.pool.runs[run] for _, run in drops],
             "bias": (scores - self.full).mean(1).tolist(),
         }
         return {prefix + name: values for name, values in columns.items()}

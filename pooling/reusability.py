@@ -26,13 +26,8 @@ def without_team(pool: Pool, team: str) -> Pool:
 
     Documents that only its runs held are removed, the others keep their order. The judgements stay the same, so the
     relevant documents of a topic that its pool now lacks are still counted in `Topic.relevant`.
-
-    Raises:
-        BadInput: no such team, or no other.
     """
     stay = np.array(pool.teams) != team
-    if stay.all():
-        raise BadInput(f"there is no team {team!r}", remedy=f"there are {', '.join(dict.fromkeys(pool.teams))}")
     if not stay.any():
         raise BadInput(f"all runs are of team {team!r}", remedy="give the runs' teams, or make each run a team")
     runs, teams = (
@@ -46,7 +41,6 @@ def leave_out_teams(
     pool: Pool,
     judge: Callable[[Pool], JudgingOrder],
     budgets: Sequence[int],
-    teams: Sequence[str] | None = None,
 ) -> pl.DataFrame:
     """Measure how the runs of each team fare when the pool is made and judged without them.
 
@@ -58,16 +52,12 @@ def leave_out_teams(
     Args:
         judge: the adjudicator: judges a pool, by the same rules and seed each time.
         budgets: judgements per topic.
-        teams: teams to leave out in turn; None for all.
 
     Returns:
         One row per budget and run: budget, team, run; map_full, map_in and map_out, the MAP in each way; rank_full,
             rank_in and rank_out, the rank among all runs (1 is best, ties share the mean); and the cost of being left
             out: lost (map_in - map_out) and fallen (rank_out - rank_in). lost_full and fallen_full are the same against
             all judgements; a loss below 0 means that the MAP by few judgements is too high.
-
-    Raises:
-        BadInput: no such team, no other team, or a budget below 1.
     """
     if min(budgets, default=1) < 1:
         raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")
@@ -76,7 +66,7 @@ def leave_out_teams(
     whole = judge(pool)
     by_all = evaluation.spent(whole, whole.spent_at(budgets)).ap.mean(1)
     frames = []
-    for team in dict.fromkeys(pool.teams) if teams is None else teams:
+    for team in dict.fromkeys(pool.teams):
         order = judge(without_team(pool, team))
         stay = np.array(pool.teams) != team
         documents = [_of_whole(*of_topic, stay) for of_topic in zip(pool.topics, order.documents, strict=True)]

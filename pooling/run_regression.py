@@ -50,11 +50,8 @@ class RunRegression:
         self.constant, self.spread, self.topic_spread = constant, spread, topic_spread
 
     def log_odds(self, pools: Sequence[TopicPool], rewards: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """Compute how likely each document is relevant: for each topic float64 [documents], rounded.
-
-        Args:
-            pools: the topics' pools, with the same runs.
-            rewards: for each topic float64 [documents], from 0 to 1; NaN if it was not judged.
+        """Compute how likely each document is relevant: for each topic float64 [documents], rounded. Rewards are NaN
+        for documents that were not judged.
         """
         teams = int(pools[0].teams.max(initial=-1)) + 1
         judged = [np.flatnonzero(~np.isnan(judgements)) for judgements in rewards]
@@ -79,12 +76,8 @@ class RunRegression:
         mean: NDArray[np.float64],
         precision: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Find the maximum of the posterior by Newton's method: float64, shaped like `mean`.
-
-        Args:
-            pools, judged, answers: one per topic.
-            mean: float64 [topics, teams + 1], mean of the prior, or [1, teams + 1] for one fit to all topics.
-            precision: float64 [teams + 1], precision of the prior.
+        """Find the maximum of the posterior by Newton's method: float64, shaped like the prior's mean, which is float64
+        [topics, teams + 1], or [1, teams + 1] for one fit to all topics. Its precision is float64 [teams + 1].
         """
         weights, together = mean.copy(), len(mean) == 1
         best, touched = np.zeros(mean.shape[1] - 1), np.empty(mean.shape[1] - 1, np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
@@ -34,6 +34,12 @@ _NO_RUNS = re.compile(
     r"(readme|license|copying|changelog)\b.*|thumbs\.db|desktop\.ini|.*\.(md|pdf|html?)", re.IGNORECASE
 )
 """Names of files in a folder of runs that are certainly no runs."""
+_NO_LINES = pl.DataFrame(
+    schema={
+        "query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String,
+        "line": pl.Int64,
+    }
+)  # fmt: skip
 _SUFFIXES = (*ENDINGS, ".txt", ".run", ".trec", ".csv", ".tsv", ".json", ".parquet")
 
 
@@ -58,27 +64,14 @@ class Runs:
 
 
 class _Run(NamedTuple):
-    """One run that was read.
-
-    Args:
-        table: topic, document, place.
-        tag: its tag; None if it has none, or several.
-        repeated: number of lines that name a document again.
-        tied: number of lines tied with the one before.
-        tied_in_single: number of them that double precision tells apart.
-        by_rank: whether its ranks order it because it has no scores.
-        empty: whether it has no lines.
-        contradicting: whether most of its scores rise where its ranks fall, as distances do.
+    """One run that was read: its table (topic, document, place), its tag (None if it has none, or several), whether it
+    has no lines, and counts of irregularities, by description.
     """
 
     table: pl.DataFrame
     tag: str | None
-    repeated: int = 0
-    tied: int = 0
-    tied_in_single: int = 0
-    by_rank: bool = False
-    empty: bool = False
-    contradicting: bool = False
+    empty: bool
+    notes: dict[str, int]
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -109,10 +102,6 @@ def read_runs(
         deepest: documents kept per topic; None keeps all.
         precision: precision in which scores are compared: `single` as in trec_eval 9, `double` as in trec_eval 10.
         on_progress: called with the files that are read.
-
-    Raises:
-        BadInput: a broken line or a file that is no run (if strict); a missing file or folder; a folder without runs;
-            a run that the table of groups lacks, or gives two teams.
     """
     if order not in _SORTED:
         raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
@@ -156,14 +145,7 @@ def read_runs(
             if Path(path).is_dir()
             for inner in Path(path).iterdir()
         ),
-        "lines that name a document again": sum(run.repeated for run in runs),
-        f"lines tied with the one before by {order} (ordered by {_TIES[order]})": sum(run.tied for run in runs),
-        "of these ties, in single precision alone, as in trec_eval 9 (order_precision=double orders them by their "
-        "scores, as trec_eval 10 does)": sum(run.tied_in_single for run in runs),
-        "runs without scores (ordered by their ranks)": sum(run.by_rank for run in runs),
-        "empty runs": sum(run.empty for run in runs),
-        "runs whose scores rise from one rank to the next, as distances do (ordered by score, as in trec_eval; "
-        "order=rank orders them by rank)": sum(run.contradicting for run in runs),
+        **{note: sum(run.notes[note] for run in runs) for note in runs[0].notes},
         "runs named by their file, for want of a tag of their own": sum(
             name != tag for name, tag in zip(names, tags, strict=True)
         ),
@@ -174,13 +156,8 @@ def read_runs(
 
 
 def files_of(path: str) -> list[Path]:
-    """Return the files of runs at a path: in a folder all that are not hidden, in the order of their names.
-
-    Args:
-        path: a file, a folder, or a pattern such as `runs/*.gz`.
-
-    Raises:
-        BadInput: if a folder holds none.
+    """Return the files of runs at a path, which is a file, a folder, or a pattern such as `runs/*.gz`: in a folder all
+    that are not hidden, in the order of their names.
     """
     place = Path(path)
     if not place.exists() and (files := [Path(name) for name in sorted(glob(path)) if Path(name).is_file()]):
@@ -219,17 +196,15 @@ def _read(
     broken = dict(faults.skipped)
     frames = list(run_rows(file, faults, encoding))
     nul = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
-    lines = _without(pl.concat(frames), nul, "a NUL character in an id", file, faults) if frames else pl.DataFrame()
-    if not len(lines):
-        if faults.skipped != broken:
-            if in_folder:
-                faults.skipped = broken  # it is counted as a file, not by its lines
-                return None
-            raise BadInput("no readable lines in it", file)
-        nothing = pl.DataFrame(schema={"topic": pl.String(), "document": pl.String(), "place": pl.UInt32()})
-        return _Run(nothing, None, empty=True)
+    lines = _without(pl.concat(frames or [_NO_LINES]), nul, "a NUL character in an id", file, faults)
+    empty = lines.is_empty()
+    if empty and faults.skipped != broken:
+        if in_folder:
+            faults.skipped = broken  # it is counted as a file, not by its lines
+            return None
+        raise BadInput("no readable lines in it", file)
     tag = lines["tag"][0] if lines["tag"].n_unique() == 1 else None
-    by_rank = order == "score" and bool((lines["score"] == -lines["rank"]).fill_null(False).all())
+    by_rank = order == "score" and not empty and bool((lines["score"] == -lines["rank"]).fill_null(False).all())
     if order == "rank":
         lines = _without(lines, pl.col("rank").is_null(), "the rank is not a whole number", file, faults)
     by, descending = _SORTED[order]
@@ -241,11 +216,20 @@ def _read(
         .unique(["topic", "document"], keep="first", maintain_order=True)
         .with_columns(place=pl.int_range(pl.len(), dtype=pl.UInt32).over("topic"))
     )
-    repeated = len(lines) - len(ranked)
     kept = ranked if deepest is None else ranked.filter(pl.col("place") < deepest)
     tied = len(kept) - kept.select("topic", by[0]).n_unique()
     in_single = tied - len(kept) + kept.select("topic", "exact").n_unique() if by[0] == "score" else 0
-    return _Run(kept, tag, repeated, tied, in_single, by_rank, contradicting=order == "score" and _rises(lines))
+    notes = {
+        "lines that name a document again": len(lines) - len(ranked),
+        f"lines tied with the one before by {order} (ordered by {_TIES[order]})": tied,
+        "of these ties, in single precision alone, as in trec_eval 9 (order_precision=double orders them by their "
+        "scores, as trec_eval 10 does)": in_single,
+        "runs without scores (ordered by their ranks)": by_rank,
+        "empty runs": empty,
+        "runs whose scores rise from one rank to the next, as distances do (ordered by score, as in trec_eval; "
+        "order=rank orders them by rank)": order == "score" and _rises(lines),
+    }
+    return _Run(kept, tag, empty, notes)
 
 
 def _rises(lines: pl.DataFrame) -> bool:
@@ -283,16 +267,22 @@ def _teams(names: list[str], groups: str | None) -> tuple[list[str], int]:
 
 
 def _table(path: str) -> dict[str, str]:
+    teams: dict[str, str] = {}
+    for where, fields in fields_of(path):
+        if len(fields) != 2:
+            raise BadInput(f"not two columns, but {len(fields)}", where, "give run and team")
+        if teams.setdefault(*fields) != fields[1]:
+            what = f"the run {fields[0]!r} is given two teams, {teams[fields[0]]} and {fields[1]}"
+            raise BadInput(what, where, "give each run one line")
+    return teams
+
+
+def fields_of(path: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the place and the fields of each line of a small table, separated by blanks, tabs or commas."""
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"can't be read ({error})", path) from None
-    teams: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
-        fields = re.split(r"[,\s]+", line.strip())
-        if line.strip() and len(fields) != 2:
-            raise BadInput(f"not two columns, but {len(fields)}", f"{path}:{number}", "give run and team")
-        if line.strip() and teams.setdefault(*fields) != fields[1]:
-            what = f"the run {fields[0]!r} is given two teams, {teams[fields[0]]} and {fields[1]}"
-            raise BadInput(what, f"{path}:{number}", "give each run one line")
-    return teams
+        if line.strip():
+            yield f"{path}:{number}", re.split(r"[,\s]+", line.strip())

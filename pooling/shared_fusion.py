@@ -64,12 +64,8 @@ class SharedFusion:
         return any(isinstance(part, TextRegression) for part in self.regressions)
 
     def orders(self, pool: Pool, rewards: Sequence[NDArray[np.float64]], seed: int) -> list[NDArray[np.int32]]:
-        """Return the order in which each topic's documents are judged. `pooling.adjudicators.adjudicator.judging_order`
-        is the same for one topic.
-
-        Args:
-            rewards: for each topic float64 [documents], the rewards that the method receives.
-            seed: seed of the random choices.
+        """Return the order in which each topic's documents are judged, given the rewards that the method will receive.
+        `pooling.adjudicators.adjudicator.judging_order` is the same for one topic.
         """
         rngs = [topic_rng(seed, topic.name) for topic in pool.topics]
         states = [
@@ -90,11 +86,7 @@ class SharedFusion:
         return orders
 
     def inform(self, pools: Sequence[TopicPool], states: Sequence[FusionState]) -> float:
-        """Give each topic's runs the prior from the others' judgements, and its documents their factors; return κ.
-
-        Args:
-            states: the topics' states, which are changed.
-        """
+        """Give each topic's runs the prior from the others' judgements, and its documents their factors; return κ."""
         judged, relevant = np.array([state.seen for state in states]), np.array([state.gained for state in states])
         strength, means = self.prior(judged, relevant)
         options = self.adjudicator.options()
@@ -121,10 +113,8 @@ class SharedFusion:
             state.factors[:] = np.exp(np.minimum(log - waiting.max(initial=-np.inf), 0)) if len(waiting) else 1.0
 
     def prior(self, judged: NDArray[np.float64], relevant: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Compute κ, and m of each topic and run.
-
-        Args:
-            judged, relevant: float64 [topics, runs], documents judged that the run holds, and relevant ones of these.
+        """Compute κ, and m of each topic and run, from the number of judged documents that the run holds, and relevant
+        ones of these: float64 [topics, runs].
         """
         alpha, beta = self.adjudicator.alpha, self.adjudicator.beta
         means = (alpha + relevant.sum(0) - relevant) / (alpha + beta + judged.sum(0) - judged)

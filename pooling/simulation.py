@@ -22,11 +22,7 @@ Method = Adjudicator | AcrossTopics | SharedFusion
 
 
 def adjudicator_of(method: Method) -> Adjudicator:
-    """Return the method's adjudicator, which chooses the documents of a topic.
-
-    Raises:
-        BadInput: if it is no method.
-    """
+    """Return the method's adjudicator, which chooses the documents of a topic."""
     if isinstance(method, Adjudicator):
         return method
     if isinstance(method, AcrossTopics | SharedFusion):
@@ -47,20 +43,11 @@ def needs_of(method: Method) -> tuple[str, ...]:
     return (*adjudicator_of(method).needs, *(["texts"] if reads_texts else []))
 
 
-def simulate(
-    method: Method,
-    pool: Pool,
-    seeds: Sequence[int],
-    threads: int = 1,
-) -> list[JudgingOrder]:
-    """Judge every document of a pool.
+def simulate(method: Method, pool: Pool, seeds: Sequence[int], threads: int = 1) -> list[JudgingOrder]:
+    """Judge every document of a pool, once per seed.
 
-    The order depends only on the method, the pool and the seed: not on the other topics or seeds, nor on the threads.
-
-    Args:
-        method: an adjudicator for each topic, or one that shares a budget or its evidence over topics.
-        seeds: seeds of the random choices, one simulation each.
-        threads: number of threads; the compiled loops release Python's lock.
+    The order depends only on the method, the pool and the seed: not on the other topics or seeds, nor on the threads
+    (the compiled loops release Python's lock).
     """
     adjudicator = adjudicator_of(method)
     limits = (pool.relevant_from, pool.highest)
@@ -90,9 +77,5 @@ def simulate(
 
 
 def found_at(pool: Pool, order: JudgingOrder, budgets: Sequence[int]) -> NDArray[np.int64]:
-    """Count the relevant documents of each topic that are found when each budget is spent: int64 [budgets, topics].
-
-    Args:
-        budgets: judgements per topic (on average, if they are shared).
-    """
+    """Count the relevant documents of each topic that are found when each budget is spent: int64 [budgets, topics]."""
     return order.found_after(pool.relevant, order.spent_at(budgets))

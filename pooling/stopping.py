@@ -43,12 +43,7 @@ class StoppingRule(ABC):
         """
 
     def applied(self, pool: Pool, order: JudgingOrder, seed: int) -> tuple[JudgingOrder, NDArray[np.int64]]:
-        """Return the order that is judged with this rule, and when it `stops`. A rule may change the rest of the order.
-
-        Args:
-            pool, order: see `stops`.
-            seed: seed of the rule's random choices.
-        """
+        """Return the order that is judged with this rule, whose rest may differ, and when it `stops`."""
         return order, self.stops(pool, order)
 
 
@@ -57,10 +52,8 @@ class TopicRule(StoppingRule):
 
     @abstractmethod
     def holds(self, relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return after which judgements one would stop, each from those up to it only: bool [documents].
-
-        Args:
-            relevant: bool [documents of the topic's pool], in the order of judging.
+        """Return after which judgements (bool [documents of the topic's pool], in order) one would stop, each from
+        those up to it only: bool [documents].
         """
 
     def stops(self, pool: Pool, order: JudgingOrder) -> NDArray[np.int64]:
@@ -73,12 +66,7 @@ class TopicRule(StoppingRule):
         return int(self.firsts(relevant, np.array([0, len(relevant)]))[0])
 
     def firsts(self, relevant: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return `first` for each topic.
-
-        Args:
-            relevant: bool [documents of all topics], each topic's in the order of judging.
-            offsets: int64 [topics + 1], the first document of each topic, and the number of documents.
-        """
+        """Return `first` for each topic, whose documents begin at `offsets`: int64 [topics + 1]."""
         held = [self.holds(of_topic) for of_topic in np.split(relevant, offsets[1:-1])]
         return np.array([holds.argmax() + 1 if holds.any() else len(holds) for holds in held], np.int64)
 
@@ -224,23 +212,15 @@ class StableRanking(StoppingRule):
             before, step = scores[-1:], step + AT_ONCE
 
 
-def savings(
-    pool: Pool, order: JudgingOrder, rules: Sequence[StoppingRule], seed: int = 0, quality: RankingQuality | None = None
-) -> pl.DataFrame:
-    """Compute what stopping by each rule saves and costs.
-
-    Args:
-        pool: the pool with its judgements.
-        order: the order in which they were made.
-        seed: seed of a rule's random choices.
-        quality: the pool's `RankingQuality`, if it exists: it does not depend on the order.
+def savings(quality: RankingQuality, order: JudgingOrder, rules: Sequence[StoppingRule], seed: int = 0) -> pl.DataFrame:
+    """Compute what stopping by each rule saves and costs in a pool that is judged in an order.
 
     Returns:
         One row per rule: rule (its name), saved (share of the pool that is not judged), target (recall of the pool's
             relevant documents that topics are compared with: the rule's, or .9), reached (share of the topics with
             relevant documents that reach it), then the columns of `RankingQuality.at`.
     """
-    quality = quality or RankingQuality(pool)
+    pool = quality.pool
     applied = [rule.applied(pool, order, seed) for rule in rules]
     together = [spent for judged, spent in applied if judged is order]  # measured at the cost of one
     measured = iter(quality.at(order, np.array(together, np.int64)) if together else [])

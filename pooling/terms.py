@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,37 +20,23 @@ NO_TEXT_NOTE = "pooled documents without a text"
 _WORD = re.compile(r"\w+")
 
 
-class CollectionTexts(NamedTuple):
-    """The texts of a collection.
-
-    Args:
-        documents: id, text; other columns, and documents outside the pool, are ignored.
-        topics: text of each, by id.
-        stemming: language of the Snowball stemmer; None keeps words unchanged.
-    """
-
-    documents: pl.DataFrame
-    topics: Mapping[str, str]
-    stemming: str | None = "english"
-
-
-def with_terms(pool: Pool, texts: CollectionTexts) -> Pool:
-    """Return the same pool with the tf·idf vectors of its documents and topics.
+def with_terms(pool: Pool, documents: pl.DataFrame, topics: Mapping[str, str]) -> Pool:
+    """Return the same pool with the tf·idf vectors of its documents (id, text) and topics (texts by id).
 
     Words are stemmed, English stop words left out; (1 + ln tf) · idf, idf over the documents of the whole pool, rows of
     unit length. A document without a text has no terms.
     """
     wanted = pl.concat([topic.documents for topic in pool.topics]).unique(maintain_order=True).rename("id").to_frame()
-    found = wanted.join(texts.documents.select("id", "text").unique("id", keep="first"), on="id", how="left",
-                        maintain_order="left")  # fmt: skip
+    known = documents.select("id", "text").unique("id", keep="first")
+    found = wanted.join(known, on="id", how="left", maintain_order="left")
     rows = {name: row for row, name in enumerate(found["id"])}
-    titles = [texts.topics.get(topic.name, "") for topic in pool.topics]
-    matrix = _matrix([*found["text"].fill_null("").to_list(), *titles], len(found), texts.stemming)
-    topics = []
+    titles = [topics.get(topic.name, "") for topic in pool.topics]
+    matrix = _matrix([*found["text"].fill_null("").to_list(), *titles], len(found))
+    with_vectors = []
     for number, topic in enumerate(pool.topics):
         topic_texts = matrix[[*(rows[name] for name in topic.documents), len(found) + number]]
-        topics.append(replace(topic, pool=topic.pool._replace(terms=_terms(topic_texts))))
-    return replace(pool, topics=topics, notes=pool.notes | {NO_TEXT_NOTE: int(found["text"].null_count())})
+        with_vectors.append(replace(topic, pool=topic.pool._replace(terms=_terms(topic_texts))))
+    return replace(pool, topics=with_vectors, notes=pool.notes | {NO_TEXT_NOTE: int(found["text"].null_count())})
 
 
 def matrix_of(terms: Terms) -> csr_array:
@@ -72,16 +57,15 @@ def _terms(matrix: csr_array) -> Terms:
     return terms
 
 
-def _matrix(texts: Sequence[str], documents: int, stemming: str | None) -> csr_array:
+def _matrix(texts: Sequence[str], documents: int) -> csr_array:
     """Compute [texts, terms], with idf by the first `documents` texts."""
     # With pandas this takes most of a second for every process.
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    stopped = set(STOPWORDS_EN_PLUS) if stemming in (None, "english") else set()
-    stem = Stemmer.Stemmer(stemming).stemWords if stemming else list
+    stopped, stemmer = set(STOPWORDS_EN_PLUS), Stemmer.Stemmer("english")
 
     def words(text: str) -> list[str]:
-        return list(stem([word for word in _WORD.findall(text.lower()) if word not in stopped]))
+        return list(stemmer.stemWords([word for word in _WORD.findall(text.lower()) if word not in stopped]))
 
     vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
     try:

@@ -39,15 +39,7 @@ class TextRegression:
         self._learning = ContinuousLearning(regularization=regularization)
 
     def log_odds(self, pools: Sequence[TopicPool], rewards: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """Compute how likely each document is relevant: for each topic float64 [documents], rounded.
-
-        Args:
-            pools: the topics' pools, with terms.
-            rewards: for each topic float64 [documents]; NaN if it was not judged.
-
-        Raises:
-            BadInput: if a pool has no texts.
-        """
+        """Compute how likely each document is relevant, as `pooling.run_regression.RunRegression.log_odds` does."""
         odds = []
         for pool, judgements in zip(pools, rewards, strict=True):
             judged = np.flatnonzero(~np.isnan(judgements))

@@ -50,7 +50,6 @@ def exponential_rest(
         places: sum of the relevant documents' positions in the order of judging; a judgement's position is its middle,
             ½ for the first.
         size: documents of the pool, of one topic or of each judgement's.
-        confidence: confidence of the bound (see `YieldCurve`).
         quick: whether to compute a lower bound of it instead, a close one, by gamma quantiles from a table. At a
             confidence of .5 or more, quantile / shape rises with the shape (Gamma distributions are star-ordered), so
             the next larger shape of the table never expects more.

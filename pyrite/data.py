@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.config.aliases import is_override
-from pyrite.parts import Part, written
+from pyrite.parts import Part, path_text, written
 from ranking.errors import BadInput
 
 
@@ -192,13 +192,7 @@ def as_collection(data: object) -> Any:
 
 
 def _path(path: str | os.PathLike[str]) -> str:
-    try:
-        return os.fspath(path)
-    except TypeError:
-        remedy = "give a path; a table of pairs is read by from_pairs(TABLE)"
-        raise BadInput(
-            f"this collection is read from a path, not from a {type(path).__name__}", remedy=remedy
-        ) from None
+    return path_text(path, None, "give a path; a table of pairs is read by from_pairs(TABLE)")
 
 
 def _kept(table: object) -> str:

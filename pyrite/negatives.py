@@ -53,7 +53,7 @@ class Negatives:
         policy = self.policy
         texts = policy.choice() if isinstance(policy, Policy) else policy.overrides() if policy else ["policy=fixed"]
         texts.insert(1, f"function=[{','.join(function.choice for function in named)}]")
-        settings = [text for function in self.functions for text in function.own_settings()]
+        settings = [text for function in self.functions for text in function.under(f"function.{function.label}")]
         counts = [f"negatives.{each.label}={each.count}" for each in self.functions if each.count is not None]
         if len(self.functions) == 1 and self.functions[0].pick is not None:
             picks = self.functions[0].pick.overrides()
@@ -111,7 +111,6 @@ class Function(Part):
             name: the name of the function in tables. None takes that of the class.
         """
         function = Function.of("function", thing)
-        assert isinstance(function, Function)
         if function.target is None:
             raise BadInput(f"{thing!r} is no function of your own", "Function.own", "give it what it needs, as BM25(1)")
         function._supply(count, pick, name or function.target.rpartition(".")[2].lower())
@@ -121,21 +120,13 @@ class Function(Part):
     def wrap(cls, thing: object) -> Function:
         """Return a function as it is, or one for a `RetrievalFunction` of the user's own."""
         if isinstance(thing, Function) or (isinstance(thing, type) and issubclass(thing, Part)):
-            function = Function.of("function", thing)
-            assert isinstance(function, Function)
-            return function
+            return Function.of("function", thing)
         return cls.own(thing)
 
     @property
     def choice(self) -> str:
         """The function as an entry of `function=[…]`."""
         return self.name if self.label == self.name else f"{self.name}@{self.label}"
-
-    def own_settings(self) -> list[str]:
-        """Return the overrides of the function's options."""
-        if self.target is None:
-            return self.settings(f"function.{self.label}")
-        return [f"+function.{self.label}._target_={self.target}", *self.own_options(f"+function.{self.label}")]
 
     def overrides(self, at: str | None = None) -> list[str]:
         return Negatives(self).overrides()

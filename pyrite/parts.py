@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Self, cast
 
 from cluster.config.build import locate
 from cluster.config.groups import NAMED_GROUPS, option
@@ -75,7 +75,7 @@ class Part:
             check_arguments(locate(node["_target_"]).__init__, self.options, type(self).__name__)  # type: ignore[misc]
 
     @classmethod
-    def of(cls, group: str, thing: object) -> Part:
+    def of(cls, group: str, thing: object) -> Self:
         """Return the part for an object or class of the user's own, or a part as it is.
 
         Args:
@@ -92,12 +92,12 @@ class Part:
         if isinstance(thing, Part):
             if thing.group != group:
                 raise BadInput(f"{thing!r} is a {thing.group}, not a {group}")
-            return thing
+            return cast("Self", thing)
         own = thing if isinstance(thing, type) else type(thing)
         if group == "ranker" and own is not thing and own.__module__.startswith("sentence_transformers."):
             from pyrite.rankers import of_model
 
-            return of_model(thing)
+            return cast("Self", of_model(thing))
         if own.__module__ == "builtins" or (group in BASES and not issubclass(own, locate(BASES[group]))):
             base = f" that subclasses {BASES[group]}" if group in BASES else ""
             remedy = f"give one of pyrite's, or an object or class of your own{base}"
@@ -133,9 +133,15 @@ class Part:
         if self.target is None:
             return [f"{key}={self.name}", *self.settings(key)]
         chosen = [f"{key}={self.name}"] if self.name else []
-        return [*chosen, f"{key}._target_={self.target}", *self.own_options(f"++{key}")]
+        return [*chosen, f"{key}._target_={self.target}", *self._own_options(f"++{key}")]
 
-    def own_options(self, key: str) -> list[str]:
+    def under(self, key: str) -> list[str]:
+        """Return the overrides of the options of a part that has a key, or those that add a class of the user's own."""
+        if self.target is None:
+            return self.settings(key)
+        return [f"+{key}._target_={self.target}", *self._own_options(f"+{key}")]
+
+    def _own_options(self, key: str) -> list[str]:
         """Return an override for each argument of a class of the user's own; a mapping is one value."""
         return [f"{key}.{name}={written(value, name)}" for name, value in self.options.items()]
 
@@ -188,6 +194,14 @@ def constructor_arguments(thing: object, given: Sequence[str] = ()) -> dict[str,
     return arguments
 
 
+def path_text(place: str | os.PathLike[str], where: str | None, remedy: str) -> str:
+    """Return a path as a text; refuse anything else, such as a table, which other libraries take."""
+    try:
+        return os.fspath(place)
+    except TypeError:
+        raise BadInput(f"{_shown(place)} is no path", where, remedy) from None
+
+
 def override(key: str, value: Any) -> list[str]:
     """Return the overrides that set a key; a mapping sets each of its keys, and a part chooses itself."""
     if isinstance(value, Part):
@@ -195,6 +209,11 @@ def override(key: str, value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [text for name, inner in value.items() for text in override(f"{key}.{name}", inner)]
     return [f"{key}={written(value, key)}"]
+
+
+def _shown(value: object) -> str:
+    """Return a value as Python writes it, or only its kind if that is long."""
+    return _kind(value) if "\n" in repr(value) or len(repr(value)) > 120 else repr(value)
 
 
 def _kind(value: object) -> str:
@@ -239,8 +258,8 @@ def written(value: Any, key: str | None = None) -> str:
         return written({"_target_": f"{own.__module__}.{own.__qualname__}", **constructor_arguments(value)}, key)
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
-        what = _kind(value) if "\n" in repr(value) or len(repr(value)) > 120 else repr(value)
-        raise BadInput(f"{what} is no value of an option", key, "give a number, a text, a path, a list or a mapping")
+        remedy = "give a number, a text, a path, a list or a mapping"
+        raise BadInput(f"{_shown(value)} is no value of an option", key, remedy)
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text
     return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + ("\\" if text.endswith("\\") else "") + '"'

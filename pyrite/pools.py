@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from pyrite.data import Collection, as_collection
-from pyrite.parts import Part, is_whole, written
+from pyrite.parts import Part, is_whole, path_text, written
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
 from ranking.errors import BadInput
 
 Path = str | os.PathLike[str]
+FILES = "write a file (ranking.trec_files.write_run and write_qrels), and give its path"
 
 
 class Method(Part):
@@ -44,12 +45,6 @@ class Method(Part):
     def label(self) -> str:
         """The name in tables."""
         return self.name or str(self.target).rpartition(".")[2].lower()
-
-    def choices(self) -> list[str]:
-        """Return the overrides of the method's options, or of a class of the user's own."""
-        if self.target is None:
-            return self.settings(f"method.{self.name}")
-        return [f"+method.{self.label}._target_={self.target}", *self.settings(f"+method.{self.label}")]
 
 
 class MTF(Method, name="mtf"):
@@ -138,18 +133,18 @@ class Pool:
     ) -> None:
         self.runs: str | list[str]
         if isinstance(runs, str | os.PathLike | Mapping):
-            self.runs = _path(runs, "runs")  # type: ignore[arg-type]  # refuses a mapping
+            self.runs = path_text(runs, "runs", FILES)  # type: ignore[arg-type]  # refuses a mapping
         else:
-            paths = [_path(path, "runs") for path in (runs if isinstance(runs, Iterable) else [runs])]
+            paths = [path_text(path, "runs", FILES) for path in (runs if isinstance(runs, Iterable) else [runs])]
             self.runs = paths if isinstance(runs, list | tuple) else sorted(paths)  # of glob, in no certain order
-        self.qrels = None if qrels is None else _path(qrels, "qrels")
+        self.qrels = None if qrels is None else path_text(qrels, "qrels", FILES)
         if not is_whole(seed, 0):
             raise BadInput(f"seed is {seed!r}", remedy="choose a whole number from 0 up")
         self.method, self.seed, self.options = method or PosteriorFusion(), int(seed), options
 
     def overrides(self, *methods: object) -> list[str]:
         """Return the overrides of `pyrite pool` with some methods, each of another name."""
-        chosen = [_method(method) for method in methods]
+        chosen = [Method.of("method", method) for method in methods]
         labels = [method.label for method in chosen]
         if twice := [label for label in labels if labels.count(label) > 1]:
             remedy = (
@@ -160,7 +155,7 @@ class Pool:
         texts = [f"runs={written(self.runs)}"]
         texts += settings(qrels=self.qrels, options=self.options)
         texts += [f"method=[{','.join(named)}]"] * bool(chosen)
-        return [*texts, *(text for method in chosen for text in method.choices())]
+        return [*texts, *(text for method in chosen for text in method.under(f"method.{method.label}"))]
 
     def simulate(
         self,
@@ -212,7 +207,7 @@ class Pool:
         from cluster.commands.judge import judge
 
         texts = [*as_collection(data).overrides(), *self.overrides(self.method)]
-        named = _method(self.method).name  # the page follows one method: a class of the user's own replaces the default
+        named = Method.of("method", self.method).name  # the page follows one; the user's own replaces the default
         one = f"method={named}" if named else "~method"
         texts = [one if text == f"method=[{named}]" else text for text in texts]
         texts += settings(seed=self.seed, out=os.fspath(out), topics=topics and os.fspath(topics), options=options)
@@ -280,19 +275,3 @@ class Pool:
         method = variant.build()
         (opened,) = open_pools(compose(others, "pool"), lambda *_: None, "texts" in needs_of(method), judged=False)
         return Campaign(opened.pool, method, self.seed)
-
-
-def _path(path: Path, where: str) -> str:
-    """Return a path as a text; refuse tables and mappings, which other libraries take."""
-    try:
-        return os.fspath(path)
-    except TypeError:
-        remedy = "write a file (ranking.trec_files.write_run and write_qrels), and give its path"
-        raise BadInput(f"a {type(path).__name__} is no path", where, remedy) from None
-
-
-def _method(thing: object) -> Method:
-    """Return a method as it is, or one for an adjudicator of the user's own."""
-    method = Method.of("method", thing)
-    assert isinstance(method, Method)
-    return method

@@ -105,6 +105,9 @@ class Result:
         failed: number of runs that failed for good, if the experiment was just run.
     """
 
+    _shown = ""
+    """The property that `print` and a notebook show; the table of runs if there is none."""
+
     def __init__(self, folder: str | os.PathLike[str], failed: int = 0) -> None:
         self.storage, self.failed = Storage(os.fspath(folder)), failed
 
@@ -149,8 +152,8 @@ class Result:
         return f"{type(self).__name__}({self.folder!r})\n{self._overview()}"
 
     def _overview(self) -> pl.DataFrame | Shown:
-        """Return what `print` and a notebook show."""
-        return self.frame("trials")
+        shown: pl.DataFrame = getattr(self, self._shown) if self._shown else self.frame("trials")
+        return shown
 
 
 class ReportedResult(Result):
@@ -161,6 +164,7 @@ class ReportedResult(Result):
     """
 
     trials = Frame("One row per run (in a pooling study: per method and pool).")
+    _shown = "summary"
 
     def plot(self, name: str | None = None) -> Picture:
         """Return a figure of the report.
@@ -190,9 +194,6 @@ class ReportedResult(Result):
     def report(self) -> str:
         """The path of `report.html`."""
         return self.storage.path("report.html")
-
-    def _overview(self) -> pl.DataFrame | Shown:
-        return self.summary
 
 
 @dataclass(frozen=True)
@@ -301,12 +302,17 @@ class StudyResult(ReportedResult):
         sentences = [each.sentence(distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
         return "\n".join([*sentences, *conclusion.depends])
 
+    def _finished(self) -> pl.DataFrame:
+        done = self.trials.filter(status="done")
+        if done.is_empty():
+            raise BadInput("no run has finished", self.folder, "see the column error of runs")
+        return done
+
     @property
     def _conclusion(self) -> tuple[Conclusion, Section]:
         from cluster.reports.study_report import StudyResults, study_verdict
 
-        if self.trials.filter(status="done").is_empty():
-            raise BadInput("no run has finished", self.folder, "see the column error of runs")
+        self._finished()
         return study_verdict(StudyResults.read(self.storage))
 
     def _overview(self) -> pl.DataFrame | Shown:
@@ -343,9 +349,7 @@ class StudyResult(ReportedResult):
         Raises:
             BadInput: if no run has finished, or there is no such column of numbers.
         """
-        done = self.trials.filter(status="done")
-        if done.is_empty():
-            raise BadInput("no run has finished", self.folder, "see the column error of runs")
+        done = self._finished()
         if column is not None and not (column in done.columns and done[column].dtype.is_numeric()):
             known = ", ".join(name for name in done.columns if ":" in name)
             raise BadInput(f"there is no column {column!r} of numbers", self.folder, f"choose one of {known}")
@@ -405,9 +409,9 @@ class TrainingResult(Result):
     @property
     def weights(self) -> str:
         """The path of the best weights: a safetensors file, or a checkpoint's folder."""
-        file = f"weights/{self.config['run']}"
-        return self.storage.path(f"{file}.safetensors" if f"{self.config['run']}.safetensors" in
-                                 self.storage.names("weights") else file)  # fmt: skip
+        run = self.config["run"]
+        file = f"{run}.safetensors"
+        return self.storage.path(f"weights/{file if file in self.storage.names('weights') else run}")
 
 
 class LearningResult(Result):
@@ -418,14 +422,12 @@ class LearningResult(Result):
     """
 
     episodes = Frame("One row per episode.")
+    _shown = "episodes"
 
     @property
     def agent(self) -> str:
         """The folder to use as `policy.checkpoint=`."""
         return self.storage.shown()
-
-    def _overview(self) -> pl.DataFrame | Shown:
-        return self.episodes
 
 
 class MiningResult(Result):
@@ -435,13 +437,13 @@ class MiningResult(Result):
     'outputs/mine'
     """
 
+    _shown = "summary"
+
     @property
     def summary(self) -> pl.DataFrame:
         """One row per function: negatives, missing and guarded ones, ranks (median, 90%) and mean scores."""
-        summary = self._csv("summary")
-        return summary.with_columns(
-            pl.selectors.string().exclude("function").cast(pl.Float64)
-        )  # columns without a value
+        empty = pl.selectors.string().exclude("function")  # columns without a value
+        return self._csv("summary").with_columns(empty.cast(pl.Float64))
 
     @property
     def rows(self) -> pl.DataFrame:
@@ -477,9 +479,6 @@ class MiningResult(Result):
             columns += [pl.col(name).fill_nan(None).quantile(at).alias(f"{name} {key}") for key, at in points.items()]
         return by_kind.agg(columns)
 
-    def _overview(self) -> pl.DataFrame | Shown:
-        return self.summary
-
 
 class ForkResult(Result):
     """The results of forks of a run.
@@ -488,13 +487,12 @@ class ForkResult(Result):
     'outputs/fork'
     """
 
+    _shown = "values"
+
     @property
     def values(self) -> pl.DataFrame:
         """One row per fork and action: its reward."""
         return self._csv("values")
-
-    def _overview(self) -> pl.DataFrame | Shown:
-        return self.values
 
 
 class AuditResult(Result):

@@ -12,8 +12,8 @@ from cluster.config.aliases import named_checkpoint
 from cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.guard import Guard
-from pyrite.negatives import BM25, Negatives, as_negatives
-from pyrite.parts import Part, written
+from pyrite.negatives import BM25, as_negatives
+from pyrite.parts import Part, path_text, written
 from pyrite.results import (
     AuditResult,
     ForkResult,
@@ -111,8 +111,11 @@ def learn(
         data, scale, out, options, console: see `pyrite.train`.
         resume: the folder of a learning to resume. None starts a new one.
     """
-    functions = [] if negatives is None else _functions(negatives).overrides()
-    chosen = [text for text in functions if not text.startswith("policy")]
+    functions = None if negatives is None else as_negatives(negatives)
+    if functions is not None and functions.policy is not None:
+        what = f"{functions.policy!r} is a policy, which an agent learns"
+        raise BadInput(what, "negatives", "give Random() + BM25()")
+    chosen = [text for text in (functions.overrides() if functions else []) if not text.startswith("policy")]
     texts = _described(
         data, negatives, chosen, ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options
     )
@@ -265,21 +268,10 @@ def _described(data: Data, negatives: object, chosen: Sequence[str], **arguments
     return listed(data, negatives=negatives, **arguments)
 
 
-def _functions(negatives: object) -> Negatives:
-    """Return the functions that a learned policy chooses among; refuse a policy, which is what is learned."""
-    chosen = as_negatives(negatives)
-    if chosen.policy is not None:
-        raise BadInput(f"{chosen.policy!r} is a policy, which an agent learns", "negatives", "give Random() + BM25()")
-    return chosen
-
-
 def _folder(place: Folder | Result) -> str:
     return place.storage.shown() if isinstance(place, Result) else str(_path(place))
 
 
 def _path(place: Folder | None) -> str | None:
-    try:
-        return None if place is None else os.fspath(place)
-    except TypeError:
-        remedy = "give a path, or a result; a ranker of a study is saved first, by result.best.ranker.save(PATH)"
-        raise BadInput(f"{place!r} is no path", remedy=remedy) from None
+    remedy = "give a path, or a result; a ranker of a study is saved first, by result.best.ranker.save(PATH)"
+    return None if place is None else path_text(place, None, remedy)

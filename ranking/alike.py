@@ -16,7 +16,6 @@ def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -
     Among a million different texts, two have the same number with a probability of 3·10⁻⁸.
 
     Args:
-        rows: int [n], the texts to read.
         reach: the number of tokens read of a text. None reads all.
     """
     numbers = np.zeros(len(rows), np.uint64)
@@ -58,10 +57,7 @@ def _digest(tokens, offsets, rows, first, most, numbers):  # type: ignore[no-unt
 def group_alike(
     contents: NDArray[np.uint64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Number the different texts among some, in the order of their first occurrence.
-
-    Args:
-        contents: `digests` [n].
+    """Number the different texts among some, by their `digests` [n], in the order of their first occurrence.
 
     Returns:
         The index of each different text's first occurrence [d], the number of each text [n], and which of the different
@@ -78,9 +74,8 @@ def tie_repeats(scores: NDArray[np.float32], places: NDArray[np.integer], repeat
     """Set the score of each duplicate in a row to the highest among them, in place.
 
     Args:
-        scores: [q, m].
-        places: int [q, m] from 0 up: equal numbers are alike.
-        repeated: bool [q, m], the places that may have a duplicate; the others are left alone.
+        places: [q, m] from 0 up: equal numbers are alike.
+        repeated: the places that may have a duplicate; the others are left alone.
     """
     rows, columns = np.nonzero(repeated)
     if not len(rows):

@@ -91,11 +91,7 @@ def pairs_of(encoded: EncodedCollection, queries: NDArray[np.int64], most: int |
 
 
 class MorePositives:
-    """The best other relevant documents of each query.
-
-    Args:
-        most: the number of documents in addition to an example's positive.
-    """
+    """The best other relevant documents of each query, `most` in addition to an example's positive."""
 
     def __init__(self, judgements: Judgements, most: int) -> None:
         relevant = judgements.relevant()

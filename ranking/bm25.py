@@ -39,7 +39,6 @@ class Bm25Index(ABC):
         term with the query are not listed.
 
         Args:
-            queries: indices of the collection's queries.
             pairs: int [queries, m], documents to score for each query; −1 is scored −inf.
             threads: the number of threads. None uses every available core. The result does not depend on it.
         """
@@ -55,11 +54,9 @@ class Bm25Index(ABC):
 
 
 class Bm25(Terms, Bm25Index):
-    """An inverted index with BM25's score of every posting.
+    """An inverted index with BM25's score of every posting of a collection's documents.
 
     Args:
-        collection: the collection. Its documents are indexed; `search` takes its queries by index.
-        options: text processing, k1 and b.
         every_term: whether to index the terms that none of the collection's queries has, for other queries.
     """
 

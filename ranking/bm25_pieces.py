@@ -87,8 +87,6 @@ class PiecedBm25(Bm25Index):
     The postings are next to the pieces, in one folder per set of options, and are made once.
 
     Args:
-        collection: a collection in several pieces, or in one that is cut.
-        options: text processing, k1 and b.
         shards: the number of pieces that a collection of one piece is cut into; any other has its pieces.
         cut: the folder for the index of a collection of one piece.
     """
@@ -208,7 +206,6 @@ def fewer_first(
     Args:
         ask: returns the results of each piece from the rows of its queries, a depth, and the pairs of all queries.
         ranges: the documents of each piece.
-        pairs: int32 [queries, m], see `ranking.bm25.Bm25Index.search`.
     """
     share, count = depth / len(ranges), len(pairs)
     first = min(depth, math.ceil(share + 4 * math.sqrt(share)))
@@ -245,12 +242,7 @@ def _extended(
 
 
 def merged(results: Sequence[Searched], ranges: Sequence[range], depth: int) -> Searched:
-    """Return the best of several pieces, by rows of the collection.
-
-    Args:
-        results: the results of each piece, by its rows.
-        ranges: the documents of each piece.
-    """
+    """Return the best of several pieces, by rows of the collection, from the results of each by its rows."""
     best = []
     for start in range(0, len(results[0][0]), MERGED):
         some = slice(start, start + MERGED)

@@ -143,11 +143,7 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
 
 
 def _digest(plan: str, entries: Iterable[tuple[str, str, tuple[int, ...], bytes | memoryview]]) -> str:
-    """Return the CRC-32 of a file's content, which detects any byte that a disk returns wrong.
-
-    Args:
-        entries: name, kind, shape and bytes of each tensor.
-    """
+    """Return the CRC-32 of a file's content, which detects any byte that a disk returns wrong."""
     digest = zlib.crc32(plan.encode())
     for name, kind, shape, content in sorted(entries, key=lambda entry: entry[0]):
         digest = zlib.crc32(content, zlib.crc32(f"{name} {kind} {shape}".encode(), digest))

@@ -41,11 +41,7 @@ def query_contents(collection: Collection, hashes: NDArray[np.uint64], content: 
 
     A query is a document if their texts are the same and the document is not judged relevant for it, or if they have
     the same id and one text contains the other (a document may have a title, as in ArguAna). Ids alone do not decide:
-    in many collections both are numbered from 1.
-
-    Args:
-        hashes: `text_hashes` of its documents.
-        content: `content_ids` of its documents.
+    in many collections both are numbered from 1. `hashes` and `content` are those of the documents.
     """
     queries = collection.queries
     contents = np.full(len(queries), -1, np.int32)

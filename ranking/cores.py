@@ -18,12 +18,7 @@ def cores() -> int:
 
 
 def quotas(cgroups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> Iterator[float]:
-    """Yield the quota of cores of each control group that this process belongs to, versions 1 and 2.
-
-    Args:
-        cgroups: where control groups are mounted.
-        membership: the file that lists those of this process.
-    """
+    """Yield the quota of cores of each control group that this process belongs to, versions 1 and 2."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:

@@ -28,8 +28,7 @@ class CountedPostings:
         """Count the terms of the next documents.
 
         Args:
-            flat: the terms of all texts, see `ranking.terms.Terms.flat`.
-            lengths: the number of terms of each text.
+            flat, lengths: see `ranking.terms.Terms.flat`.
             known: the number of terms to count. Others, whose numbers are higher, only add to the lengths.
         """
         sizes = np.zeros(known, np.int64)
@@ -82,9 +81,6 @@ def weigh(
     Args:
         offsets, documents, counts, lengths: see `CountedPostings.take`.
         mean: the mean of the lengths, over all pieces of a collection.
-        idf: the weight of each term.
-        options: k1 and b.
-        weights: float32, one per posting.
     """
     k1, b = options.k1, options.b
     longer = k1 * ((1 - b) + b * lengths / np.float64(mean))

@@ -30,9 +30,6 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
 
     They are read block by block: to share a collection's rows among workers, give each whole blocks, and all of them
     the same number of threads.
-
-    Args:
-        ranker: the ranker; its mode is restored.
     """
     vectors = np.empty((len(rows), ranker.dimension), np.float32)
     for start, block in _blocks(ranker, texts, rows, queries):

@@ -270,8 +270,7 @@ class Encoder:
 
         Args:
             documents: token ids, without labels.
-            vocabulary: the words, from `merge_counts`.
-            idf: their idf, from `merge_counts`.
+            vocabulary, idf: the words and their idf, from `merge_counts`.
             hashes: `ranking.contents.text_hashes` of the documents; None computes them.
         """
         split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)

@@ -17,11 +17,7 @@ TRAINED = 1 << 18
 
 
 def import_faiss() -> Any:
-    """Import faiss and give it as many threads as torch has.
-
-    Raises:
-        BadInput: if it isn't installed.
-    """
+    """Import faiss and give it as many threads as torch has."""
     try:
         import faiss
     except ImportError:
@@ -53,11 +49,7 @@ def make_index(factory: str, dimension: int, probes: int | None) -> Any:
 
 
 def set_probes(index: Any, factory: str, probes: int | None) -> None:
-    """Set how far each search looks.
-
-    Raises:
-        BadInput: if the index has neither cells nor a graph.
-    """
+    """Set how far each search looks."""
     if probes is None:
         return
     faiss = import_faiss()
@@ -73,10 +65,6 @@ def fill_index(index: Any, factory: str, vectors: Vectors, seed: int) -> None:
     """Train an empty index on a sample and add all vectors.
 
     A graph is built on one thread, because its links depend on the order in which vectors arrive.
-
-    Args:
-        index: an index of `make_index`.
-        vectors: [n, dimension], at least one.
 
     Raises:
         BadInput: if there are too few vectors for its cells or codes.

@@ -17,11 +17,7 @@ from ranking.scoring import DOCUMENTS, SCORES, products, represent, score_candid
 def rank_candidates(
     ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer], documents: NDArray[np.integer], depth: int
 ) -> RankedLists:
-    """Return each query's candidates in the ranker's order.
-
-    Args:
-        queries: int [q].
-        documents: int [q, m], −1 for none.
+    """Return each query's candidates [q, m] in the ranker's order; −1 is no document.
 
     Raises:
         FloatingPointError: if the ranker scores a document nan.
@@ -39,11 +35,6 @@ def rank_all(
     within: NDArray[np.integer] | None = None,
 ) -> RankedLists:
     """Return the first documents of each query among all, or those in `within`, exactly and in bounded memory.
-
-    Args:
-        ranker: the ranker, which scores every document for every query.
-        queries: int [q].
-        within: int [n], the documents to rank. None ranks all.
 
     Raises:
         FloatingPointError: if the ranker scores a document nan.

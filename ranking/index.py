@@ -68,11 +68,9 @@ class IndexOptions:
 
 
 class VectorIndex:
-    """Vectors [n, dimension] with an index of their largest inner products.
+    """Vectors [n, dimension], in memory or mapped, with an index of their largest inner products.
 
     Args:
-        vectors: the vectors of all documents in their order, in memory or mapped.
-        options: how they are searched.
         index: faiss's filled index. None for Flat.
         norm: the largest length of a vector.
     """

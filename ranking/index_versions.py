@@ -24,6 +24,7 @@ from ranking.faiss_index import read_index
 from ranking.index import IndexOptions, VectorIndex
 from ranking.query_lists import QueryLists
 from ranking.shards import Searched
+from ranking.whole_file import sync
 
 FORMAT = 1
 DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index", "version.json"
@@ -39,7 +40,6 @@ class IndexVersion:
         version: the number of the version, from 0.
         step: the trainer's step when these weights were published.
         digest: the `weights_digest` of the weights.
-        index: the documents' index.
         queries: float32 [queries, dimension], all queries in their order.
         lists: lists of queries that were searched when the version was built. Other queries are searched on demand.
     """
@@ -95,11 +95,7 @@ def start_version(folder: Path, documents: int, queries: int, dimension: int, op
 
 
 def create_vectors(path: Path, rows: int, dimension: int, precision: str = "float32") -> None:
-    """Create a file for `rows` vectors, which `write_block` fills.
-
-    Raises:
-        BadInput: if it can't be written.
-    """
+    """Create a file for `rows` vectors, which `write_block` fills."""
     header = {"descr": npy.dtype_to_descr(np.dtype(precision)), "fortran_order": False, "shape": (rows, dimension)}
     with _writable(path), path.open("wb") as file:
         npy.write_array_header_1_0(file, header)
@@ -140,15 +136,12 @@ def in_precision(vectors: NDArray[np.float32], dtype: np.typing.DTypeLike) -> ND
     return np.ascontiguousarray(vectors, dtype)
 
 
-def finish_version(
-    building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions
-) -> IndexVersion:
-    """Build faiss's index from the written vectors, give the version its name, and open it.
+def finish_version(building: Path, folder: Path, version: int, step: int, digest: str, options: IndexOptions) -> None:
+    """Build faiss's index from the written vectors, and give the version its name.
 
     Args:
         building: the folder of `start_version`, with every block written.
         folder: the version's folder; a version that is already there is replaced.
-        version, step, digest: see `ranking.index_versions.IndexVersion`.
 
     Raises:
         BadInput: if faiss can't build it or the disk is full.
@@ -164,14 +157,9 @@ def finish_version(
         }  # fmt: skip
         (building / RECORD).write_text(json.dumps(record))
         for file in building.iterdir():
-            with file.open("rb") as written:
-                os.fsync(written.fileno())
+            sync(file)
         shutil.rmtree(folder, ignore_errors=True)
         building.rename(folder)
-    finished = open_version(folder)
-    if finished is None:
-        raise RuntimeError(f"{folder} was written and can't be opened")
-    return finished
 
 
 def open_version(folder: Path) -> IndexVersion | None:

@@ -30,16 +30,7 @@ Candidates = Callable[[NDArray[np.float32], int], tuple[NDArray[np.float32], NDA
 
 
 def inner_products(queries: NDArray[np.float32], vectors: Vectors, rows: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return ⟨query, vector⟩ [q, m] in float64, added up in one fixed order; −inf if the row is −1.
-
-    Args:
-        queries: [q, d].
-        vectors: [n, d], in memory or mapped.
-        rows: [q, m], −1 for none.
-
-    Raises:
-        IndexError: if there is no such row.
-    """
+    """Return ⟨query, vector⟩ [q, m] in float64, added up in one fixed order; −inf if the row is −1."""
     products = np.full(rows.shape, -np.inf)
     if not rows.size or not len(vectors):
         return products
@@ -115,8 +106,6 @@ def exact_topk(
     query whose last result is not above that is searched again, among all rows that can reach it.
 
     Args:
-        queries: [q, d].
-        vectors: [n, d].
         norm: the `max_norm` of the vectors.
         candidates: proposes rows. None uses `topk_float32` of the vectors.
     """
@@ -148,7 +137,6 @@ def topk_float32(
     the number of queries.
 
     Args:
-        queries: [q, d].
         vectors: [n, d], n ≥ `width`; a tensor stays on its device, e.g. a GPU.
     """
     device = vectors.device if isinstance(vectors, Tensor) else torch.device("cpu")

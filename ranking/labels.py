@@ -77,15 +77,7 @@ def label_counts(documents: Texts, queries: Texts) -> LabelCounts:
 
 
 def labels_of(texts: Texts, wanted_by: str) -> NDArray[np.int32]:
-    """Return the labels of texts that must have some.
-
-    Args:
-        texts: documents or queries.
-        wanted_by: the option that needs them, for the error.
-
-    Raises:
-        BadInput: if no text has a category.
-    """
+    """Return the labels of texts that must have some, because the option `wanted_by` needs them."""
     if texts.labels is None or not (texts.labels[:, 0] >= 0).any():
         raise BadInput(
             "the collection has no categories", wanted_by, "choose one whose metadata.category says them, or leave it"

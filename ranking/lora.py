@@ -44,7 +44,6 @@ class Lora:
         """Add adapters to all trained transformers of a ranker, in place.
 
         Args:
-            ranker: a new ranker.
             generator: draws the first matrix of each product; the second is 0, so scores do not change.
 
         Raises:

@@ -17,9 +17,7 @@ from ranking.vectors import directions
 def mean_vectors(sources: Sources, texts: Texts, place: str) -> NDArray[np.float32]:
     """Return one unit vector per text: its words' mean, weighted by tf·idf; zero if no word has a vector.
 
-    Args:
-        texts: documents or queries.
-        place: the option that needs them, for messages.
+    `place` is the option that needs them, for messages.
 
     Raises:
         BadInput: if no word at all has a vector.
@@ -31,10 +29,6 @@ def mean_vectors(sources: Sources, texts: Texts, place: str) -> NDArray[np.float
 
 class MeanVectorIndex:
     """An index of documents by their mean vectors, exact (faiss IndexFlatIP).
-
-    Args:
-        sources: documents, idf and word vectors.
-        place: the option that needs the vectors, for messages.
 
     Raises:
         BadInput: if faiss or word vectors are not installed.

@@ -28,10 +28,7 @@ class GradientSync(Protocol):
     def last_backward(self, parameters: Sequence[torch.nn.Parameter]) -> AbstractContextManager[object]:
         """Return a context for the backward pass that completes this worker's gradients, to exchange them meanwhile.
 
-        A worker without rows has no such pass.
-
-        Args:
-            parameters: the trained parameters, from the input up.
+        A worker without rows has no such pass. The trained parameters are in order, from the input up.
         """
 
     def join(self, parameters: Sequence[torch.nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -61,7 +58,6 @@ class Optimization:
     """The optimizer with its learning-rate schedule, gradient scaling and clipping.
 
     Args:
-        factory: makes the optimizer from the parameters.
         schedule: the learning-rate schedule. None keeps the rate constant.
         steps: the maximum number of steps of the training.
         clip_norm: the maximum norm of the gradient of all weights; a longer one is scaled down to it (Pascanu et al.
@@ -107,10 +103,6 @@ class Optimization:
         """Make a step, unless loss or gradient are not finite.
 
         All results of the step are read from the device at once, so the process waits for it a single time.
-
-        Args:
-            scores: [b, 1 + n], the scores of the batch.
-            top: the parameters over which the norm is reported.
 
         Returns:
             The result, with ‖∇L‖₂ over `top`, and whether all was finite. An overflow of scaled gradients counts as

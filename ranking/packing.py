@@ -61,8 +61,7 @@ class Packing:
         """Return the sequences of the texts in two matrices, row by row.
 
         Args:
-            first: int [n, …], ids plus one with 0 after a text's end (`ranking.tokenization`).
-            second: int [n, …], in the same form. None packs single texts.
+            first, second: int [n, …], ids plus one with 0 after a text's end (`ranking.tokenization`).
 
         Returns:
             input_ids, attention_mask and, if the model has them, token_type_ids, int64 [n, longest].
@@ -100,7 +99,6 @@ def buckets(lengths: Tensor, budget: int) -> Iterator[Tensor]:
     A bucket ends before its padding costs more than another pass.
 
     Args:
-        lengths: int64 [n], tokens of each sequence.
         budget: tokens per bucket; one sequence may take more.
     """
     order = torch.argsort(lengths, stable=True)

@@ -28,14 +28,7 @@ class PairScores:
     def of(
         cls, queries: NDArray[np.integer], documents: NDArray[np.integer], scores: NDArray[np.floating], size: int
     ) -> PairScores:
-        """Make a table of pairs in any order. A score that is not finite counts as unknown.
-
-        Args:
-            queries: int [n].
-            documents: int [n].
-            scores: [n].
-            size: the number of documents of the collection.
-        """
+        """Make a table of pairs [n] in any order. A score that is not finite counts as unknown."""
         known = np.isfinite(scores)
         keys, first = np.unique(np.asarray(queries, np.int64)[known] * size + documents[known], return_index=True)
         return cls(keys, scores[known][first].astype(np.float32), size)

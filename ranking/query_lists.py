@@ -19,12 +19,7 @@ FILES = ("listed_queries.npy", "listed_documents.npy", "listed_scores.npy")
 
 @dataclass(frozen=True)
 class Listed:
-    """The queries whose lists are made when a version is built, and the lists' length.
-
-    Args:
-        queries: int64, ascending.
-        depth: the length of a list.
-    """
+    """The queries, ascending, whose lists are made when a version is built, and the lists' length."""
 
     queries: NDArray[np.int64]
     depth: int
@@ -32,13 +27,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class QueryLists:
-    """The best documents of some queries in one version of an index.
-
-    Args:
-        queries: int64 [n], ascending.
-        documents: int32 [n, depth], best first.
-        scores: float32 [n, depth].
-    """
+    """The best documents [n, depth] of some queries [n], ascending, in one version of an index."""
 
     queries: NDArray[np.int64]
     documents: NDArray[np.int32]
@@ -46,11 +35,7 @@ class QueryLists:
 
     @classmethod
     def search(cls, index: Searched, vectors: NDArray[np.float32], listed: Listed) -> QueryLists:
-        """Search an index.
-
-        Args:
-            vectors: float32 [queries, dimension], the vectors of all queries.
-        """
+        """Search an index with the vectors [queries, dimension] of all queries."""
         shape = len(listed.queries), listed.depth
         documents, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
         for start in range(0, len(listed.queries), BATCH):

@@ -31,11 +31,8 @@ def shard_ranges(documents: int, shards: int, block: int) -> list[range]:
 def merge(results: Sequence[Found], ranges: Sequence[range], depth: int) -> Found:
     """Return the best of all shards, as one index of all documents would.
 
-    Inner products are float64 and added up in one order, so nothing depends on how documents were divided.
-
-    Args:
-        results: the results of each shard, with its rows from 0 up.
-        ranges: the documents of each shard.
+    Inner products are float64 and added up in one order, so nothing depends on how documents were divided. Each shard's
+    results have its rows, from 0 up.
     """
     rows = [np.where(rows < 0, -1, rows + held.start) for (rows, _), held in zip(results, ranges, strict=True)]
     return ordered(np.concatenate(rows, axis=1), np.concatenate([products for _, products in results], axis=1), depth)

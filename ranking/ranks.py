@@ -28,7 +28,6 @@ def ranks_in(
     or not in `within`. So no list is sorted, and scores of queries × documents are processed block by block.
 
     Args:
-        queries: int [q].
         wanted: int [q, r], the documents to rank; −1 for none.
         within: int [n], ascending, the documents among which they are ranked.
         documents: the number of documents represented at once. With `SCORES` it bounds the memory.

@@ -20,7 +20,6 @@ def relabelled(collection: Collection, path: str | Path, strict: bool = True) ->
     -1 (pooled, not judged), are skipped; its facts include the number that was used, and that of the others.
 
     Args:
-        path: a qrels file.
         strict: whether to raise on the first broken line; otherwise such lines are skipped and counted.
 
     Raises:

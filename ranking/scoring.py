@@ -41,10 +41,6 @@ def score_candidates(
     Each distinct text is represented once; only what depends on the pair is computed per pair. The ranker's `pairs`
     and `held` bound the memory. Documents that the ranker can't distinguish have equal scores in a query's list, so
     that their order never depends on the last bits, which vary with the processor and a pair's place in its block.
-
-    Args:
-        queries: int [q].
-        documents: int [q, m]; −1 is no document.
     """
     scores = np.full(documents.shape, -np.inf, np.float32)
     if not documents.size:
@@ -78,12 +74,9 @@ def score_candidates(
 
 
 def products(ranker: Ranker, queries: Tensor, documents: Tensor, scale: float = 1.0) -> Tensor:
-    """Return scores of every query with every document [q, n], float32, from their representations.
+    """Return scores of every query with every document [q, n], float32, from their representations [q, …] and [n, …].
 
-    Args:
-        queries: [q, …].
-        documents: [n, …].
-        scale: the factor of inner products, for a ranker with one vector per text.
+    `scale` is the factor of inner products, for a ranker with one vector per text.
     """
     if isinstance(ranker, DenseRanker) and ranker.sparse:
         return torch.from_numpy(scale * sparse_products(queries, documents)).to(queries.device)

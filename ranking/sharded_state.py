@@ -17,12 +17,7 @@ ROWS, SIZE = "rows of a tensor", "of size"
 
 @dataclass(frozen=True)
 class Rows:
-    """A worker's rows of a split tensor.
-
-    Args:
-        rows: [rows of the worker, …].
-        size: the shape of the whole tensor.
-    """
+    """A worker's rows of a split tensor, and the shape of the whole one."""
 
     rows: Tensor
     size: tuple[int, ...]
@@ -47,11 +42,7 @@ def split_state(state: Any) -> Any:
 
 
 def split_tensors(state: Any) -> list[Tensor]:
-    """Return the rows of a worker, one tensor after the other: in the same order on each worker.
-
-    Args:
-        state: the result of `split_state`.
-    """
+    """Return the rows in a result of `split_state`, one tensor after the other: in the same order on each worker."""
     return [entry[ROWS] for entry in _entries(state)]
 
 
@@ -63,7 +54,6 @@ def merge_state(state: Any, others: Iterator[list[Tensor]], rank: int, workers: 
     Args:
         state: the first worker's state, from `split_state`.
         others: the `split_tensors` of each of the others, in their order.
-        rank: the rank of the worker that continues.
         workers: the number of workers that continue. For several, split tensors are `Rows`; for one they are whole.
 
     Raises:
@@ -98,9 +88,6 @@ def gathered(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the whole weights on the CPU of the first worker, gathered one by one; nothing on the others.
 
     All workers have to call it.
-
-    Args:
-        state: the `state_dict` of a ranker, on a worker.
     """
     whole: dict[str, Tensor] = {}
     for name, tensor in state.items():

@@ -75,10 +75,6 @@ class Sharding:
 
         If another worker is at another transformer, or this one has nothing left to read (`finish`), the passes of the
         others are made first, as empty ones.
-
-        Args:
-            tower: one of the ranker's transformers.
-            count: the passes that this worker needs.
         """
         index = self.towers.index(tower)
         while True:
@@ -104,8 +100,7 @@ class Sharding:
     def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         """Return a training's state, saved by any number of workers, with its tensors split like the weights.
 
-        Args:
-            state: the result of `RankerTraining.state_dict`; tensors that were split are `Rows` of this worker.
+        Tensors that were split are `Rows` of this worker.
         """
         whole = ranker.state_dict()
         trained = [weight for group in optimizer.param_groups for weight in group["params"]]
@@ -128,12 +123,7 @@ class Sharding:
         }
 
     def _rows(self, value: Any, like: Tensor) -> Any:
-        """Return this worker's rows of a weight, or of the optimizer's state for it.
-
-        Args:
-            value: `Rows` of this worker, a whole tensor, or a count of steps, which is returned unchanged.
-            like: the weight.
-        """
+        """Return this worker's rows of a weight, or of the optimizer's state for it; a count of steps is unchanged."""
         from torch.distributed.tensor import DTensor, Shard
 
         if isinstance(value, Rows):

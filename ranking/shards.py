@@ -26,11 +26,7 @@ class Searched(Protocol):
 
 
 class ShardedIndex:
-    """An index in shards, in this process.
-
-    Args:
-        shards: one index per shard, in the order of their documents.
-    """
+    """An index in shards, in the order of their documents, in this process."""
 
     def __init__(self, shards: Sequence[VectorIndex]) -> None:
         self.shards = shards

@@ -18,9 +18,6 @@ class Sources:
     """A collection in every form that a first stage needs, made once at the start of a study.
 
     Args:
-        collection: text and ids.
-        encoded: token ids and judgements.
-        vectors: word vectors of the vocabulary.
         run: runs the tasks of documents in pieces.
         folder: the folder for an index in shards of a collection in one piece. None if there is no such folder.
     """

@@ -472,16 +472,7 @@ class RankerTraining:
 
 
 def _check_tensor(value: object, shape: tuple[int, ...], where: str, remedy: str) -> None:
-    """Refuse what a ranker or an objective, which may be the user's, returned if it can't be learned from.
-
-    Args:
-        shape: the shape that it must have.
-        where: the method, for the message.
-        remedy: how to correct it.
-
-    Raises:
-        BadInput: if it is no tensor, has another shape, or has no gradient.
-    """
+    """Refuse what a ranker or an objective, which may be the user's, returned if it can't be learned from."""
     if not isinstance(value, Tensor):
         raise BadInput(f"returned {type(value).__name__}, not a tensor", where, remedy)
     if value.shape != shape:

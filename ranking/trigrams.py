@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,6 @@ class Trigrams(Tokenization):
 
     The original numbers the trigrams of its data, some 30,000. A hash numbers those of any script without reading the
     data first; trigrams that share a number are counted (`collisions`).
-
-    Args:
-        buckets: the number of buckets.
-        max_query: words read of a query.
-        max_document: words read of a document.
     """
 
     def __init__(self, buckets: int, max_query: int, max_document: int) -> None:
@@ -45,10 +39,8 @@ class Trigrams(Tokenization):
             self.bags(collection.documents, self.max_document),
             self.bags(collection.queries, self.max_query),
         )
-        counts = collisions(self._seen, self.buckets)
-        self.remark = (
-            f"{counts.trigrams:,} letter trigrams in {self.buckets:,} buckets, {counts.shared:,} of them share one"
-        )
+        trigrams, shared = collisions(self._seen, self.buckets)
+        self.remark = f"{trigrams:,} letter trigrams in {self.buckets:,} buckets, {shared:,} of them share one"
         return Tokens(documents, queries)
 
     def bags(self, frame: pl.DataFrame, limit: int) -> Texts:
@@ -98,23 +90,8 @@ def bucket_of(trigrams: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
     return (mix(trigrams) % np.uint64(buckets)).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Collisions:
-    """The number of collisions of a collection's trigrams.
-
-    Args:
-        trigrams: the number of distinct trigrams.
-        buckets: the number of buckets that hold at least one.
-        shared: the number of trigrams that share their bucket.
-    """
-
-    trigrams: int
-    buckets: int
-    shared: int
-
-
-def collisions(trigrams: NDArray[np.uint64], buckets: int) -> Collisions:
-    """Count the collisions of trigrams, repeats allowed."""
+def collisions(trigrams: NDArray[np.uint64], buckets: int) -> tuple[int, int]:
+    """Return the number of distinct trigrams, and of those that share their bucket."""
     distinct = np.unique(trigrams)
     filled = np.bincount(bucket_of(distinct, buckets), minlength=buckets)
-    return Collisions(len(distinct), int((filled > 0).sum()), int(filled[filled > 1].sum()))
+    return len(distinct), int(filled[filled > 1].sum())

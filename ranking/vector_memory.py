@@ -12,11 +12,7 @@ from torch import Tensor
 
 
 class VectorMemory:
-    """A queue of the document vectors of the last batches, as they were when read (Wang et al. 2020, section 3.2).
-
-    Args:
-        batches: the number of batches that it holds.
-    """
+    """A queue of the document vectors of the last batches, as they were when read (Wang et al. 2020, section 3.2)."""
 
     def __init__(self, batches: int) -> None:
         self.batches = batches
@@ -70,11 +66,7 @@ class VectorMemory:
 
 
 class FixedVectors(VectorMemory):
-    """Fixed vectors of all documents, against which ADORE (Zhan et al. 2021, section 4.2) trains a query tower.
-
-    Args:
-        vectors: float32 [documents, dimension], on the ranker's device.
-    """
+    """Fixed vectors of all documents, against which ADORE (Zhan et al. 2021, section 4.2) trains a query tower."""
 
     def __init__(self, vectors: Tensor) -> None:
         super().__init__(0)

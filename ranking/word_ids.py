@@ -20,11 +20,7 @@ _LETTERS[128:] = _ANY[128:]
 
 
 class WordIds:
-    """Numbers distinct words in the order of their appearance; equal words of all texts have one number.
-
-    Args:
-        reading: how texts are cut into words.
-    """
+    """Numbers distinct words in the order of their appearance; equal words of all texts have one number."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading

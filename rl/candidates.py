@@ -34,7 +34,6 @@ def candidate_table(lists: RankedLists, sources: Sources, documents: int) -> NDA
 
     Args:
         lists: the nearest documents by cosine, as runs use them.
-        sources: the collection, and BM25.
         documents: s_d, the number of documents from the head of each list.
     """
     encoded, width = sources.encoded, min(documents, lists.documents.shape[1])

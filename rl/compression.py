@@ -11,22 +11,18 @@ from ranking.encoding import EncodedCollection
 from ranking.training import Batch
 from ranking.vectors import WordVectors, directions
 
-WEIGHTINGS = ("tf", "idf")
-
 
 @dataclass(frozen=True)
 class Compressed:
-    """φ of every query and of every relevant document (Cohen et al. 2019, section 3.1.2).
+    """φ of every query and of every relevant document: unit vectors [n, d], or zero if no word has a vector.
 
-    Args:
-        queries: float32 [queries, d], unit vectors; zero if no word has a vector.
-        documents: float32 [relevant documents, d], likewise.
-        relevant: int32, the document of each row of `documents`, ascending.
+    See Cohen et al. 2019, section 3.1.2.
     """
 
     queries: NDArray[np.float32]
     documents: NDArray[np.float32]
     relevant: NDArray[np.int32]
+    """The document of each row of `documents`, ascending."""
 
     @property
     def dimension(self) -> int:
@@ -46,7 +42,6 @@ def compress(encoded: EncodedCollection, vectors: WordVectors, weighting: str) -
     ones.
 
     Args:
-        vectors: f_e, the word vectors that rankers start from; a word without one adds nothing.
         weighting: `tf` counts every occurrence as 1, `idf` as the word's idf.
     """
     weights = encoded.idf if weighting == "idf" else np.ones_like(encoded.idf)

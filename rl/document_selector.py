@@ -22,13 +22,12 @@ from sampling.selection.selector import Selector
 
 
 class Picks(Selector):
-    """The documents at given positions of each query's list.
+    """The documents at given positions of each query's list, which is cut to s_d documents.
 
     A position beyond the end of a list yields no negative, and neither does a repeated one.
 
     Args:
         places: int64 [b or more, picks], positions from 0; row i belongs to the batch's i-th query.
-        documents: s_d, the length that lists are cut to.
     """
 
     def __init__(self, places: NDArray[np.int64], documents: int) -> None:
@@ -125,8 +124,6 @@ class DocumentActions(Actions):
     end of a shorter one are ignored.
 
     Args:
-        documents: s_d.
-        pairs: pairs in a full batch.
         picks: negatives per query. They are drawn independently, and a document that was drawn before is left out.
     """
 

@@ -17,12 +17,7 @@ def logits_of(actor: torch.nn.Module, observation: Observation) -> NDArray[np.fl
 
 
 def inverse_cdf(logits: NDArray[np.float64], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return choices [rows, picks] at uniform draws of 0 … 1, by the inverse of each row's distribution function.
-
-    Args:
-        logits: float64 [rows, choices].
-        uniform: [rows, picks].
-    """
+    """Return choices at uniform draws [rows, picks], by the inverse of each row's distribution function."""
     edges = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
     reached = edges[:, None, :] <= (uniform * edges[:, -1:])[:, :, None]
     # Rounding may leave a draw at the very end of the distribution function.
@@ -37,7 +32,6 @@ def draw_action(logits: NDArray[np.floating], seed: int, copy: int, decision: in
 
     Args:
         logits: [picks, choices]; a plain action is one pick.
-        copy: index of the copy among all copies.
         decision: number of decisions that the copy has taken before, since learning began.
     """
     exact = logits.astype(np.float64)

@@ -59,19 +59,11 @@ class Actions(ABC):
 
     @abstractmethod
     def shares(self, taken: Sequence[Any]) -> dict[str, float]:
-        """Return the shares of the actions in an episode.
-
-        Args:
-            taken: what `to_record` returned, one entry per action.
-        """
+        """Return the shares of the actions in an episode, from what `to_record` returned for each."""
 
 
 class FunctionActions(Actions):
-    """Actions that are retrieval functions (Cohen et al. 2019, section 3.1.1).
-
-    Args:
-        names: the names of the functions, in the sampler's order.
-    """
+    """Actions that are retrieval functions, in the sampler's order (Cohen et al. 2019, section 3.1.1)."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -93,11 +85,7 @@ class FunctionActions(Actions):
 
 
 def check_decision_every(decision_every: int | str, actions: Actions) -> None:
-    """Raise if `decision_every` is neither a number of batches nor `epoch`, or is longer than actions can last."""
-    if decision_every != "epoch" and (not isinstance(decision_every, int) or decision_every < 1):
-        raise BadInput(
-            f"decision_every is {decision_every!r}", "decision_every", "choose a number of batches from 1 up, or epoch"
-        )
+    """Raise if a decision would be held for more batches than its actions can last."""
     if decision_every != 1 and not actions.lasting:
         raise BadInput(
             f"decision_every is {decision_every}, and documents are picked for one batch",
@@ -115,9 +103,6 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
 
     Args:
         start: makes an episode's training and sampler from a seed.
-        tables: the tables that states are looked up in.
-        actions: the actions that the agent can take.
-        reward: the reward of a decision.
         sample: how the ranker is measured for the reward.
         seed: the seed of the whole learning.
         copy: index of this copy among all copies.
@@ -140,7 +125,6 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         gamma: float = 1.0,
         decision_every: int | str = 1,
     ) -> None:
-        check_decision_every(decision_every, actions)
         self.start, self.tables, self.actions = start, tables, actions
         self.reward, self.options, self.gamma, self.decision_every = reward, sample, gamma, decision_every
         self.seed, self.copy = seed, copy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +41,10 @@ class FromForks(ByNegative):
     def __init__(
         self,
         forks: str,
-        by: str = "state",
+        by: Literal["state", "clock"] = "state",
         every: Annotated[int, AtLeast(1)] | None = None,
         each: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
-        if by not in FEATURES:
-            raise BadInput(f"by is {by!r}", "policy.by", "choose state or clock")
         path = Path(forks) / "regression.json"
         try:
             fitted = json.loads(path.read_text("utf-8"))

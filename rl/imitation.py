@@ -44,15 +44,12 @@ class Imitation:
 
 @dataclass(frozen=True)
 class States:
-    """States of training batches.
-
-    Args:
-        observations: float32 [n, …] for each part of an observation.
-        queries: int64 [n, b], −1 after the end of a short batch.
-    """
+    """States of training batches."""
 
     observations: dict[str, Tensor]
+    """Each part of an observation, float32 [n, …]."""
     queries: NDArray[np.int64]
+    """Queries [n, b], −1 after the end of a short batch."""
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -62,26 +59,8 @@ class States:
         return {name: part[torch.from_numpy(rows)] for name, part in self.observations.items()}
 
 
-@dataclass(frozen=True)
-class Imitated:
-    """The result of imitation.
-
-    Args:
-        weights: the weights of the actor.
-        figures: the mean share of the policy's mass on labelled candidates: of held-out queries `before` and `after`
-            the training, and of the queries that it has `learned` from, after the training.
-    """
-
-    weights: dict[str, Tensor]
-    figures: dict[str, float]
-
-
 def states_of(environment: SamplingEnvironment, count: int, rng: np.random.Generator) -> States:
-    """Return states as the agent will see them: of episodes in which documents are picked uniformly.
-
-    Args:
-        environment: a copy that nothing else steps.
-    """
+    """Return states as the agent will see them: of episodes in which documents are picked uniformly."""
     observations: list[Mapping[str, NDArray[np.float32]]] = []
     queries = np.full((count, environment.tables.pairs), -1, np.int64)
     done = True
@@ -98,7 +77,9 @@ def states_of(environment: SamplingEnvironment, count: int, rng: np.random.Gener
     return States(stacked, queries)
 
 
-def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.random.Generator) -> Imitated:
+def imitate(
+    network: PolicyNetwork, states: States, options: Imitation, rng: np.random.Generator
+) -> tuple[dict[str, Tensor], dict[str, float]]:
     """Train a network to behave like a sampler that draws uniformly from the candidates in BM25's top n (section 6.2).
 
     The loss of a query is the cross-entropy of the policy's distribution over its candidates and the uniform one over
@@ -107,6 +88,10 @@ def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.
 
     Args:
         network: an actor over candidates. It is trained in place.
+
+    Returns:
+        The weights of the actor, and the mean share of the policy's mass on labelled candidates: of held-out queries
+        `before` and `after` the training, and of the queries that it has `learned` from, after the training.
 
     Raises:
         BadInput: if no candidate is in BM25's top n.
@@ -138,7 +123,7 @@ def imitate(network: PolicyNetwork, states: States, options: Imitation, rng: np.
     network.eval().requires_grad_(False)
     weights = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
     after, learned = (_mass(network, states, labels, queries) for queries in (tested, taught))
-    return Imitated(weights, {"before": before, "after": after, "learned": learned})
+    return weights, {"before": before, "after": after, "learned": learned}
 
 
 def _log_shares(network: PolicyNetwork, observations: dict[str, Tensor]) -> Tensor:

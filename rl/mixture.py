@@ -55,9 +55,8 @@ class MixtureActions:
     def choice(self, hardness: NDArray[np.float64], depth: int) -> tuple[int, float, float] | None:
         """Return candidates m, a and b of a choice by scores; None if it makes none, or there are no lists.
 
-        Args:
-            hardness: m as a share of log depth, then x with a = x/(1 − x), at most 99, and y with b = 20·y − 10.
-            depth: length of the longest list.
+        The last three values of `hardness` are m as a share of log depth, x with a = x/(1 − x), at most 99, and y with
+        b = 20·y − 10.
         """
         if not self.scores or not depth:
             return None
@@ -65,21 +64,14 @@ class MixtureActions:
         return round(depth**m), min(x / max(1 - x, 1e-9), 99.0), 20 * y - 10
 
     def charged(self, functions: Sequence[str], shares: NDArray[np.float64]) -> float:
-        """Return the cost of a training's shares of the functions, which its return is reduced by.
-
-        Args:
-            shares: the shares of each decision [decisions, functions].
-        """
+        """Return the cost of a training, which its return is reduced by: of the shares [decisions, functions]."""
         costs = self.costs or {}
         return float(sum(costs.get(name, 0.0) * shares[:, at].mean() for at, name in enumerate(functions)))
 
     def ranks(self, hardness: NDArray[np.float64], depth: int) -> tuple[int, int] | None:
         """Return the window at a hardness between the hardest (0) and the widest (1), on a logarithmic scale of ranks.
 
-        Args:
-            hardness: hardness of the last rank and, for `from_to`, of the first, as a share of the way to the last;
-                further values are ignored.
-            depth: length of the longest list.
+        `hardness` begins with that of the last rank and, for `from_to`, of the first, as a share of the way there.
         """
         hardness = hardness[: WINDOWS[self.window]]
         if not len(hardness) or not depth:
@@ -92,18 +84,12 @@ class MixtureActions:
 
 @dataclass(frozen=True)
 class MixtureRule(ABC):
-    """The parameters of a mixture policy, and the decision that they make in a state.
-
-    Args:
-        parameters: float64 [size].
-        functions: number of functions.
-        windows: number of values that describe a window and a choice by scores.
-        features: names of the features of a state.
-    """
+    """The parameters of a mixture policy, and the decision that they make in a state."""
 
     parameters: NDArray[np.float64]
     functions: int
     windows: int
+    """Number of values that describe a window and a choice by scores."""
     features: tuple[str, ...]
     kind: ClassVar[str]
 
@@ -168,12 +154,8 @@ class MixtureAgent:
     """A learned mixture: the result of `pyrite learn actions=mixture`, and the input of `policy=learned`.
 
     Args:
-        functions: the names of the functions, in their order.
-        actions: the decisions that it makes.
-        state: the description of a state.
         decision_every: number of batches between two decisions.
         rule: the kind of its rule, a key of `RULES`.
-        parameters: float64, the rule's parameters.
         facts: how it was learned, for reports.
     """
 

@@ -45,11 +45,9 @@ class PolicyNetwork(nn.Module):
     Args:
         space: the space of one observation, or the shapes of its parts by name (`shapes`).
         outputs: number of outputs per observation; with candidates a multiple of queries · documents, query by query.
-        generator: draws the weights.
         channels: channels of both kernels. With 0 there are none, and the first affine layer reads the rows of the
             batch: the feed-forward state of section 3.1.2, with which the paper's agents were no better than random.
-        hidden: units of the first affine layer.
-        width: units of the second, |A|; None takes `outputs`.
+        hidden, width: units of the first affine layer, and of the second, |A|; None takes `outputs`.
         last: factor of the last layer's initial weights.
         per_document: false for a critic, which evaluates the state even if there are candidates.
     """
@@ -105,31 +103,22 @@ class PolicyNetwork(nn.Module):
         """Return logits or a value for each observation, [n, outputs].
 
         Args:
-            observation: float32, each part with a first dimension of n.
+            observation: float32, each part with a first dimension of n; `present` [n, b] is 1 if a pair exists.
         """
-        present = self._present(observation)
         parts = [observation["model"].flatten(1)]
         if "batch" in self.shapes:
-            parts.append(self._difficulty(observation["batch"], present))
+            parts.append(self._difficulty(observation["batch"], observation["present"]))
         if "similarity" in self.shapes:
-            parts.append(_mean(observation["similarity"].flatten(2), present))
+            parts.append(_mean(observation["similarity"].flatten(2), observation["present"]))
         if "candidates" in self.shapes:
-            parts.append(_mean(observation["candidates"].mean(2), present))
+            parts.append(_mean(observation["candidates"].mean(2), observation["present"]))
         state = torch.tanh(self.state(torch.cat(parts, 1)))
         if not self.per_document:
             return self.output(functional.leaky_relu(self.actions(state), SLOPE))
         # A missing query has logits of 0: its pick means nothing and must not change any weight.
         joined = self.document(observation["candidates"]) + self.context(state)[:, None, None]
-        logits = self.output(torch.tanh(joined)).squeeze(-1) * present[..., None]
+        logits = self.output(torch.tanh(joined)).squeeze(-1) * observation["present"][..., None]
         return logits.repeat_interleave(self.picks, 1).flatten(1)
-
-    def _present(self, observation: Mapping[str, Tensor]) -> Tensor:
-        """Return float [n, b], 1 if a pair exists."""
-        if "present" in observation:
-            return observation["present"]
-        named = next((observation[name] for name in ("similarity", "candidates") if name in self.shapes), None)
-        count = self.pairs if "batch" in self.shapes else 1 if named is None else named.shape[1]
-        return observation["model"].new_ones(len(observation["model"]), count)
 
     def _difficulty(self, batch: Tensor, present: Tensor) -> Tensor:
         """Return how difficult the incoming batch is: float [n, channels]; without kernels, the rows of its pairs."""

@@ -53,9 +53,7 @@ class Plateau:
     def converged_at(self, episodes: Sequence[Episode], random: Sequence[Episode] = ()) -> int | None:
         """Return the number of episodes after which the criterion first held; None if it never did.
 
-        Args:
-            episodes: the agent's episodes, in the order in which they ended, each with `by` and `share:FUNCTION`.
-            random: episodes of the random agent, for `gain`.
+        The episodes are in the order in which they ended, and have `by` and `share:FUNCTION`.
 
         Raises:
             BadInput: if `gain` is given without two episodes of the random agent.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from sampling.retrieval.function import RetrievalFunction
@@ -28,6 +29,7 @@ NEGATIVES = 8
 """Number of hard and of random negatives per probe."""
 
 
+@checked
 @dataclass(frozen=True)
 class ProgressOptions:
     """How a training is described (`state=progress`).
@@ -57,7 +59,7 @@ class ProgressOptions:
     """
 
     features: Sequence[str] = FEATURES
-    probes: int = 64
+    probes: Annotated[int, Positive] = 64
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
@@ -66,8 +68,6 @@ class ProgressOptions:
             raise BadInput(
                 f"features are {list(self.features)}", "state.features", f"choose among {', '.join(FEATURES)}"
             )
-        if self.probes < 1:
-            raise BadInput(f"probes is {self.probes}", "state.probes", "choose a whole number from 1 up")
 
 
 class TrainingProgress:
@@ -126,11 +126,7 @@ class TrainingProgress:
         return shares[0], shares[1], float(np.clip((near - random_mean) / apart, -1, 1)) if apart > 0 else 1.0
 
     def observe(self, training: RankerTraining, share: float | None) -> NDArray[np.float64]:
-        """Return the features before the next batch.
-
-        Args:
-            share: the share of the functions but the first in the last decision; None before the first.
-        """
+        """Return the features before the next batch; `share` is that of the last decision, if there was one."""
         hard, easy, near = self.probe(training) if self.probed else (0.0, 0.0, 0.0)
         known = [value for value in training.validations if value == value]
         waited = max(training.epoch - training.best_epoch, 0) if training.best_epoch else 0

@@ -23,11 +23,6 @@ Values = NDArray[np.float64]
 class ValidationSample:
     """Some of the validation queries, the same for every episode: MAP(q, η) is the mean over them.
 
-    Args:
-        training: any training; its validation queries, candidates and measure are used.
-        size: number of queries, spread evenly over the validation queries; all if there are fewer.
-        depth: number of candidates per query that are scored, from the head of the list; None for all.
-
     Attributes:
         first_stage: the values of the first stage's order of the candidates.
         ideal: the values of the best order of the candidates (1 only if they contain all relevant documents).

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.compression import WEIGHTINGS, Compressed
+from rl.compression import Compressed
 from rl.similarity import STATISTICS
 
 FEATURES = ("loss", "gradient", "step", "epoch", "validation")
 Observation = dict[str, NDArray[np.float32]]
 
 
+@checked
 @dataclass(frozen=True)
 class StateOptions:
     """How a state is described (`state` of the configuration).
@@ -35,8 +37,8 @@ class StateOptions:
     """
 
     features: Sequence[str] = FEATURES[:4]
-    beta: float = 1.0
-    weighting: str = "tf"
+    beta: Annotated[float, Positive] = 1.0
+    weighting: Literal["tf", "idf"] = "tf"
     batch: bool = True
 
     def __post_init__(self) -> None:
@@ -46,10 +48,6 @@ class StateOptions:
             raise BadInput(
                 f"features are {list(self.features)}", "state.features", f"choose among {', '.join(FEATURES)}"
             )
-        if not self.beta > 0:
-            raise BadInput(f"β is {self.beta}", "state.beta", "choose a number above 0")
-        if self.weighting not in WEIGHTINGS:
-            raise BadInput(f"no weighting {self.weighting!r}", "state.weighting", f"choose {' or '.join(WEIGHTINGS)}")
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,6 @@ class StateTables:
     """Constant tables that states are looked up in, shared by all copies on a host.
 
     Args:
-        options: how a state is described.
-        compressed: φ of queries and relevant documents.
         similarity: by function, float32 [queries, 4] (see `rl.similarity.similarity_table`).
         pairs: |b|, the pairs of a full batch.
         candidates: M of each query, float32 [queries, s_d, 5] (see `rl.candidates.candidate_table`); None unless the
@@ -103,11 +99,7 @@ class State:
         self.loss, self.largest, self.gradient = 1.0, 1.0, 0.0
 
     def note(self, step: UpdateResult, first: bool) -> None:
-        """Record the result of an update.
-
-        Args:
-            first: whether it was the first of the episode, whose loss sets the scale.
-        """
+        """Record the result of an update. The loss of the `first` one of an episode sets the scale."""
         loss = _bounded(abs(step.loss), 1e6)
         self.largest = max(loss, 1e-6) if first else max(self.largest, loss)
         self.loss, self.gradient = loss, _bounded(step.gradient_norm, 1e6)

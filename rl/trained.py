@@ -21,12 +21,9 @@ class TrainedAgent:
 
     Args:
         functions: the names of the actions, in their order.
-        state: how its states were described.
         decision_every: number of batches that an action was held for, or `epoch`.
-        pairs: |b| of its observations.
-        dimension: d of φ.
+        pairs, dimension: |b| of its observations, and d of φ.
         network: the description of its network (see `rl.networks.described`).
-        weights: the weights of the actor.
         documents: s_d, candidates per query if its actions are documents; None if they are functions.
         facts: how it was learned, for reports.
     """

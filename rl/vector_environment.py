@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 IDLE = -1
@@ -18,7 +16,7 @@ Infos = list[dict[str, Any]]
 Transition = tuple[Observations, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Infos]
 
 
-class VectorEnvironment(gymnasium.vector.VectorEnv):
+class VectorEnvironment:
     """Environments that are stepped one after the other in this process, each at a different point of its episode.
 
     A copy whose episode ends starts the next one in the same step: the returned observation is the new episode's first,
@@ -28,43 +26,27 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
         environments: environments with equal `Dict` observation spaces and equal action spaces.
     """
 
-    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
-
-    def __init__(self, environments: Sequence[gymnasium.Env]) -> None:
+    def __init__(self, environments: Sequence[Any]) -> None:
         self.environments = list(environments)
         self.num_envs = len(self.environments)
         first = self.environments[0]
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._latest: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Observations, Infos]:  # type: ignore[override]
-        """Start an episode in every copy; after `load_state_dict`, resume the saved episodes.
-
-        Args:
-            seed: unused; environments are seeded when they are made.
-        """
+    def reset(self) -> tuple[Observations, Infos]:
+        """Start an episode in every copy; after `load_state_dict`, resume the saved episodes."""
         self._latest = [environment.reset() for environment in self.environments]
         return self._observations(), [info for _, info in self._latest]
 
-    def step(self, actions: NDArray[np.int64]) -> Transition:  # type: ignore[override]
-        """Step every copy whose action is not `IDLE`.
-
-        Args:
-            actions: int64 [n], or [n, picks] if one action is several picks.
-
-        Returns:
-            Observations, rewards float32 [n], terminated and truncated bool [n], one dict per copy.
-        """
+    def step(self, actions: NDArray[np.int64]) -> Transition:
+        """Step every copy whose action is not `IDLE`; the actions are [n], or [n, picks] if one is several picks."""
         rewards = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros((2, self.num_envs), bool)
         infos = [info for _, info in self._latest]
         active = [index for index, action in enumerate(actions) if not np.any(action == IDLE)]
-        chosen = [int(actions[index]) if np.ndim(actions[index]) == 0 else actions[index] for index in active]
-        stepped = self.advance([self.environments[index] for index in active], chosen)
-        for index, (observation, reward, over, cut, info) in zip(active, stepped, strict=True):
-            environment = self.environments[index]
+        for index in active:
+            environment, action = self.environments[index], actions[index]
+            observation, reward, over, cut, info = environment.step(int(action) if np.ndim(action) == 0 else action)
             rewards[index], terminated[index], truncated[index] = reward, over, cut
             final = {}
             if over or cut:
@@ -74,24 +56,20 @@ class VectorEnvironment(gymnasium.vector.VectorEnv):
             infos[index] = info | final
         return self._observations(), rewards, terminated, truncated, infos
 
-    def advance(self, active: list[Any], actions: list[Any]) -> list[tuple[Any, Any, bool, bool, dict[str, Any]]]:
-        """Return the results of `step` of each active environment."""
-        return [environment.step(action) for environment, action in zip(active, actions, strict=True)]
-
     def _observations(self) -> Observations:
         first = self._latest[0][0]
         return {name: np.stack([observation[name] for observation, _ in self._latest]) for name in first}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the copies under `copies`, in their order, so that they can be divided again."""
-        return {"copies": [environment.state_dict() for environment in self.environments]}  # type: ignore[attr-defined]
+        return {"copies": [environment.state_dict() for environment in self.environments]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the states of the same number of copies; `reset` then returns their observations."""
         for environment, of_copy in zip(self.environments, state["copies"], strict=True):
-            environment.load_state_dict(of_copy)  # type: ignore[attr-defined]
+            environment.load_state_dict(of_copy)
 
-    def close(self, **arguments: Any) -> None:
+    def close(self) -> None:
         """Close every copy."""
         for environment in self.environments:
             environment.close()

@@ -19,7 +19,6 @@ MODULES = sorted(
 
 REACHED = {
     "cluster/commands/fork.py": "cluster/runs/test_fork.py",
-    "cluster/reports/fork_figure.py": "cluster/runs/test_fork.py",
     "cluster/mining/data_card.py": "cluster/mining/test_mine.py",
     "cluster/mining/miner.py": "cluster/mining/test_mine.py",
     "cluster/mining/writing.py": "cluster/mining/test_mine.py",

@@ -10,7 +10,6 @@ import runpy
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,6 +34,7 @@ from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random
 from pyrite.data import as_collection
 from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import constructor_arguments, written
+from ranking.collections.cache import open_collection
 from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader
 from ranking.errors import BadInput
 from ranking.rankers.ranker import Ranker
@@ -230,9 +230,9 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: BM25(pick=Bottom(np.zeros(3000))), "is a ndarray with 3,000 values, too many for an option"),
         (lambda: pyrite.RunFile(path=pl.DataFrame({"a": range(99)})).overrides(), "path: a DataFrame is no value"),
         (lambda: Function.own(BM25(1)), "BM25(1) is no function of your own"),
-        (lambda: pyrite.Pool({"run": {}}), "runs: a dict is no path; write a file"),
+        (lambda: pyrite.Pool({"run": {}}), r"runs: {'run': {}} is no path; write a file"),
         (lambda: pyrite.Pool("runs", pl.DataFrame()), "qrels: a DataFrame is no path"),
-        (lambda: pyrite.Pool(3), "runs: a int is no path"),
+        (lambda: pyrite.Pool(3), "runs: 3 is no path"),
         (lambda: InBatch() + 3, "3 is no retrieval function"),
         (lambda: Guard(relativ=0.1), "Guard has no option relativ"),
         (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
@@ -363,7 +363,7 @@ def test_a_collection_says_what_was_left_out_and_what_is_none(tmp_path, own_cach
     assert data.describe(strict=False).endswith("\nskipped in pairs: 1 × empty text")
     with pytest.raises(BadInput, match=r'options=\{"strict": False\} to the verb, or strict=False to describe'):
         pyrite.Collection.from_pairs("pairs.csv", strict=False)
-    with pytest.raises(BadInput, match=r"not from a DataFrame; give a path; a table of pairs is read by from_pairs"):
+    with pytest.raises(BadInput, match=r"a DataFrame is no path; give a path; a table of pairs is read by from_pairs"):
         pyrite.Collection.from_beir(pl.DataFrame())  # type: ignore[arg-type]
     for verb in (pyrite.mine, pyrite.train, pyrite.learn):
         with pytest.raises(BadInput, match=r"seed=1: is a text, .* for data give a path, a table of pairs, or a"):
@@ -585,6 +585,9 @@ def test_a_reader_of_the_users_own_is_a_collection(own_cache):
         assert f"collection._target_={__name__}.Counted ++collection.size=30" in made.command
 
 
+READ_DOCUMENTS, READ_JUDGEMENTS = Counted.read_documents, Counted.read_judgements
+
+
 class Undeclared(Counted):
     """A reader with an option that is no field."""
 
@@ -593,78 +596,46 @@ class Undeclared(Counted):
         self.limit = limit
 
 
-class NoTable(Counted):
-    def read_queries(self, faults):  # type: ignore[no-untyped-def]
-        return None
+BROKEN_READERS = [
+    ("read_documents", lambda self, faults: None, "gave NoneType; yield polars data frames with the columns id"),
+    ("read_documents", lambda self, faults: next(READ_DOCUMENTS(self, faults)), "gave Series; yield polars"),
+    (
+        "read_documents",
+        lambda self, faults: [next(READ_DOCUMENTS(self, faults)).with_columns(id="line")],
+        "gave id as Int64, not String; cast it by pl.col('id').cast(pl.St",
+    ),
+    ("read_documents", lambda self, faults: [pl.DataFrame({"id": ["d1"]})], "gave no column text"),
+    ("read_queries", lambda self, faults: None, "gave NoneType; return a polars data frame with the columns id, text"),
+    (
+        "read_judgements",
+        lambda self, faults: READ_JUDGEMENTS(self, faults).drop("grade"),
+        "gave no column grade; return a polars data frame",
+    ),
+    (
+        "read_judgements",
+        lambda self, faults: READ_JUDGEMENTS(self, faults).with_columns(grade=pl.lit(1.5)),
+        "gave grade as Float64, not Int32; cast it",
+    ),
+    (
+        "read_judgements",
+        lambda self, faults: READ_JUDGEMENTS(self, faults).with_columns(split=pl.lit("training")),
+        "gave the split 'training'; write train, dev, test, or null",
+    ),
+    ("sources", lambda self: None, "gave NoneType; return a mapping"),
+    ("name", None, "is None; return the collection's name"),
+]
 
 
-class NoColumn(Counted):
-    def read_judgements(self, faults):  # type: ignore[no-untyped-def]
-        return super().read_judgements(faults).drop("grade")
+@pytest.mark.parametrize(("method", "broken", "message"), BROKEN_READERS)
+def test_what_a_reader_of_the_users_own_gives_is_checked(method, broken, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(Counted, method, broken)
+    with pytest.raises(BadInput, match=re.escape(f"collection: {method} of the reader {message}")):
+        open_collection(Counted(), tmp_path)
 
 
-class NoText(Counted):
-    def read_documents(self, faults):  # type: ignore[no-untyped-def]
-        yield pl.DataFrame({"id": ["d1"]})
-
-
-class NoDocuments(Counted):
-    def read_documents(self, faults):  # type: ignore[no-untyped-def]
-        return None
-
-
-class OneFrame(Counted):
-    def read_documents(self, faults):  # type: ignore[no-untyped-def]
-        return next(super().read_documents(faults))
-
-
-class Numbers(Counted):
-    def read_documents(self, faults):  # type: ignore[no-untyped-def]
-        yield next(super().read_documents(faults)).with_columns(id="line")
-
-
-class Halves(Counted):
-    def read_judgements(self, faults):  # type: ignore[no-untyped-def]
-        return super().read_judgements(faults).with_columns(grade=pl.lit(1.5))
-
-
-class Training(Counted):
-    def read_judgements(self, faults):  # type: ignore[no-untyped-def]
-        return super().read_judgements(faults).with_columns(split=pl.lit("training"))
-
-
-class NoSources(Counted):
-    def sources(self) -> Any:
-        return None
-
-
-class NoName(Counted):
-    name = None  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize(
-    ("reader", "message"),
-    [
-        (NoDocuments(), "read_documents of the reader gave NoneType; yield polars data frames with the columns id"),
-        (OneFrame(), "read_documents of the reader gave Series; yield polars data frames"),
-        (
-            Numbers(),
-            r"read_documents of the reader gave id as Int64, not String; cast it by pl.col\('id'\).cast\(pl.St",
-        ),
-        (Halves(), "read_judgements of the reader gave grade as Float64, not Int32; cast it"),
-        (Training(), "read_judgements of the reader gave the split 'training'; write train, dev, test, or null"),
-        (NoSources(), "sources of the reader gave NoneType; return a mapping"),
-        (NoName(), "name of the reader is None; return the collection's name"),
-        (NoTable(), "read_queries of the reader gave NoneType; return a polars data frame with the columns id, text"),
-        (NoColumn(), "read_judgements of the reader gave no column grade; return a polars data frame"),
-        (NoText(), "read_documents of the reader gave no column text"),
-        (Undeclared(), "Undeclared takes limit, which is no field"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_a_reader_of_the_users_own_gives_is_checked(reader, message, own_cache):
-    with pytest.raises(BadInput, match=f"collection: {message}"):
-        as_collection(reader).counts()
+def test_an_option_of_a_reader_that_is_no_field_is_refused(own_cache):
+    with pytest.raises(BadInput, match="collection: Undeclared takes limit, which is no field"):
+        as_collection(Undeclared()).counts()
 
 
 def test_a_class_that_is_no_reader_is_refused():

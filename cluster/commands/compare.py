@@ -25,7 +25,7 @@ from cluster.output.tables import required_scan, required_trials
 from cluster.plan.sweep import UNTRAINED
 from cluster.reports import analysis_sections
 from cluster.reports.labels import p_value, signed, signed_interval
-from cluster.reports.report import Items, Report, Section, Table, Verbatim
+from cluster.reports.report import Report, Section, Table, items, verbatim
 from cluster.reports.result_sections import measures_of, origin_name, results, side_by_side
 from cluster.reports.verdict_section import verdict_section
 from cluster.statistics.across_places import across_places
@@ -85,7 +85,7 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
     else:
         sections = [*over_places(folders, studies, measured, options, baseline), Section("", [differences])]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
-    return Report(f"{TITLE} {', '.join(head[1:])}", [*sections, Section("Commands", [Verbatim(commands)])])
+    return Report(f"{TITLE} {', '.join(head[1:])}", [*sections, Section("Commands", [verbatim(commands)])])
 
 
 def common_evaluations(studies: Sequence[Compared]) -> list[str]:
@@ -116,8 +116,8 @@ def over_seeds(
         lines.append(f"Runs with other results in another study, of which the first counts: {others:,}.")
     ignored = {name for study in studies for name in study.trials["fingerprint"].drop_nulls()} - common
     lines += [f"Collections that are not in all studies, left out: {len(ignored)}."] if ignored else []
-    sections = [Section("", [*differences, Items(lines)], [*differences, *lines])]
-    if compared and (paired := paired_table(trials, compared)).rows:
+    sections = [Section("", [*differences, items(lines)], [*differences, *lines])]
+    if compared and (paired := paired_table(trials, compared)).lines:
         sections.append(Section("The same methods under both options", [paired], [paired]))
     queries = queries_once(studies)
     summary = summarise(trials, baseline, queries=queries)

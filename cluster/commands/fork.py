@@ -286,7 +286,7 @@ def _write_and_print(
         gains: what could be gained, by the policy that gains it; nan if that is unknown.
         tests: where actions may differ, p, the policy that could gain if they do, and what a test needs.
     """
-    from cluster.reports.fork_figure import fork_map
+    from cluster.reports.learning_figures import fork_map
 
     storage.write("values.csv", worth.write_csv().encode())
     storage.write("figures/forks.png", fork_map(cells, measure))

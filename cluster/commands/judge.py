@@ -37,7 +37,7 @@ from pooling.judging.topics import read_topics, topics_of
 from pooling.pool import make_pool, with_machine
 from pooling.runs import files_of, read_runs
 from pooling.simulation import needs_of
-from pooling.terms import CollectionTexts, with_terms
+from pooling.terms import with_terms
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines
 from ranking.digest import digest
@@ -79,14 +79,14 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     bound, port = listening.getsockname()[:2]
     shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}" if config["url"] is None else config["url"]
-    links = [(visitor, f"{address.rstrip('/')}/?token={token}") for visitor, token in judging.links]
-    for visitor, link in links:
-        label = "your link, as the owner" if visitor.owner else f"link for {visitor.assessor or 'assessors'}"
-        print_lines(console, f"{label}: {link}")
+    addresses = [f"{address.rstrip('/')}/?token={link.token}" for link in judging.links]
+    for link, linked in zip(judging.links, addresses, strict=True):
+        label = "your link, as the owner" if link.owner else f"link for {link.assessor or 'assessors'}"
+        print_lines(console, f"{label}: {linked}")
     if not ipaddress.ip_address(bound).is_loopback:
         console.print("[yellow]other machines can reach this page over plain HTTP: anyone with a link can use it[/]")
     if config["open_browser"]:
-        webbrowser.open(links[0][1])
+        webbrowser.open(addresses[0])
     try:
         run(judging.app, listening)
     except KeyboardInterrupt:
@@ -153,7 +153,7 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
     content = store.read(Path(storage.path("")))
     if as_table:
-        export.write_table(content, Path(path))
+        export.write(Path(path), export.table(content))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
         return
     disagreements = export.write_qrels(content, options.resolve, Path(path))
@@ -236,7 +236,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         method = build(node)
         if "texts" in needs_of(method):
             topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
-            pool = with_terms(pool, CollectionTexts(texts, topic_texts))
+            pool = with_terms(pool, texts, topic_texts)
         console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
         judging = open_judging(
             config["out"], pool, method, texts, topics, options,

@@ -17,8 +17,8 @@ from cluster.config.agents import actions_of
 from cluster.config.groups import CHOICES
 from cluster.config.override import key_of, replaced, root_of
 from cluster.config.schema import SHAPES
-from cluster.output.failure_summary import print_failures
 from cluster.output.result_store import ResultStore, outdated_lines
+from cluster.output.run_log import print_failures
 from cluster.output.storage import Storage, new_place
 from cluster.output.terminal import print_lines
 from cluster.reports.report import Table

@@ -139,7 +139,8 @@ class MineExperiment(Experiment):
 
         check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
         shared = {"miner": Once("cluster.mining.miner:Miner", {"config": config}), "store": self.store}
-        return RayExecutor(shared, min(config["workers"], len(self.waiting)), Resources.of(config), name="ShardMiner")
+        count = min(config["workers"], len(self.waiting))
+        return RayExecutor(shared, lambda: count, Resources.of(config), "ShardMiner")
 
     def finalize(self, console: Console) -> int:
         collection = self.miner.collection

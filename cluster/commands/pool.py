@@ -16,7 +16,7 @@ from cluster.config.validate import check_pooling
 from cluster.executors.address import is_cluster
 from cluster.executors.local import LocalExecutor
 from cluster.executors.resources import check_bundle
-from cluster.executors.task import Executor, Retry
+from cluster.executors.task import Executor
 from cluster.output.manifest import CONFIG
 from cluster.output.result_store import outdated_lines
 from cluster.output.storage import Storage, new_place
@@ -137,10 +137,9 @@ class PoolExperiment(Experiment):
     def execute(self, console: Console, tracking: Tracking) -> None:
         plan = self.plan
         tasks = [task_of(trial, plan.storage, plan.config) for trial in self.waiting]
-        retry = Retry(errors=plan.config["retries"])
         with LiveTable(console, len(tasks) + self.ready, self.ready, "area", "seed") as table:
             watch = RunWatch(table, tracking)
-            for done in self._executor().run(tasks, watch=watch, retry=retry):
+            for done in self._executor().run(tasks, watch=watch, retries=plan.config["retries"]):
                 raise_unwritable(done)
             watch.record_states()
         self._errors = watch.errors

@@ -27,7 +27,7 @@ from cluster.config.trust import check_classes
 from cluster.config.validate import check_shape
 from cluster.executors.local import LocalExecutor
 from cluster.executors.processes import in_process
-from cluster.executors.task import Executor, Once, Retry, Task
+from cluster.executors.task import Executor, Once, Task
 from cluster.index.attach import live_functions, served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import CONFIG
@@ -127,7 +127,7 @@ class StudyExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         from cluster.executors.object_store import largest_and_all
-        from cluster.rollouts.wanted_agents import missing, with_agents
+        from cluster.rollouts.request import missing, with_agents
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console, rerank)
@@ -206,7 +206,7 @@ class StudyExperiment(Experiment):
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""
-        from cluster.search.schedulers import EarlyStopping, built_as, read_log, schedulers_of
+        from cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
         options, artifacts = self.plan.options, self.artifacts
         asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
@@ -217,12 +217,10 @@ class StudyExperiment(Experiment):
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
         from ray.tune import Stopper
 
-        stopped, reached = read_log(EventLog.read(self.plan.storage))
         scheduler = EarlyStopping(
             schedulers_of(options.get("trial_scheduler")),
             built_as(Stopper, options.get("stoppers", []), "stoppers"),
-            stopped,
-            reached,
+            EventLog.read(self.plan.storage),
             lambda config: content_digest(artifacts.provenance(config)),
         )
         scheduler.enter(known)
@@ -303,9 +301,8 @@ class StudyExperiment(Experiment):
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             stopped = self.scheduler.stopped if self.scheduler else None
             watch = RunWatch(table, tracking, stopped=stopped)
-            retry = Retry(errors=plan.options["retries"])
             for source in sources:
-                for done in executor.run(source, watch=watch, retry=retry, stop=budget.spent):
+                for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
             watch.record_states()
         self._errors = watch.errors

@@ -20,8 +20,8 @@ from cluster.config.validate import check_run
 from cluster.executors.task import Done, Watch
 from cluster.index.attach import served_functions
 from cluster.output.event_log import EventLog
-from cluster.output.failure_summary import print_failures
 from cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
+from cluster.output.run_log import print_failures
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_lines
 from cluster.output.throttle import Throttle

@@ -10,10 +10,8 @@ if TYPE_CHECKING:
 
 def checkpoint_of(config: dict[str, Any]) -> str | None:
     """Return the folder of the agent that a policy or a selector uses; None if there is none."""
-    for part in ("policy", "selector"):
-        if config[part].get("checkpoint"):
-            return str(config[part]["checkpoint"])
-    return None
+    checkpoints = (config[part].get("checkpoint") for part in ("policy", "selector"))
+    return next((str(checkpoint) for checkpoint in checkpoints if checkpoint), None)
 
 
 def learner_of(config: dict[str, Any]) -> str | None:

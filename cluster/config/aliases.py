@@ -25,16 +25,14 @@ from typing import Any
 
 from cluster.config.groups import group_options, groups_of, option
 from cluster.config.override import key_of
+from cluster.config.parts import PARTS
 from cluster.config.refusals import refuse_renamed
 from cluster.config.yaml_file import read_yaml
 from ranking.errors import BadInput
 
-NAMED = re.compile(r"^([A-Za-z_]\w*)@([A-Za-z_]\w*)$")
-GROUP = "function"
+QUOTES = "'\""
 FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated", "search.storage": "search_storage"}
 """Options next to an option that holds no others, by the names with a point that users expect."""
-RANKER = "cluster.runs.ranker_teacher.RankerTeacher"
-"""The class of a guard's ranker."""
 ACTIONS = "instead"
 """The option of a fork that `actions=` sets."""
 READS_CHECKPOINT = ("rank", "mine")
@@ -80,17 +78,15 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             node |= {"checkpoint": None} if "checkpoint" in node else {}
             written.append(f"ranker={as_override(node)}")
         elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
-            written.append(f"{key}={as_override({'_target_': RANKER, 'checkpoint': value.strip(QUOTES)})}")
+            node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": value.strip(QUOTES)}
+            written.append(f"{key}={as_override(node)}")
         elif "collection" in groups_of(config) and _is_path_alone(key, value.strip(QUOTES), named):
             written += _collection_at(value.strip(QUOTES))
-        elif key == GROUP and "@" in value:
+        elif key == "function" and "@" in value:
             written += _named_functions(text, value)
         else:
             written.append(text)
     return written
-
-
-QUOTES = "'\""
 
 
 def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:
@@ -187,19 +183,12 @@ def _of_one_function(match: re.Match[str], value: str) -> Iterator[str]:
         yield unchanged if rest else f"++{group}.{name}={value}"
     elif rest:
         yield f"{signs}selectors.{name}{rest}={value}"
-    elif _is_option("selector", value):
+    elif value in group_options()["selector"]:
         yield f"+selector@selectors.{name}={value}"
-    elif group == "selectors" or _is_option(GROUP, name):
+    elif group == "selectors" or name in group_options()["function"]:
         option("selector", value)  # raises BadInput with the selectors that exist
     else:
         yield unchanged
-
-
-def _is_option(group: str, name: str) -> bool:
-    try:
-        return bool(option(group, name))
-    except BadInput:
-        return False
 
 
 def _sum_of_objectives(value: str) -> list[str]:
@@ -212,13 +201,14 @@ def _sum_of_objectives(value: str) -> list[str]:
 def _named_functions(text: str, value: str) -> list[str]:
     pairs = []
     for item in (item.strip() for item in value.strip("[] ").split(",")):
-        match = NAMED.match(item) or re.match(r"^((\w+))$", item)
+        match = re.fullmatch(r"([A-Za-z_]\w*)@([A-Za-z_]\w*)|\w+", item)
         if match is None:
             raise BadInput(f"can't read {item!r}", text, "write run_file@NAME, of letters, digits and _")
-        pairs.append((match[1], match[2]))
+        pairs.append((match[1] or item, match[2] or item))
     if len({name for _, name in pairs}) < len(pairs):
         raise BadInput("gives two functions one name", text, "write another name after one @")
-    return [f"{GROUP}=[]", *(f"+{GROUP}.{name}={as_override(option(GROUP, part)[part])}" for part, name in pairs)]
+    nodes = {name: as_override(option("function", part)[part]) for part, name in pairs}
+    return ["function=[]", *(f"+function.{name}={node}" for name, node in nodes.items())]
 
 
 def as_override(value: Any) -> str:

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 
 def compose(overrides: Sequence[str], config: str = "config", complete: bool = True) -> dict[str, Any]:
-    """Return the resolved configuration that overrides give, with the chosen names under `CHOICES`.
+    """Return the resolved configuration that Hydra overrides give, with the chosen names under `CHOICES`.
 
     Args:
-        overrides: Hydra overrides, e.g. `["ranker=match_pyramid", "training.patience=3"]`.
         config: the primary file of `cluster/conf`.
         complete: whether options without a default must be given; otherwise they are `???`, and of a group the first
             part.
@@ -43,11 +42,14 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     typed = overrides
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
     refuse_lists(overrides, config)
-    missing = [] if complete else _missing_groups(overrides, config)
+    missing = []  # groups without a default that are not given
+    if not complete:
+        required = re.findall(r"^  - (\w+): \?\?\?", (CONF / f"{config}.yaml").read_text("utf-8"), re.MULTILINE)
+        missing = [group for group in required if group not in map(key_of, overrides)]
     overrides = [*(f"{group}={group_options()[group][0]}" for group in missing), *overrides]
     read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
     try:
-        resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, str(CONF), read, complete))
+        resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, read, complete))
     except OverrideParseException as error:
         raise unreadable(error.override, error) from None
     except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
@@ -56,8 +58,9 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     _resolve_negatives(resolved, overrides)
+    resolved = {str(key): value for key, value in resolved.items()}
     try:
-        check_shape({str(key): value for key, value in resolved.items()}, config)
+        check_shape(resolved, config)
     except BadInput as error:
         raise as_typed(error, typed, config) from None
     named = {
@@ -66,26 +69,14 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
         if not str(group).startswith("hydra") and group not in missing
     }
     if named.get("objective") == "weighted_sum":  # named after its terms
-        parts = [
-            str(key) for key, value in resolved["objective"].items() if isinstance(value, dict) and key != "weights"
-        ]
-        named["objective"] = "+".join(parts) or named["objective"]
-    return {str(key): value for key, value in resolved.items()} | {CHOICES: named}
-
-
-def _missing_groups(overrides: Sequence[str], config: str) -> list[str]:
-    """Return the groups of a primary file that have no default and are not given."""
-    required = re.findall(r"^  - (\w+): \?\?\?", (CONF / f"{config}.yaml").read_text("utf-8"), re.MULTILINE)
-    return [group for group in required if group not in map(key_of, overrides)]
+        terms = [name for name, value in resolved["objective"].items() if isinstance(value, dict) and name != "weights"]
+        named["objective"] = "+".join(terms) or named["objective"]
+    return resolved | {CHOICES: named}
 
 
 @functools.lru_cache(maxsize=2000)
 def _by_hydra(
-    overrides: tuple[str, ...],
-    config: str,
-    folder: str,
-    environment: tuple[tuple[str, str], ...],
-    complete: bool = True,
+    overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...], complete: bool = True
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Return the composed configuration and the chosen names, composed once per process.
 
@@ -101,7 +92,7 @@ def _by_hydra(
     if any(each.is_sweep_override() or each.is_hydra_override() for each in parsed):
         values = []  # Hydra refuses the former, and the latter are its options
     files = tuple(str(each.input_line) for each in parsed if each not in values)
-    composed, choices = copy.deepcopy(_of_files(files, config, folder, environment))
+    composed, choices = copy.deepcopy(_of_files(files, config, environment))
     ConfigLoaderImpl._apply_overrides_to_config(values, composed)
     resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
     return resolved, choices
@@ -114,7 +105,7 @@ def _chooses(key: str, value: Any) -> bool:
 
 @functools.lru_cache(maxsize=500)
 def _of_files(
-    overrides: tuple[str, ...], config: str, folder: str, environment: tuple[tuple[str, str], ...]
+    overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...]
 ) -> tuple[DictConfig, dict[Any, Any]]:
     """Return the unresolved configuration of a choice of files, and the choice."""
     from hydra import compose as hydra_compose
@@ -124,7 +115,7 @@ def _of_files(
 
     _store_parts()
     GlobalHydra.instance().clear()
-    with initialize_config_dir(folder, version_base="1.3"):
+    with initialize_config_dir(str(CONF), version_base="1.3"):
         composed = hydra_compose(config, list(overrides), return_hydra_config=True)
     choices: Any = OmegaConf.to_container(composed.hydra.runtime.choices)
     with open_dict(composed):

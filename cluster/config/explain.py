@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,51 +53,33 @@ def comments(path: Path, at: Key) -> dict[Key, str]:
     package = re.match(r"# @package (\S+)", text)
     if package:
         at = () if package[1] == "_global_" else tuple(package[1].split("."))
-    texts: dict[Key, str] = {}
     root = yaml.compose(text)
-    if isinstance(root, yaml.MappingNode):
-        _walk(root, at, text.splitlines(), texts)
-    return texts
+    return dict(_walk(root, at, text.splitlines())) if isinstance(root, yaml.MappingNode) else {}
 
 
-def _walk(node: yaml.MappingNode, at: Key, lines: list[str], texts: dict[Key, str]) -> None:
+def _walk(node: yaml.MappingNode, at: Key, lines: list[str]) -> Iterator[tuple[Key, str]]:
+    """Yield the paths of keys that have a comment, and of groups in `defaults`, with the comments."""
     for key, value in node.value:
-        if key.value == "defaults":
-            for entry in value.value:
-                _default(entry, at, lines, texts)
-            continue
-        _note(key, value, (*at, key.value), lines, texts)
+        is_defaults = key.value == "defaults"
+        entries = (
+            [entry.value[0] for entry in value.value if isinstance(entry, yaml.MappingNode)] if is_defaults else []
+        )
+        for named, part in entries or [(key, value)]:
+            if comment := _comment(named, part, lines):
+                yield (*at, named.value), comment
         if isinstance(value, yaml.MappingNode):
-            _walk(value, (*at, key.value), lines, texts)
+            yield from _walk(value, (*at, key.value), lines)
 
 
-def _default(entry: yaml.Node, at: Key, lines: list[str], texts: dict[Key, str]) -> None:
-    """Read a line of `defaults`: a group and its comment, or another file whose options are added here."""
-    group, option = entry.value[0] if isinstance(entry, yaml.MappingNode) else (entry, None)
-    if option is not None and not group.value.startswith("/"):
-        _note(group, option, (*at, group.value), lines, texts)
-    elif group.value.startswith("/"):
-        file, _, place = group.value[1:].partition("@")
-        path = CONF / f"{file if option is None else f'{file}/{option.value}'}.yaml"
-        if not path.exists():  # a part that is named in `PARTS`, explained by its class
-            return
-        for key, text in comments(path, at if place == "_here_" else (*at, place)).items():
-            texts.setdefault(key, text)
-
-
-def _note(key: yaml.Node, value: yaml.Node, path: Key, lines: list[str], texts: dict[Key, str]) -> None:
-    """Record the comment behind a key and its value, if both are on one line."""
+def _comment(key: yaml.Node, value: yaml.Node, lines: list[str]) -> str | None:
+    """Return the comment behind a key and its value, if both are on one line."""
     row = key.start_mark.line
     after = value.end_mark.column if value.end_mark.line == row else key.end_mark.column
     comment = re.match(r"[^#]*\s#\s+(.+)$", lines[row][after:])
     if comment is None or not (value.start_mark.line == value.end_mark.line or value.start_mark.line > row):
-        return
-    more = []
-    for line in lines[row + 1 :]:  # the comment continues below itself
-        if not re.match(r"\s{8,}# ", line):
-            break
-        more.append(line.strip("# "))
-    texts.setdefault(path, " ".join([comment[1].strip(), *more]))
+        return None
+    more = itertools.takewhile(re.compile(r"\s{8,}# ").match, lines[row + 1 :])  # the comment continues below itself
+    return " ".join([comment[1].strip(), *(line.strip("# ") for line in more)])
 
 
 def _of_classes(node: Any, at: Key, texts: dict[Key, str]) -> None:

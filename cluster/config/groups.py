@@ -7,7 +7,7 @@ import functools
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cluster.config.parts import PARTS
 from cluster.config.signatures import defaults
@@ -36,13 +36,9 @@ def group_options() -> dict[str, list[str]]:
     return {group: sorted(names[group]) for group in sorted(names)}
 
 
+@cache
 def groups_of(config: str) -> list[str]:
     """Return the groups that a primary file chooses from, sorted by name."""
-    return sorted(_groups(config))
-
-
-@cache
-def _groups(config: str) -> frozenset[str]:
     from omegaconf import OmegaConf
 
     content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
@@ -51,8 +47,8 @@ def _groups(config: str) -> frozenset[str]:
         if isinstance(entry, dict):
             groups |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
         elif entry != "_self_":  # another primary file, whose groups this one has too
-            groups |= _groups(entry)
-    return frozenset(groups)
+            groups |= set(groups_of(entry))
+    return sorted(groups)
 
 
 def option(group: str, name: str) -> dict[str, Any]:
@@ -70,10 +66,7 @@ def _option(group: str, name: str) -> dict[str, Any]:
         path = CONF / group / f"{name}.yaml"
         if not re.fullmatch(r"[\w-]+", name) or not path.is_file():  # a value may be longer than a file name
             raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
-        content = OmegaConf.to_container(OmegaConf.load(path))
-        if not isinstance(content, dict):
-            raise TypeError(f"{path} is not a mapping")
-        node = {str(key): value for key, value in content.items()}
+        node = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
     fill_defaults(node)
     return node
 
@@ -85,10 +78,9 @@ def part_node(group: str, name: str) -> dict[str, Any]:
 
 
 def fill_defaults(node: Any) -> None:
-    """Add to each part the options that its class declares and the configuration leaves out, with their defaults.
+    """Add to each part, in place, the options that its class declares and the configuration leaves out.
 
-    Args:
-        node: a mapping, changed in place. `training` is left as it is: most arguments of its class come from the run.
+    `training` is left as it is: most arguments of its class come from the run.
     """
     if not isinstance(node, dict):
         return

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from cluster.config.aliases import QUOTES, as_override
@@ -22,7 +25,6 @@ SINGLE = ("out", "cache", "run")
 """Path options that are never swept, so that a comma belongs to the path."""
 PLAIN = re.compile(r"[\w./\\+%@:$?|*-]+", re.ASCII)
 """Values that Hydra reads as text without quotes, if they are neither numbers nor one of WORDS."""
-NULL = "null"
 NUMBER = re.compile(r"[-+]?[\d_]*\.?[\d_]*(e[-+]?\d+)?|[-+]?(inf|nan)", re.ASCII | re.IGNORECASE)
 WORDS = re.compile(r"true|false|null|none", re.IGNORECASE)
 STRUCTURED = re.compile(r"[\[{]|\w+\(|.*\$\{", re.ASCII)
@@ -34,16 +36,13 @@ def quoted_path(override: str) -> str:
 
     `~` at the start of a path is expanded, because shells leave it alone in `out=~/x`. Values that are quoted already,
     lists, sweeps such as `choice(a,b)`, and values with `${…}` are left alone. Several paths of a sweep are quoted one
-    by one, unless a path with commas exists.
+    by one, unless a path with commas exists. An empty path is refused.
 
     Example:
         >>> quoted_path("out=résultats"), quoted_path("out=20241125"), quoted_path("out=runs/a")
         ("out='résultats'", "out='20241125'", 'out=runs/a')
         >>> quoted_path("seed=3"), quoted_path("collection.path=a,b c")
         ('seed=3', 'collection.path=a,b c')
-
-    Raises:
-        BadInput: if a path is empty.
     """
     key, equals, value = override.partition("=")
     name = key.rpartition(".")[2].lstrip("+~")
@@ -51,7 +50,7 @@ def quoted_path(override: str) -> str:
         raise BadInput("is empty", key, "name a file or folder, or leave it out")
     if not equals or name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or not value or value[0] in QUOTES:
         return override
-    if value == NULL or STRUCTURED.match(value) or (name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value)):
+    if value == "null" or STRUCTURED.match(value) or (name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value)):
         return override
     if (name in SINGLE and "." not in key) or os.path.lexists(os.path.expanduser(value)):
         return f"{key}={quoted(value)}"
@@ -88,9 +87,6 @@ def option_value(config: Mapping[str, Any], key: str) -> str | None:
         return names[0] if len(names) == 1 else f"[{','.join(names)}]"
     if key in choices:
         return "null" if choices[key] is None else str(choices[key])
-    node: Any = config
-    for name in key.split("."):
-        if not isinstance(node, Mapping) or name not in node:
-            return None
-        node = node[name]
-    return override_of(key, node).partition("=")[2]
+    with suppress(KeyError, TypeError):  # there is no such option
+        return override_of(key, functools.reduce(operator.getitem, key.split("."), config)).partition("=")[2]
+    return None

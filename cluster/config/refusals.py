@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import operator
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
@@ -54,11 +57,7 @@ RENAMED_IN: dict[str, dict[str, str]] = {
 """New names by old ones, of options that mean something else in other verbs, by primary file."""
 OF_TRIALS = ("asha", "hyperband", "median", "none")
 """Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
-
-
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
-
-
 LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
 
 
@@ -135,12 +134,10 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     """Return Hydra's message in one line, with the cause if there is one."""
     causes = [error, *([error.__cause__] if error.__cause__ else [])]
     lines = [line.strip() for cause in causes for line in str(cause).splitlines() if line.strip()]
-    several = (
-        re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+)'( requires|$)", lines[0]) if lines else None
-    )
-    if several:
+    first, whole = lines[0] if lines else "", " ".join(lines)
+    if several := re.match(r"(?:Ambiguous value for argument|Sweep parameters) '(.+)'( requires|$)", first):
         return _one_value(several[1], overrides, config, compose)
-    unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", lines[0]) if lines else None
+    unknown = re.match(r"Could not (?:override|append to config.*) '([^']+)'\.$", first)
     if unknown and (single := re.match(r"selectors\.(\w+)\.(\w+)", unknown[1])):  # as `aliases` writes it
         return f"there is no option selector.{single[1]}.{single[2]}; is selector.{single[1]}=NAME missing?"
     if unknown:
@@ -152,27 +149,23 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         of_verb = root_of(unknown[1]) in set(groups_of(config)) - set(groups_of("config"))
         instead = "" if of_verb else suggest_all(overrides, unknown[1])
         return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
-    taken = re.match(r"Could not override '([^']+)'\. No match in the defaults list", " ".join(lines))
-    if taken:  # a group of another verb
+    if taken := re.match(r"Could not override '([^']+)'\. No match in the defaults list", whole):  # of another verb
         return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
-    unnamed = re.search(
-        r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", " ".join(lines)
-    )
+    unnamed = re.search(r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", whole)
     if unnamed and (group := _without_value(overrides, config)):
         return f"{group} has no value; choose one of {', '.join(group_options()[group])}"
-    absent = re.match(r"In '.*': Could not (?:find|load) '([^/']+)/([^']+)'", lines[0]) if lines else None
+    absent = re.match(r"In '.*': Could not (?:find|load) '([^/']+)/([^']+)'", first)
     if absent and (removed := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
         return f"there is no {absent[1]}={absent[2]} any more: {removed}"
     if absent and absent[1] in group_options():
         yours = f"; to use a class of yours, add {absent[1]}._target_={absent[2]} to one" if "." in absent[2] else ""
         return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}{yours}"
-    if lines and "Missing mandatory value" in lines[0]:
+    if "Missing mandatory value" in first:
         full = [line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")]
-        read = re.search(r"interpolation: Missing mandatory value: ([\w.]+)$", lines[0])
+        read = re.search(r"interpolation: Missing mandatory value: ([\w.]+)$", first)
         where = read[1] if read else next(iter(full), "")
         return f"{where} has no default; give it with {where}=…"
-    unchosen = re.match(r"You must specify '([^']+)'", lines[0]) if lines else None
-    if unchosen:
+    if unchosen := re.match(r"You must specify '([^']+)'", first):
         return f"{unchosen[1]} has no default; choose one of {', '.join(group_options()[unchosen[1]])}"
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
     messages = [line for line in lines if not line.startswith(noise)]
@@ -182,16 +175,12 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
 def _one_value(override: str, overrides: Sequence[str], config: str, compose: Compose) -> str:
     """Return why an option can't have several values here: it takes a list, or a single value."""
     key, _, value = override.partition("=")
-    named = key.split(".")
-    if key not in SINGLE_GROUPS:
-        try:
-            node: Any = compose([text for text in overrides if text != override], config, True)
-            for name in named if "." in key else ():
-                node = node[name]
-        except (BadInput, KeyError, TypeError):
-            node = None
-        if isinstance(node, str):
-            return f"{key} takes one value here, not {value}; if it has a comma in it, write \"{key}='{value}'\""
+    if "." in key:
+        with suppress(BadInput, KeyError, TypeError):
+            config_without = compose([text for text in overrides if text != override], config, True)
+            if isinstance(functools.reduce(operator.getitem, key.split("."), config_without), str):
+                quoted = f"\"{key}='{value}'\""
+                return f"{key} takes one value here, not {value}; if it has a comma in it, write {quoted}"
     if as_list := list_form(override, overrides, config, compose):
         return f"{key} takes a list; write {as_list}"
     return f"{key} takes one value here, not {value}"
@@ -203,11 +192,10 @@ def list_form(override: str, overrides: Sequence[str], config: str, compose: Com
     as_list = f"{key}=[{value}]"
     if key in SINGLE_GROUPS:
         return None
-    try:
+    with suppress(BadInput, KeyError, TypeError):
         compose([as_list if text == override else text for text in overrides], config, True)
-    except (BadInput, KeyError, TypeError):
-        return None
-    return as_list
+        return as_list
+    return None
 
 
 def refuse_lists(overrides: Sequence[str], config: str) -> None:
@@ -272,19 +260,13 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
             raise BadInput(what, text, f"runs are stopped early by trial_scheduler={value.replace('none', 'null')}")
 
 
-def new_name(option: str) -> str | None:
-    """Return the present name of an option; None if it was never renamed."""
-    for old, new in RENAMED.items():
-        named, count = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
-        if count:
-            return named
-    return None
-
-
 def no_option(option: str) -> str:
     """Return the message for an option that does not exist, with its new name, or what to use instead."""
     for old, instead in REMOVED.items():
         if re.search(rf"(^|\.){re.escape(old)}$", option):
             return f"there is no option {option} any more: {instead}"
-    new = new_name(option)
-    return f"there is no option {option}" + (f": it is called {new} now" if new else "")
+    for old, new in RENAMED.items():
+        named, count = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
+        if count:
+            return f"there is no option {option}: it is called {named} now"
+    return f"there is no option {option}"

@@ -1,4 +1,8 @@
-"""Declares the type of each key of a configuration. `build` checks the options of a part against its class."""
+"""Declares the type of each key of a configuration. `build` checks the options of a part against its class.
+
+`SHAPES` has the class of each primary file. `LimitsConfig` is for `limits` there, `ExperimentConfig` for a file of
+conf/experiment, and so on.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,6 @@ Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
 """A figure as papers print it: mean, deviation and marks. Some measures, such as bits, exceed 1."""
-
 COLUMN = r"^([^:]+:)?[^:]+$"
 """A measure, optionally with the origin of its candidates."""
 
@@ -37,6 +40,10 @@ class PartConfig(Config):
     target: str = Field(alias="_target_")
 
 
+Parts = Annotated[dict[str, PartConfig], Field(min_length=1)]
+"""Parts by their names."""
+
+
 class TrainingConfig(PartConfig):
     """Options that every training class has."""
 
@@ -46,16 +53,12 @@ class TrainingConfig(PartConfig):
 
 
 class SamplingConfig(Config):
-    """`sampling` of conf/config.yaml."""
-
     negatives: Count
     guard: PartConfig
     recorded: Annotated[float, Field(ge=0, le=1)]
 
 
 class ValidationConfig(Config):
-    """`validation` of conf/config.yaml."""
-
     origin: str | Annotated[list[str], Field(min_length=1)]
     every: Count | None
     measure: str
@@ -63,8 +66,6 @@ class ValidationConfig(Config):
 
 
 class LimitsConfig(Config):
-    """`limits` of conf/config.yaml."""
-
     examples: Count | None
     train: Count | None
     dev: Count | None
@@ -72,8 +73,6 @@ class LimitsConfig(Config):
 
 
 class ResourcesConfig(Config):
-    """`resources` of conf/config.yaml."""
-
     cpu: Cores
     gpu: Annotated[float, Field(ge=0)]
     memory: Gigabytes | None
@@ -85,8 +84,6 @@ class ResourcesConfig(Config):
 
 
 class IndexConfig(Config):
-    """`index` of conf/config.yaml."""
-
     encoders: Count
     cpu: Annotated[float, Field(gt=0)]
     gpu: Annotated[float, Field(ge=0)]
@@ -102,27 +99,32 @@ class JudgedConfig(Config):
     of: Literal["all", "train", "test"]
 
 
-class RunConfig(Config):
-    """conf/config.yaml."""
+class NegativesConfig(Config):
+    """Options that runs and mining share: what is read, and how negatives are chosen."""
 
     collection: PartConfig
     vectors: PartConfig
+    function: Parts
+    policy: PartConfig
+    selector: PartConfig
+    selectors: dict[str, PartConfig]
+    negatives: dict[str, Natural | None]
+    seed: Natural
+    encoding: PartConfig
+    strict: bool
+    cache: str | None
+
+
+class RunConfig(NegativesConfig):
     objective: PartConfig
     ranker: PartConfig
     peft: PartConfig | None = None
     optimizer: PartConfig
     scheduler: PartConfig
-    function: Annotated[dict[str, PartConfig], Field(min_length=1)]
-    policy: PartConfig
-    selector: PartConfig
     batches: PartConfig
     teacher: PartConfig | None = None
-    origin: Annotated[dict[str, PartConfig], Field(min_length=1)]
-    seed: Natural
-    encoding: PartConfig
+    origin: Parts
     sampling: SamplingConfig
-    negatives: dict[str, Natural | None]
-    selectors: dict[str, PartConfig]
     training: TrainingConfig
     validation: ValidationConfig
     measures: Annotated[list[str], Field(min_length=1)]
@@ -133,8 +135,6 @@ class RunConfig(Config):
     index: IndexConfig
     relabel: str | None
     judging: JudgedConfig
-    strict: bool
-    cache: str | None
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
     run_time: str | Annotated[float, Field(gt=0)] | None
@@ -145,17 +145,21 @@ class RunConfig(Config):
 
 
 class ActionsConfig(Config):
-    """A file of conf/actions."""
-
     documents: Annotated[int, Field(ge=2)] | None
     imitate: PartConfig | None
     mixture: PartConfig | None
     every: Count
 
 
-class LearningConfig(RunConfig):
-    """conf/learn.yaml."""
+class CommandConfig(Config):
+    """Options of commands that leave a folder, and may run on a cluster."""
 
+    out: Name | None
+    address: str | None
+    dashboard: bool
+
+
+class LearningConfig(RunConfig, CommandConfig):
     actions: ActionsConfig
     agent: PartConfig
     reward: PartConfig
@@ -170,9 +174,6 @@ class LearningConfig(RunConfig):
     hosts: Natural
     random_baseline: Natural
     track: dict[str, PartConfig] = {}
-    out: Name | None
-    address: str | None
-    dashboard: bool
 
 
 class PublishedConfig(Config):
@@ -217,8 +218,6 @@ class MethodConfig(Config):
 
 
 class ExperimentConfig(Config):
-    """A file of conf/experiment."""
-
     title: str
     paper: str | None = None
     seeds: Count
@@ -230,23 +229,18 @@ class ExperimentConfig(Config):
     published: PublishedConfig | None = None
 
 
-class ManyRunsConfig(Config):
+class ManyRunsConfig(CommandConfig):
     """Options that studies and pooling studies share: how their runs are spread, followed and compared."""
 
     track: dict[str, PartConfig] = {}
     baseline: str | None
-    out: Name | None
     retries: Natural
     concurrent: Count | None
-    address: str | None
     local: Local = "auto"
     renew_every: Annotated[int | float, Field(gt=0)] | None = 60
-    dashboard: bool
 
 
 class StudyConfig(ManyRunsConfig):
-    """conf/study.yaml."""
-
     experiment: ExperimentConfig
     data: str = "data"
     methods: list[MethodConfig] | None = None
@@ -270,8 +264,6 @@ class StudyConfig(ManyRunsConfig):
 
 
 class PresetConfig(Config):
-    """A file of conf/preset."""
-
     overrides: list[str]
 
 
@@ -300,10 +292,8 @@ class PoolSourceConfig(RunListsConfig):
 
 
 class PoolingConfig(PoolSourceConfig, ManyRunsConfig):
-    """conf/pool.yaml."""
-
     collection: PartConfig | None = None
-    method: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    method: Parts
     stopping: dict[str, PartConfig] = {}
     preset: PresetConfig
     pools: str | None
@@ -319,10 +309,8 @@ class PoolingConfig(PoolSourceConfig, ManyRunsConfig):
 
 
 class JudgeConfig(RunListsConfig):
-    """conf/judge.yaml."""
-
     collection: PartConfig
-    method: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    method: Parts
     runs: str | list[str]
     topics: str | None
     grades: Annotated[list[int], Field(min_length=2)]
@@ -351,16 +339,7 @@ class JudgeConfig(RunListsConfig):
     open_browser: bool
 
 
-class MineConfig(Config):
-    """conf/mine.yaml."""
-
-    collection: PartConfig
-    vectors: PartConfig
-    function: Annotated[dict[str, PartConfig], Field(min_length=1)]
-    policy: PartConfig
-    selector: PartConfig
-    selectors: dict[str, PartConfig]
-    negatives: dict[str, Natural | None]
+class MineConfig(NegativesConfig, CommandConfig):
     checkpoint: str | None
     ranker: PartConfig | None
     count: Count
@@ -371,7 +350,6 @@ class MineConfig(Config):
     rows: Literal["tuples", "triplets", "labelled_pairs"]
     with_scores: bool
     format: Literal["parquet", "json", "dataset"]
-    seed: Natural
     shard: Count
     batch: Count
     workers: Count
@@ -379,19 +357,11 @@ class MineConfig(Config):
     gpu: Annotated[float, Field(ge=0)]
     memory: Gigabytes | None = None
     custom: Custom | None = None
-    encoding: PartConfig
-    strict: bool
-    cache: str | None
-    out: Name | None
-    address: str | None
-    dashboard: bool
 
 
 class RankConfig(Config):
-    """conf/rank.yaml."""
-
     collection: PartConfig
-    origin: Annotated[dict[str, PartConfig], Field(min_length=1)]
+    origin: Parts
     checkpoint: str
     ranker: PartConfig | None
     queries: Literal["train", "dev", "test", "all"]
@@ -407,8 +377,6 @@ class RankConfig(Config):
 
 
 class AuditConfig(Config):
-    """conf/audit.yaml."""
-
     studies: str | list[str]
     judgements: str | None
     order: Literal["sample", "bandit"]
@@ -420,9 +388,7 @@ class AuditConfig(Config):
     out: str
 
 
-class ForkConfig(Config):
-    """conf/fork.yaml."""
-
+class ForkConfig(CommandConfig):
     run: Name | None
     at: Natural | Annotated[list[Natural], Field(min_length=1)]
     instead: list[str] | None
@@ -432,9 +398,6 @@ class ForkConfig(Config):
     replicates: Count
     bases: Count
     workers: Natural | None
-    out: Name | None
-    address: str | None
-    dashboard: bool
 
 
 SHAPES: dict[str, type[Config]] = {

@@ -9,7 +9,6 @@ import ast
 import functools
 import importlib.util
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,31 +23,14 @@ SUPPLIED = frozenset({
 """Arguments that are not options."""
 
 
-@dataclass(frozen=True)
-class _Module:
-    """The syntax of a module."""
-
-    name: str
-    classes: dict[str, ast.ClassDef]
-    imports: dict[str, str]
-    constants: dict[str, ast.expr]
-
-    def path(self, name: str) -> str:
-        """Return the dotted path of a name that this module uses."""
-        return f"{self.name}.{name}" if name in self.classes else self.imports.get(name, "")
-
-
 def defaults(target: str) -> dict[str, Any]:
     """Return the options of a class with their defaults; one without a default is `MISSING`.
 
     Args:
         target: the path of the class, as `package.module.Class`. A class that is not Pyrite's has no options here.
     """
-    found = _class(target)
-    if found is None:
-        return {}
-    module, node = found
-    arguments = _arguments(module, node)
+    module, node = _class(target)
+    arguments = _arguments(module, node) if node else {}
     values = {name: MISSING if value is None else _value(module, value) for name, value in arguments.items()}
     return {name: value for name, value in values.items() if name not in SUPPLIED and value is not Ellipsis}
 
@@ -56,13 +38,12 @@ def defaults(target: str) -> dict[str, Any]:
 @functools.cache
 def explanations_of(target: str) -> dict[str, str]:
     """Return the text of each argument, from `Args` in the docstrings of a class and its bases."""
-    found = _class(target)
-    if found is None:
+    module, node = _class(target)
+    if node is None:
         return {}
-    module, node = found
     texts: dict[str, str] = {}
     for base in reversed(node.bases):
-        texts |= explanations_of(module.path(_name(base)))
+        texts |= explanations_of(f"{module}.{_name(base)}")
     for function in node.body:
         if isinstance(function, ast.FunctionDef) and function.name == "__init__":
             texts |= read_args(ast.get_docstring(function) or "")
@@ -71,8 +52,8 @@ def explanations_of(target: str) -> dict[str, str]:
 
 def first_line(target: str) -> str:
     """Return the first sentence or line of a class's docstring."""
-    found = _class(target)
-    text = ast.get_docstring(found[1]) if found else None
+    _, node = _class(target)
+    text = ast.get_docstring(node) if node else None
     return (text or "").split("\n\n")[0].replace("\n", " ").strip()
 
 
@@ -100,53 +81,51 @@ def read_args(docstring: str) -> dict[str, str]:
 
 
 @functools.cache
-def _module(name: str) -> _Module | None:
-    if name.split(".")[0] not in OURS:
-        return None
+def _names(module: str) -> dict[str, ast.ClassDef | ast.expr | str]:
+    """Return what a module of ours defines by name: classes, values, and paths of what it imports."""
+    if module.split(".")[0] not in OURS:
+        return {}
     try:
-        spec = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
-        return None
+        return {}
     if spec is None or spec.origin is None:
-        return None
+        return {}
     body = ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body
     body += [inner for node in body if isinstance(node, ast.If) for inner in node.body]  # if TYPE_CHECKING
-    return _Module(
-        name,
-        {node.name: node for node in body if isinstance(node, ast.ClassDef)},
-        {
-            alias.asname or alias.name: f"{node.module}.{alias.name}"
-            for node in body if isinstance(node, ast.ImportFrom) and node.module for alias in node.names
-        },
-        _assigned(body),
-    )  # fmt: skip
+    names: dict[str, ast.ClassDef | ast.expr | str] = {}
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            names[node.name] = node
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id: node.value for target in targets if isinstance(target, ast.Name)}
+    return names
 
 
-def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
-    pairs = [(target, node.value) for node in body if isinstance(node, ast.Assign) for target in node.targets]
-    pairs += [(node.target, node.value) for node in body if isinstance(node, ast.AnnAssign) and node.value]
-    return {target.id: value for target, value in pairs if isinstance(target, ast.Name)}
+def _found(path: str) -> tuple[str, ast.ClassDef | ast.expr | None]:
+    """Return the module that defines a name, and its syntax; None if it is not ours."""
+    module, _, name = path.rpartition(".")
+    node = _names(module).get(name)
+    return _found(node) if isinstance(node, str) else (module, node)
 
 
-def _class(target: str) -> tuple[_Module, ast.ClassDef] | None:
-    name, _, last = target.rpartition(".")
-    module = _module(name)
-    if module is None:
-        return None
-    if last in module.classes:
-        return module, module.classes[last]
-    return _class(module.imports[last]) if last in module.imports else None
+def _class(path: str) -> tuple[str, ast.ClassDef | None]:
+    module, node = _found(path)
+    return module, node if isinstance(node, ast.ClassDef) else None
 
 
-def _arguments(module: _Module, node: ast.ClassDef) -> dict[str, ast.expr | None]:
+def _arguments(module: str, node: ast.ClassDef) -> dict[str, ast.expr | None]:
     """Return the arguments of a constructor, and the expressions of their defaults."""
     for function in node.body:
         if isinstance(function, ast.FunctionDef) and function.name == "__init__":
             return _parameters(function.args)
     inherited: dict[str, ast.expr | None] = {}
     for base in reversed(node.bases):
-        found = _class(module.path(_name(base)))
-        inherited |= _arguments(*found) if found else {}
+        of_base, found = _class(f"{module}.{_name(base)}")
+        inherited |= _arguments(of_base, found) if found else {}
     if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
         return inherited
     return inherited | {
@@ -167,23 +146,16 @@ def _parameters(arguments: ast.arguments) -> dict[str, ast.expr | None]:
 
 
 def _field_default(value: ast.expr | None) -> ast.expr | None:
-    if not (isinstance(value, ast.Call) and _name(value.func) == "field"):
-        return value
-    given = {keyword.arg: keyword.value for keyword in value.keywords}
-    if "default_factory" in given:
-        factory = _name(given["default_factory"])
-        return {"dict": ast.Dict([], []), "list": ast.List([])}.get(factory, given["default_factory"])
-    return given.get("default")
+    if isinstance(value, ast.Call) and _name(value.func) == "field":
+        return next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
+    return value
 
 
-def _value(module: _Module, node: ast.expr) -> Any:
+def _value(module: str, node: ast.expr) -> Any:
     """Return the value of a default as a configuration holds it; Ellipsis if it is no literal or constant."""
-    if isinstance(node, ast.Name) and node.id in module.constants:
-        return _value(module, module.constants[node.id])
-    if isinstance(node, ast.Name) and node.id in module.imports:
-        path, _, name = module.imports[node.id].rpartition(".")
-        other = _module(path)
-        return _value(other, ast.Name(name)) if other and name in other.constants else Ellipsis
+    if isinstance(node, ast.Name):
+        module, constant = _found(f"{module}.{node.id}")
+        return _value(module, constant) if isinstance(constant, ast.expr) else Ellipsis
     try:
         value = ast.literal_eval(node)
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,23 +19,22 @@ _given = ContextVar[tuple[str, ...]]("given", default=())
 
 
 @contextmanager
-def from_folder(yes: bool = True) -> Iterator[None]:
+def _within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def from_folder(yes: bool = True) -> AbstractContextManager[None]:
     """Mark what is composed within as read from a folder, not from the command line."""
-    token = _from_folder.set(yes)
-    try:
-        yield
-    finally:
-        _from_folder.reset(token)
+    return _within(_from_folder, yes)
 
 
-@contextmanager
-def trusting(classes: Iterable[str]) -> Iterator[None]:
+def trusting(classes: Iterable[str]) -> AbstractContextManager[None]:
     """Trust classes within, which the caller of Python has given as objects."""
-    token = _given.set((*_given.get(), *classes))
-    try:
-        yield
-    finally:
-        _given.reset(token)
+    return _within(_given, (*_given.get(), *classes))
 
 
 def check_classes(node: Any) -> None:

@@ -67,9 +67,7 @@ def check_shape(config: dict[str, Any], primary: str) -> None:
 def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
     """Build the parts that need no data, so that bad options of a run are refused before anything starts.
 
-    Args:
-        agent: the agent that it uses (`cluster.runs.agent_file.agent_of`); None if it must be learned first, or there
-            is none.
+    The agent that it uses (`cluster.runs.agent_file.agent_of`) is None if it must be learned first, or there is none.
     """
     from ranking.evaluation.measures import parse
     from ranking.rankers.cascade import Cascade
@@ -79,21 +77,15 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
     if config["run_time"] is not None:
         seconds_of(config["run_time"], "run_time")
-    _check_base(build(config["collection"], "collection"), "collection", "collection")
-    for key in ("objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler", "batches"):
-        part = build(config[key], key)
-        _check_base(part, key, key)
-        if key == "objective":
-            passes = getattr(part, "passes", "one")
-        if key == "ranker":
-            ranker = part.func
-        if key == "ranker" and issubclass(ranker, Cascade) and passes != "level":
-            what = "a cascade has a model for each level, and this objective scores all levels with the first"
-            raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
+    kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
+    parts = {key: _built(key, config[key], key) for key in (*kinds, "batches")}
+    ranker = parts["ranker"].func
+    if issubclass(ranker, Cascade) and getattr(parts["objective"], "passes", "one") != "level":
+        what = "a cascade has a model for each level, and this objective scores all levels with the first"
+        raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
     for group in ("function", "origin"):
         for name, node in config[group].items():
-            part = build(node, f"{group}.{name}")
-            _check_base(part, group, f"{group}.{name}")
+            part = _built(group, node, f"{group}.{name}")
             if isinstance(part, Dense | Memory) and not issubclass(ranker, DenseRanker):
                 remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
                 raise BadInput(f"it compares vectors, and {ranker.__name__} has none", f"function={name}", remedy)
@@ -101,7 +93,10 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     check_counts(config)
     if agent is not None:
         check_agent(config, agent)
-    check_workers(config["resources"])
+    least, workers = config["resources"]["least"], config["resources"]["workers"]
+    if least is not None and least > workers:
+        what = f"least is {least}, but the run starts with {workers} workers"
+        raise BadInput(what, "resources.least", "choose no more than resources.workers")
     if config["resources"]["shard"]:
         check_sharding(config)
     build(config["sampling"]["guard"], "sampling.guard")
@@ -109,11 +104,13 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         parse(measure)
 
 
-def _check_base(part: Any, group: str, at: str) -> None:
-    """Refuse a part whose class, which may be the user's, is of another kind."""
+def _built(group: str, node: Any, at: str) -> Any:
+    """Build a part; refuse one whose class, which may be the user's, is of another kind."""
+    part = build(node, at)
     kind: Any = part.func if isinstance(part, functools.partial) else type(part)
     if group in BASES and not issubclass(kind, locate(BASES[group])):
         raise BadInput(f"{kind.__name__} is no {group}", f"{at}._target_", f"name a subclass of {BASES[group]}")
+    return part
 
 
 def check_optimizer(node: dict[str, Any]) -> None:
@@ -185,7 +182,7 @@ def check_counts(config: dict[str, Any]) -> None:
     if isinstance(policy, ByQuery):
         policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard").active)
     for name, node in config["selectors"].items():
-        _check_base(build(node, f"selector.{name}"), "selector", f"selector.{name}")
+        _built("selector", node, f"selector.{name}")
     if objective.needs_teacher and not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
@@ -229,13 +226,6 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
         raise BadInput(what, where, f"give {where}={documents} or more")
 
 
-def check_workers(resources: Mapping[str, Any]) -> None:
-    """Refuse options of several workers that contradict each other."""
-    if resources["least"] is not None and resources["least"] > resources["workers"]:
-        what = f"least is {resources['least']}, but the run starts with {resources['workers']} workers"
-        raise BadInput(what, "resources.least", "choose no more than resources.workers")
-
-
 def check_sharding(config: Mapping[str, Any]) -> None:
     """Refuse to split weights over one worker, or with a part that needs a whole ranker."""
     from ranking.sharding import SHARDED
@@ -257,9 +247,8 @@ def check_sharding(config: Mapping[str, Any]) -> None:
             raise BadInput("each worker would read with a whole ranker", f"function.{name}.refresh", remedy)
     for key, node in {"selector": config["selector"], **config["selectors"]}.items():
         if isinstance(build(node, key), Adversarial):
-            raise BadInput(
-                "each worker would copy the whole ranker", "selector", "choose another, or resources.shard=false"
-            )
+            remedy = "choose another, or resources.shard=false"
+            raise BadInput("each worker would copy the whole ranker", "selector", remedy)
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
@@ -279,7 +268,7 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
     for key in ("agent", "reward", "state", "validation_sample"):
-        _check_base(build(config[key], key), key, key)
+        _built(key, config[key], key)
     if config.get("until") is not None:
         build(config["until"], "until")
     if config["actions"]["mixture"] is not None:
@@ -292,13 +281,7 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
 
 
 def check_shares(copies: int, workers: int | None, hosts: int) -> None:
-    """Refuse copies that do not divide evenly over workers, and workers that do not over hosts.
-
-    Args:
-        copies: the number of copies of the environment.
-        workers: the number of processes that step them; None: one per host, or as many as fit.
-        hosts: the number of actors that hold rankers; 0: none.
-    """
+    """Refuse copies that do not divide evenly over workers, and workers that do not over hosts (conf/learn.yaml)."""
     workers = hosts or None if workers is None else workers
     if workers and copies % workers:
         raise BadInput(f"{copies} copies do not divide evenly over {workers} workers", "copies", "choose a multiple")

@@ -36,28 +36,20 @@ def check_address(address: str | None) -> None:
         remedy = f"give {host}:6379, the port of `ray start`, or run `pyrite submit --address {server}`"
         raise BadInput(what, address, remedy)
     host, _, port = (address or "").rpartition(":")
-    if not host or not port.isdigit():
-        return
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
+        if host and port.isdigit():
+            socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
-        raise BadInput(
-            f"nothing answers ({error})", address, "is the cluster running, and is this its address?"
-        ) from None
+        remedy = "is the cluster running, and is this its address?"
+        raise BadInput(f"nothing answers ({error})", address, remedy) from None
 
 
 @contextmanager
 def agreed_token(address: str | None) -> Iterator[None]:
     """Send a token if the cluster requires one, and none otherwise, until the context ends.
 
-    RAY_AUTH_MODE decides if the user has set it. A local Ray requires a token: it is the only protection against other
-    users of the machine.
-
-    Args:
-        address: a cluster's address; None is a local Ray.
-
-    Raises:
-        BadInput: if the cluster requires a token and there is none.
+    RAY_AUTH_MODE decides if the user has set it. A local Ray (no address) requires a token: it is the only protection
+    against other users of the machine.
     """
     if MODE in os.environ:
         yield
@@ -125,12 +117,9 @@ def clashing_files() -> list[str]:
     names = ("cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
     ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     folders = {folder for folder in (working_folder(), os.path.dirname(os.path.realpath(sys.argv[0]))) if folder}
-    clashes = []
-    for folder in sorted(folders - {ours}):
-        for name in names:
-            module, package = os.path.join(folder, f"{name}.py"), os.path.join(folder, name, "__init__.py")
-            clashes += [path for path in (module, package) if os.path.exists(path)]
-    return clashes
+    files = [file for name in names for file in (f"{name}.py", os.path.join(name, "__init__.py"))]
+    paths = [os.path.join(folder, file) for folder in sorted(folders - {ours}) for file in files]
+    return list(filter(os.path.exists, paths))
 
 
 def working_folder() -> str | None:

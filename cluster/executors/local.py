@@ -16,11 +16,9 @@ from cluster.executors.task import (
     Context,
     Done,
     Executor,
-    Retry,
     Scheduler,
     Task,
     Tasks,
-    Wait,
     Watch,
     bound,
     built,
@@ -44,7 +42,7 @@ class LocalExecutor(Executor):
 
     Args:
         threads: tasks at once in this process. With 1, and without `processes`, they run in the calling thread.
-        processes: warm processes that run further tasks at once (`cluster.executors.processes`).
+        processes: warm processes that run further tasks at once.
         shared: further keyword arguments of every body; each `Once` is built once per process.
         scheduler: stops tasks by what they report; with `threads=1` and no `processes`.
         here: values that replace shared ones in this process.
@@ -58,16 +56,16 @@ class LocalExecutor(Executor):
         scheduler: Scheduler | None = None,
         here: Mapping[str, Any] | None = None,
     ) -> None:
-        self.threads, self.processes, self.scheduler = threads, processes, scheduler
+        self.threads, self.processes, self.scheduler = threads, processes, scheduler or Scheduler()
         self.shared, self.here = shared or {}, here or {}
         self._built: dict[str, Any] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
 
-    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+    def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         self._over.clear()
         if self.threads == 1 and self.processes is None:
             while not stop() and isinstance(task := source.next(), Task):
-                done = self._attempt(task, watch, retry)
+                done = self._attempt(task, watch, retries)
                 source.ended(done)
                 yield done
             return
@@ -76,10 +74,9 @@ class LocalExecutor(Executor):
             try:
                 while True:
                     while len(running) < self._room() and not stop():
-                        task = source.next()
-                        if task is None or task is Wait.WAIT:
+                        if not isinstance(task := source.next(), Task):
                             break
-                        running.add(self._submit(pool, task, watch, retry))
+                        running.add(self._submit(pool, task, watch, retries))
                     if not running:
                         return
                     ready, running = wait(running, return_when=FIRST_COMPLETED)
@@ -89,29 +86,31 @@ class LocalExecutor(Executor):
             finally:
                 self._over.set()
                 if running and self.processes is not None:
-                    self.processes.kill_busy()
+                    self.processes.kill()
 
-    def share(self, value: Any) -> Any:
-        """Return the value itself: tasks run in this process."""
-        return value
-
-    def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retry: Retry) -> Future[Done]:
+    def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retries: int) -> Future[Done]:
         """Run a task in whichever process is free."""
         processes = self.processes
-        if processes is None:
-            return pool.submit(self._attempt, task, watch, retry)
-        process = processes.take()
-        future = pool.submit(self._attempt, task, watch, retry, process)
-        future.add_done_callback(lambda _: processes.give_back(process))
+        process = processes.take() if processes is not None else None
+        future = pool.submit(self._attempt, task, watch, retries, process)
+        if processes is not None:
+            future.add_done_callback(lambda _: processes.give_back(process))
         return future
 
-    def _attempt(self, task: Task, watch: Watch, retry: Retry, process: WarmProcess | None = None) -> Done:
+    def _attempt(self, task: Task, watch: Watch, retries: int, process: WarmProcess | None = None) -> Done:
         """Run a task here or in another process, again if it raises an error or that process is lost."""
 
         def report(report: dict[str, Any]) -> None:
-            self._report(task.key, report, watch)
+            if self._over.is_set():
+                raise _Ended
+            with self._lock:
+                watch.progress(task.key, report)
+            if STEP in report:
+                continues = self.scheduler.reached(task.key, step_of(report), report[VALUE])
+                if not continues.get(task.key, True):
+                    raise _Stopped
 
-        attempts = Attempts(retry)
+        attempts = Attempts(retries)
         with self._lock:
             watch.started(task)
             if process is None and self._built is None:
@@ -124,10 +123,8 @@ class LocalExecutor(Executor):
             )
             try:
                 done = Done(task, body())
-                break
             except _Stopped:
                 done = Done(task, stopped=True)
-                break
             except _Ended:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
@@ -141,26 +138,16 @@ class LocalExecutor(Executor):
                         process.restart()
                 else:
                     final = attempts.after_error(task.key, error)
-                if final is not None:
-                    done = Done(task, error=final)
-                    break
-                with self._lock:
-                    watch.retrying(task.key, error)
+                if final is None:
+                    with self._lock:
+                        watch.retrying(task.key, error)
+                    continue
+                done = Done(task, error=final)
+            break
         with self._lock:
             watch.ended(done)
-        if self.scheduler is not None:
-            self.scheduler.ended(task.key)
+        self.scheduler.ended(task.key)
         return done
-
-    def _report(self, key: str, report: dict[str, Any], watch: Watch) -> None:
-        if self._over.is_set():
-            raise _Ended
-        with self._lock:
-            watch.progress(key, report)
-        if self.scheduler is not None and STEP in report:
-            continues = self.scheduler.reached(key, step_of(report), report[VALUE])
-            if not continues.get(key, True):
-                raise _Stopped
 
     def _room(self) -> int:
         return self.threads + (self.processes.ready() if self.processes else 0)

@@ -25,6 +25,8 @@ from cluster.executors.session import connected
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""
+KILLED = "killed by Ray's memory monitor"
+"""The reason of such a loss in our messages."""
 LOST = (
     exceptions.RayActorError,
     exceptions.WorkerCrashedError,
@@ -58,7 +60,7 @@ def killed_for_memory(error: BaseException) -> bool:
 
 
 NOTICE = "is to be taken away"
-"""Part of the log's messages, by which `output.failure_summary` counts them."""
+"""Part of the log's messages, by which `output.run_log` counts them."""
 _log = logging.getLogger(__name__)
 
 
@@ -98,11 +100,7 @@ def own_node() -> set[str]:
 
 
 def nodes_of_job(home: str) -> set[str]:
-    """Return the nodes on which actors of this job run.
-
-    Args:
-        home: the driver's node, which is left out because it must stay.
-    """
+    """Return the nodes on which actors of this job run, but for the driver's, `home`, which must stay."""
     from ray._private.state import state
 
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
@@ -111,13 +109,10 @@ def nodes_of_job(home: str) -> set[str]:
 
 
 def leave(keep: Callable[[], object], nodes: Callable[[], Collection[str]] = own_node) -> None:
-    """Save the state and end, if a machine will be taken away. Called every few seconds.
+    """Save the state and raise `NodeDraining`, if a machine will be taken away. Called every few seconds.
 
     Args:
         nodes: returns the nodes that matter; called only if one drains.
-
-    Raises:
-        NodeDraining: if one of them does.
     """
     going = draining()
     if going and not going.isdisjoint(nodes()):

@@ -29,12 +29,9 @@ def bytes_of(value: Any) -> int:
 
 
 def wanted_store(shared: int) -> int | None:
-    """Return the bytes of a local Ray's store; None leaves it to Ray, which takes 30% of the free memory.
+    """Return the bytes of a local Ray's store for shared ones; None leaves it to Ray: 30% of the free memory.
 
     Ray uses a folder on disk instead of /dev/shm if that is too small, as in a container by default (64 MB).
-
-    Args:
-        shared: bytes that it must hold.
     """
     import psutil  # Ray brings it
 
@@ -47,24 +44,16 @@ def wanted_store(shared: int) -> int | None:
 
 
 def largest_and_all(sizes: Sequence[Mapping[str, int]]) -> tuple[int, int]:
-    """Return the bytes of the parts of the largest run, and of the parts of all runs, each counted once.
-
-    Args:
-        sizes: bytes by key, one mapping per run.
-    """
+    """Return the bytes of the parts of the largest run, and of the parts of all runs, each key counted once."""
     parts = {key: size for of_run in sizes for key, size in of_run.items()}
     return max((sum(of_run.values()) for of_run in sizes), default=0), sum(parts.values())
 
 
 def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
-    """Check before anything starts that the store of this machine can hold what trials read.
+    """Check before anything starts that the store of this machine can hold what trials read (`largest_and_all`).
 
     Ray writes to disk what does not fit and reads it back when a trial needs it. That is slow but works, unless the
     parts of a single run do not fit.
-
-    Args:
-        run: bytes of the parts of the largest run.
-        shared: bytes of the parts of all runs.
     """
     import ray
 

@@ -33,11 +33,7 @@ class ProcessLost(ChildProcessError):
 
 
 class WarmProcess:
-    """One process, which runs `cluster.executors.worker`.
-
-    Args:
-        warm_up: a function that it calls first, as "package.module:function"; "" calls none.
-    """
+    """One process, which runs `cluster.executors.worker`. It calls `warm_up`, "package.module:function", first."""
 
     def __init__(self, warm_up: str = "") -> None:
         self.warm_up = warm_up
@@ -65,12 +61,7 @@ class WarmProcess:
         return not self._connection.closed
 
     def run(self, task: Task, shared: Mapping[str, Any], report: Report) -> Any:
-        """Run a task there.
-
-        Raises:
-            ProcessLost: if the process ended.
-            Exception: what the body raised.
-        """
+        """Run a task there, and raise what its body raises, or `ProcessLost` if the process ended."""
         try:
             if not self._ready:
                 self._ready = bool(self._connection.recv())
@@ -91,7 +82,7 @@ class WarmProcess:
         return value
 
     def restart(self) -> None:
-        """Start another process in its place."""
+        """Start another process instead."""
         self.close()
         self._start()
 
@@ -108,18 +99,15 @@ class WarmProcess:
 
 
 class Processes:
-    """A fixed number of warm processes. They start at once, and count as room as soon as they are ready.
+    """A fixed number of warm processes, and the calling one unless `caller` is false.
 
-    Args:
-        warm_up: see `WarmProcess`.
-        caller: whether the calling process runs tasks too.
+    They start at once, and count as room as soon as they are ready.
     """
 
     def __init__(self, count: int, warm_up: str = "", caller: bool = True) -> None:
         self._starting = [WarmProcess(warm_up) for _ in range(count)]
         self._started: list[WarmProcess] = []
         self._idle: queue.SimpleQueue[WarmProcess | None] = queue.SimpleQueue()
-        self._busy: set[WarmProcess] = set()
         if caller:
             self._idle.put(None)
 
@@ -131,7 +119,7 @@ class Processes:
         one with `concurrent=N` at most N including this process.
         """
         elsewhere = "RAY_ADDRESS" in os.environ or any(
-            text == "local=false" or text.startswith("address=") for text in overrides
+            text.startswith(("local=false", "address=")) for text in overrides
         )
         requested = [text.removeprefix("concurrent=") for text in overrides if text.startswith("concurrent=")]
         # Anything else is refused later, or is null.
@@ -156,21 +144,16 @@ class Processes:
 
     def take(self) -> WarmProcess | None:
         """Wait for a free process, and return it. None is the calling process."""
-        process = self._idle.get()
-        if process is not None:
-            self._busy.add(process)
-        return process
+        return self._idle.get()
 
     def give_back(self, process: WarmProcess | None) -> None:
         """Make a process free for another task."""
-        if process is not None:
-            self._busy.discard(process)
         if process is None or process.alive:
             self._idle.put(process)
 
-    def kill_busy(self) -> None:
-        """Kill the processes that run a task, whose callers then get `ProcessLost`."""
-        for process in list(self._busy):
+    def kill(self) -> None:
+        """Kill all processes. Those that wait for a task there get `ProcessLost`."""
+        for process in self._started:
             process.kill()
 
     def close(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cluster.executors.resources import Resources
@@ -15,10 +16,8 @@ from cluster.executors.task import (
     Done,
     Executor,
     Once,
-    Retry,
     Task,
     Tasks,
-    Wait,
     Watch,
     bound,
     built,
@@ -34,50 +33,49 @@ Answer = tuple[Any, Exception | None]
 class RayExecutor(Executor):
     """Runs tasks wherever the cluster has room. This process must be connected to it.
 
-    A task whose process or machine is lost starts again, up to `Retry.limit` times without progress. Bodies report
-    nothing on the way.
+    A task whose process or machine is lost starts again, up to `MAX_RESTARTS` times. Bodies report nothing on the way.
 
     Args:
         shared: further keyword arguments of every body. Values go into the object store once; a mapping may hold
             object references, which are opened where the task runs. Each `Once` is built once per process, and
             needs `actors`.
-        actors: processes that run all tasks, each of `resources`; None runs each task as a Ray task.
         at_once: returns how many tasks may run now; None leaves it to Ray.
+        actors: what each actor takes, if tasks run in actors, of which a lost one is replaced; None runs each as a Ray
+            task.
         name: of the actors on the dashboard.
     """
 
     def __init__(
         self,
         shared: Mapping[str, Any] | None = None,
-        actors: int | None = None,
-        resources: Resources | None = None,
         at_once: Callable[[], int | None] = lambda: None,
+        actors: Resources | None = None,
         name: str = "Worker",
     ) -> None:
-        self.shared, self.actors, self.resources = shared or {}, actors, resources or Resources()
-        self.at_once, self.name = at_once, name
+        self.shared, self.at_once, self.actors, self.name = shared or {}, at_once, actors, name
 
-    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+    def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         import ray
 
-        from cluster.executors.lost_process import is_draining, is_loss
+        from cluster.executors.lost_process import KILLED, is_draining, is_loss, killed_for_memory
 
-        attempts = Attempts(retry)
-        places = _Places(self) if self.actors is None else _Actors(self, self.actors)
+        shared, attempts = _stored(self.shared), Attempts(retries)
+        idle: list[Any] = []
         again: list[Task] = []
-        running: dict[ray.ObjectRef, Task] = {}
+        running: dict[ray.ObjectRef, tuple[Task, Any]] = {}
         try:
             while True:
-                while not stop() and len(running) < (self.at_once() or len(running) + 1) and places.free():
+                while not stop() and len(running) < (self.at_once() or len(running) + 1):
                     task = again.pop(0) if again else source.next()
-                    if task is None or task is Wait.WAIT:
+                    if not isinstance(task, Task):
                         break
-                    running[places.start(task)] = task
+                    ref, actor = self._start(task, shared, idle)
+                    running[ref] = task, actor
                     watch.started(task)
                 if not running:
                     return
                 (ref,), _ = ray.wait(list(running))
-                task = running.pop(ref)
+                task, actor = running.pop(ref)
                 value: Any = None
                 error: Exception | None = None
                 try:
@@ -86,7 +84,8 @@ class RayExecutor(Executor):
                     error = raised
                 draining = is_draining(error)
                 lost = error is not None and not draining and is_loss(error)
-                places.ended(ref, lost)
+                if actor is not None and not lost:
+                    idle.append(actor)
                 if draining:
                     watch.moved(task.key, str(error))
                     again.append(task)
@@ -94,7 +93,8 @@ class RayExecutor(Executor):
                 final: Exception | None = None
                 if error is not None:
                     if lost:
-                        final = attempts.after_loss(task.key, _reason(error))
+                        reason = KILLED if killed_for_memory(error) else " ".join(str(error).split())[:200]
+                        final = attempts.after_loss(task.key, reason)
                     else:
                         final = attempts.after_error(task.key, error)
                     if final is None:
@@ -108,73 +108,33 @@ class RayExecutor(Executor):
                 source.ended(done)
                 yield done
         finally:
-            places.close(running)
+            for actor in [*idle, *(actor for _, actor in running.values() if actor is not None)]:
+                ray.kill(actor)
+            for ref in running if self.actors is None else ():
+                ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
+
+    @cached_property
+    def _remote(self) -> Any:
+        """The remote function, or the class of the actors."""
+        import ray
+
+        if self.actors is None:
+            return ray.remote(max_retries=0)(_run_task)
+        return ray.remote(type(self.name, (_Worker,), {})).options(**self.actors.ray_options(), max_restarts=0)
+
+    def _start(self, task: Task, shared: Mapping[str, Any], idle: list[Any]) -> tuple[ray.ObjectRef, Any]:
+        """Start a task, and return what it will answer and its actor, one of the idle ones if there are any."""
+        if self.actors is None:
+            options = {"name": task.label or task.key, **task.resources.ray_options()}
+            return self._remote.options(**options).remote(task, shared, origin_of(task)), None
+        actor = idle.pop() if idle else self._remote.remote(shared)
+        return actor.run.remote(task, origin_of(task)), actor
 
     def share(self, value: Any) -> Any:
         """Return a reference to the value in the object store; a body receives the value."""
         import ray
 
         return ray.put(value)
-
-
-class _Places:
-    """Runs each task as a Ray task."""
-
-    def __init__(self, executor: RayExecutor) -> None:
-        import ray
-
-        self._remote = ray.remote(max_retries=0)(_run_task)
-        self._shared = _stored(executor.shared)
-
-    def free(self) -> bool:
-        return True
-
-    def start(self, task: Task) -> ray.ObjectRef:
-        remote: Any = self._remote.options(name=task.label or task.key, **task.resources.ray_options())
-        return remote.remote(task, self._shared, origin_of(task))
-
-    def ended(self, ref: ray.ObjectRef, lost: bool) -> None:
-        """Nothing is kept between tasks."""
-
-    def close(self, running: Iterable[ray.ObjectRef]) -> None:
-        import ray
-
-        for ref in running:
-            ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
-
-
-class _Actors:
-    """Runs tasks in a fixed number of actors; a lost one is replaced."""
-
-    def __init__(self, executor: RayExecutor, count: int) -> None:
-        import ray
-
-        self._actor: Any = ray.remote(type(executor.name, (_Worker,), {})).options(
-            **executor.resources.ray_options(), max_restarts=0
-        )
-        self._shared, self._count = _stored(executor.shared), count
-        self._idle: list[Any] = []
-        self._busy: dict[ray.ObjectRef, Any] = {}
-
-    def free(self) -> bool:
-        return bool(self._idle) or len(self._busy) < self._count
-
-    def start(self, task: Task) -> ray.ObjectRef:
-        actor = self._idle.pop() if self._idle else self._actor.remote(self._shared)
-        ref: ray.ObjectRef = actor.run.remote(task, origin_of(task))
-        self._busy[ref] = actor
-        return ref
-
-    def ended(self, ref: ray.ObjectRef, lost: bool) -> None:
-        actor = self._busy.pop(ref)
-        if not lost:
-            self._idle.append(actor)
-
-    def close(self, running: Iterable[ray.ObjectRef]) -> None:
-        import ray
-
-        for actor in [*self._idle, *self._busy.values()]:
-            ray.kill(actor)
 
 
 class _Worker:
@@ -186,29 +146,25 @@ class _Worker:
 
     def run(self, task: Task, origin: Origin) -> Answer:
         """Return what a body returns or raises. Ray would print a raised error with its traceback."""
+        import ray
+
         from cluster.executors.lost_process import leave
 
         origin.enter()
         try:
             if self.shared is None:
                 self.shared = built(opened(self.stored))
-            return bound(dereferenced(task), self.shared, Context(leave=leave))(), None
+            arguments = {
+                name: ray.get(value) if isinstance(value, ray.ObjectRef) else value
+                for name, value in task.arguments.items()
+            }
+            return bound(replace(task, arguments=arguments), self.shared, Context(leave=leave))(), None
         except Exception as error:
             return None, portable(error)
 
 
 def _run_task(task: Task, shared: Mapping[str, Any], origin: Origin) -> Answer:
     return _Worker(shared).run(task, origin)
-
-
-def dereferenced(task: Task) -> Task:
-    """Return the task with the values that `share` has stored as arguments."""
-    import ray
-
-    arguments = {
-        name: ray.get(value) if isinstance(value, ray.ObjectRef) else value for name, value in task.arguments.items()
-    }
-    return replace(task, arguments=arguments)
 
 
 def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,11 +186,3 @@ def opened(shared: Any) -> Any:
     if isinstance(shared, Mapping):
         return {name: opened(value) for name, value in shared.items()}
     return ray.get(shared) if isinstance(shared, ray.ObjectRef) else shared
-
-
-def _reason(error: Exception) -> str:
-    from cluster.executors.lost_process import killed_for_memory
-
-    if killed_for_memory(error):
-        return "killed by Ray's memory monitor"
-    return " ".join(str(error).split())[:200]

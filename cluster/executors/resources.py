@@ -80,13 +80,7 @@ def check_demand(options: Mapping[str, Any], present: Mapping[str, float]) -> No
 def check_bundle(
     wanted: Mapping[str, float], present: Mapping[str, float], name: str, prefix: str = "", remedy: str | None = None
 ) -> None:
-    """Raise if a cluster has less than something requests.
-
-    Args:
-        wanted: `Resources.bundle`, or `demand`.
-        name: what requests them, for messages.
-        prefix: start of the options' keys.
-    """
+    """Raise if a cluster has less than `name` requests. The keys of its options begin with `prefix`."""
     for kind, amount in wanted.items():
         if amount > present.get(kind, 0):
             unit = GB if kind == "memory" else 1
@@ -99,9 +93,7 @@ def at_once(demands: Sequence[Mapping[str, float]], present: Mapping[str, float]
     """Return how many runs with several workers there is room for; None without any, so that Tune decides.
 
     Ray Tune does not see what Ray Train takes, and would start every trial, each a process that waits for its workers.
-
-    Args:
-        demands: what each run with several workers takes, its encoders included.
+    Each of the demands includes a run's encoders.
     """
     rooms = (present.get(name, 0) // amount for demand in demands for name, amount in demand.items() if amount)
     return max(1, int(min(rooms))) if demands else None

@@ -45,15 +45,11 @@ def session(
 
     Args:
         address: a cluster's address, e.g. `auto`; None takes RAY_ADDRESS, or starts a local Ray.
-        dashboard: whether a local Ray starts its dashboard.
         shared: bytes that the object store must hold. A local Ray makes room for them if there is memory.
         without: the option by which the command does without Ray, for messages; None if there is none.
 
     Yields:
         The address of the dashboard, "" if there is none.
-
-    Raises:
-        BadInput: if the cluster can't be reached or refuses to connect.
     """
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray's coming default; unset, it warns
     import ray
@@ -72,9 +68,7 @@ def session(
                     ray.init(address=address, job_config=_job_config(), **quiet)
                 else:
                     _start(dashboard, shared, without)
-        except OSError as error:
-            raise _of_system(error, address, without) from None
-        except (ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:
+        except (OSError, ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:
             raise _refusal(error, address, without) from None
         try:
             yield _dashboard()
@@ -132,11 +126,9 @@ def _job_config() -> Any:
 def _short_folder() -> dict[str, Any]:
     """Return the option of another folder for Ray's sessions, if the usual one is too long or can't be written."""
     usual = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
-    if len(os.path.join(usual, "ray")) <= LONGEST_FOLDER and is_writable(usual, "ray"):
-        return {}
-    for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
+    for folder in (usual, tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
         if len(os.path.join(folder, "ray")) <= LONGEST_FOLDER and is_writable(folder, "ray"):
-            return {"_temp_dir": os.path.join(folder, f"ray-{os.getuid()}")}
+            return {} if folder == usual else {"_temp_dir": os.path.join(folder, f"ray-{os.getuid()}")}
     raise BadInput("no folder is short and writable enough for Ray's sessions", usual, "name one by RAY_TMPDIR")
 
 
@@ -176,18 +168,16 @@ def _ray_constants() -> Iterator[None]:
             os.environ[variable] = before
 
 
-def _of_system(error: OSError, address: str | None, without: str | None) -> Exception:
-    path = error.filename or "the folder of Ray's sessions"
-    if error.errno in FULL:
-        return unwritable(error, path, "name another folder by RAY_TMPDIR")
-    if isinstance(error, PermissionError):
+def _refusal(error: Exception, address: str | None, without: str | None) -> Exception:
+    """Return an error of Ray or of the system as one line. One of another kind keeps its traceback."""
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+        path = error.filename or "the folder of Ray's sessions"
+        if error.errno in FULL:
+            return unwritable(error, path, "name another folder by RAY_TMPDIR")
+        if not isinstance(error, PermissionError):
+            return error
         remedy = "it belongs to another user: name a folder of your own by RAY_TMPDIR"
         return BadInput("can't be written", path, remedy if address is None else f"{remedy}, or give HOST:PORT")
-    return _refusal(error, address, without) if isinstance(error, ConnectionError) else error
-
-
-def _refusal(error: Exception, address: str | None, without: str | None) -> Exception:
-    """Return Ray's error as one line. An error of another kind keeps its traceback."""
     text = " ".join(str(error).split())
     if isinstance(error, RuntimeError):
         if "Version mismatch" not in text:

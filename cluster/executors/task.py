@@ -42,7 +42,7 @@ class Task:
 
     Args:
         key: a unique name, also of its result.
-        body: the function to call, as "package.module:function", or the function itself.
+        body: the function to call, or its path, "package.module:function".
         needs: keys of the tasks that must end first.
         label: its name on Ray's dashboard; the key if it is empty.
         facts: what a `Watch` may show of it.
@@ -59,11 +59,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Once:
-    """An argument that is built once per process and shared by all tasks there, e.g. a model that is opened.
-
-    Args:
-        build: the function or class to call, as "package.module:name".
-    """
+    """An argument that is built once per process, by "package.module:name", and shared by all tasks there."""
 
     build: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -71,12 +67,7 @@ class Once:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a task.
-
-    Args:
-        error: what it raised, or `TaskLost`.
-        stopped: whether a scheduler stopped it.
-    """
+    """The end of a task: its value, what it raised or `TaskLost`, or that a scheduler stopped it."""
 
     task: Task
     value: Any = None
@@ -95,40 +86,26 @@ class TaskLost(BadInput):
 
     @classmethod
     def of(cls, key: str, times: int, reason: str) -> TaskLost:
-        """Describe the loss of a task."""
         what = f"{key} ended its process {times} times without progress ({reason})"
         return cls(what, remedy="give it more memory or make it smaller, then continue with --resume")
 
 
-@dataclass(frozen=True)
-class Retry:
-    """How often a task is run again.
-
-    Args:
-        limit: losses of its process, or machine, that a task survives without progress.
-        errors: times that a body that raises is run again. `BadInput` never is.
-    """
-
-    limit: int = MAX_RESTARTS
-    errors: int = 0
-
-
 class Attempts:
-    """Counts the losses and errors of each task against the limits of a `Retry`."""
+    """Counts the losses and errors of each task. `retries` is that of `Executor.run`."""
 
-    def __init__(self, retry: Retry) -> None:
-        self.retry = retry
+    def __init__(self, retries: int) -> None:
+        self._retries = retries
         self._losses, self._errors = Counter[str](), Counter[str]()
 
     def after_loss(self, key: str, reason: str) -> TaskLost | None:
         """Count a loss, and return the error of a task that is given up; None if it runs again."""
         self._losses[key] += 1
-        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= self.retry.limit else None
+        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= MAX_RESTARTS else None
 
     def after_error(self, key: str, error: Exception) -> Exception | None:
         """Count an error of the body, and return it if the task ends with it; None if it runs again."""
         self._errors[key] += 1
-        return error if isinstance(error, BadInput) or self._errors[key] > self.retry.errors else None
+        return error if isinstance(error, BadInput) or self._errors[key] > self._retries else None
 
 
 class Watch:
@@ -169,20 +146,26 @@ class Tasks(Protocol):
         """Receive the end of a task, before `next` is called again."""
 
 
-class Scheduler(Protocol):
-    """Stops tasks early by what they report, as if they had run one after another: those that are ahead wait."""
+class Scheduler:
+    """Stops tasks early by what they report, as if they had run one after another: those that are ahead wait.
+
+    This one lets all continue.
+    """
 
     def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
         """Receive a report, and return which tasks may continue; a task that is not named waits for others."""
+        return {key: True}
 
     def ended(self, key: str) -> dict[str, bool]:
         """Receive the end of a task, and return which of the tasks that waited may continue."""
+        return {}
 
     def let_go(self, key: str) -> None:
         """A task waits no longer, because it lost its process or its place. It will report again."""
 
     def waiting_behind(self, key: str) -> list[str]:
         """Return the tasks that wait and were proposed after this one."""
+        return []
 
 
 class Executor(ABC):
@@ -193,25 +176,26 @@ class Executor(ABC):
         tasks: Iterable[Task] | Tasks,
         *,
         watch: Watch | None = None,
-        retry: Retry | None = None,
+        retries: int = 0,
         stop: Callable[[], bool] = lambda: False,
     ) -> Iterator[Done]:
         """Run tasks until all have ended, and yield a `Done` per task as soon as it ends.
 
         Args:
             tasks: a list, whose tasks start in its order, or `Tasks`.
+            retries: times that a body that raises is run again. After `BadInput` it never is.
             stop: returns whether no further task may start.
         """
         source = Listed(tasks) if isinstance(tasks, Iterable) else tasks
-        return self._run(source, watch or Watch(), retry or Retry(), stop)
+        return self._run(source, watch or Watch(), retries, stop)
 
     @abstractmethod
-    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+    def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks; see `run`."""
 
-    @abstractmethod
     def share(self, value: Any) -> Any:
-        """Return what to give several tasks as an argument in place of a large value."""
+        """Return what to give several tasks as an argument instead of a large value."""
+        return value
 
 
 @dataclass(frozen=True)
@@ -237,12 +221,7 @@ def located(path: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bound(task: Task, shared: Mapping[str, Any], context: Context) -> Callable[[], Any]:
-    """Return a task's body with all of its arguments, ready to be called in this process.
-
-    Args:
-        shared: further keyword arguments, with each `Once` built already.
-        context: passed to a body that has a parameter `context`.
-    """
+    """Return a task's body with all of its arguments. In `shared` each `Once` is built already."""
     body = located(task.body)
     context_too = {"context": context} if "context" in inspect.signature(body).parameters else {}
     return partial(body, **shared, **task.arguments, **context_too)
@@ -264,7 +243,6 @@ class Listed:
         self._open = {task.key for task in self._waiting}
 
     def next(self) -> Task | Wait | None:
-        """Return the first task whose needs have ended."""
         if not self._waiting:
             return None
         for index, task in enumerate(self._waiting):
@@ -273,7 +251,6 @@ class Listed:
         return Wait.WAIT
 
     def ended(self, done: Done) -> None:
-        """Let the tasks that need this one start."""
         self._open.discard(done.task.key)
 
 
@@ -291,21 +268,15 @@ def step_of(report: Mapping[str, Any]) -> int:
 
 
 class LossLines(Watch):
-    """Prints losses, so that nothing is repeated without a line that says so.
-
-    Args:
-        kind: what a task is, e.g. "shard".
-    """
+    """Prints losses, so that nothing is repeated without a line that says so. `kind` is what a task is, e.g. shard."""
 
     def __init__(self, console: Console, kind: str) -> None:
         self.console, self.kind = console, kind
 
     def retrying(self, key: str, error: Exception) -> None:
-        """Print that a task runs again."""
         self._print(f"the process of {self.kind} {key} was lost; the {self.kind} runs again")
 
     def moved(self, key: str, reason: str) -> None:
-        """Print that a task continues elsewhere."""
         self._print(f"the machine of {self.kind} {key} will be taken away; the {self.kind} continues elsewhere")
 
     def _print(self, line: str) -> None:

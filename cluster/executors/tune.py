@@ -16,7 +16,6 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
 from cluster.executors.lost_process import is_loss, leave
-from cluster.executors.ray_tasks import dereferenced
 from cluster.executors.task import (
     AGAIN,
     ERROR,
@@ -25,7 +24,6 @@ from cluster.executors.task import (
     Context,
     Done,
     Executor,
-    Retry,
     Scheduler,
     Task,
     TaskLost,
@@ -48,6 +46,8 @@ MAX_PENDING = "200"
 """Trials that wait for room at once, which an autoscaler sees. Tune would let those of a searcher wait one by one."""
 LOOK_S = 5.0
 """Pause between two looks at how much room the cluster has."""
+Capacity = Callable[[Mapping[str, float]], int | None]
+"""Returns how many tasks fit into a cluster's resources, if Tune cannot know; None leaves it to Tune."""
 
 
 class TuneExecutor(Executor):
@@ -57,7 +57,7 @@ class TuneExecutor(Executor):
         storage: the output folder, in which Tune keeps its files.
         shared: further keyword arguments of every body; each `Once` is built once per trial.
         concurrent: tasks at once; None is as many as there is room for.
-        capacity: returns how many tasks fit into the cluster's resources, if Tune cannot know; None leaves it to Tune.
+        capacity: see `Capacity`.
         name: of the actors on Ray's dashboard.
     """
 
@@ -66,7 +66,7 @@ class TuneExecutor(Executor):
         storage: Storage,
         shared: Mapping[str, Any] | None = None,
         concurrent: int | None = None,
-        capacity: Callable[[Mapping[str, float]], int | None] = lambda resources: None,
+        capacity: Capacity = lambda resources: None,
         scheduler: Scheduler | None = None,
         callbacks: Sequence[Callback] = (),
         name: str = "Trial",
@@ -74,18 +74,16 @@ class TuneExecutor(Executor):
         self.storage, self.shared, self.concurrent, self.capacity = storage, dict(shared or {}), concurrent, capacity
         self.scheduler, self.callbacks, self.name = scheduler, callbacks, name
 
-    def _run(self, source: Tasks, watch: Watch, retry: Retry, stop: Callable[[], bool]) -> Iterator[Done]:
+    def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks. `watch` and `Tasks.ended` are called as tasks end, and results are yielded at the end of all."""
         _set_environment()
-        scheduler = FaultTolerantScheduler(self.scheduler, retry.limit)
+        scheduler = FaultTolerantScheduler(self.scheduler)
         trials = _Trials(source, watch, stop, scheduler)
         limiter = ConcurrencyLimiter(trials, self.concurrent or sys.maxsize)
-        callbacks: list[Callback] = [_Notify(trials), *self.callbacks]
-        if not self.concurrent:
-            callbacks.append(CapacityLimiter(limiter, self.capacity))
+        events = _Events(trials, limiter, None if self.concurrent else self.capacity)
         name = f"{next(_NUMBERS)}-{os.getpid()}"
         tuner = tune.Tuner(
-            self._trainable(retry.errors),
+            self._trainable(retries),
             tune_config=TuneConfig(
                 search_alg=limiter,
                 scheduler=scheduler,
@@ -97,9 +95,9 @@ class TuneExecutor(Executor):
             run_config=RunConfig(
                 name=f"tune/{name}" if self.storage.local else f"tune-{name}",
                 storage_path=self.storage.path("").rstrip("/") if self.storage.local else self.storage.place,
-                failure_config=FailureConfig(max_failures=retry.errors),
-                callbacks=callbacks,
-                stop=_StopUnwritable(trials),
+                failure_config=FailureConfig(max_failures=retries),
+                callbacks=[events, *self.callbacks],
+                stop=events,
                 verbose=0,
             ),
         )
@@ -109,10 +107,6 @@ class TuneExecutor(Executor):
             _refuse_full_disk(error, self.storage)
             raise
         yield from trials.done
-
-    def share(self, value: Any) -> Any:
-        """Return a reference to the value in the object store; a body receives the value."""
-        return ray.put(value)
 
     def _trainable(self, retries: int) -> Any:
         """Return what an actor of Tune runs, under a name that people recognise; Tune calls all ImplicitFunc."""
@@ -131,15 +125,11 @@ class TuneExecutor(Executor):
 
 
 def attempt(task: Task, shared: Mapping[str, Any], retries: int, report: Callable[[dict[str, Any]], None]) -> None:
-    """Run a task's body, again after errors of its own. It ends with a report, never an exception, unless it is lost.
-
-    Args:
-        retries: how often a body that raises is run again.
-    """
-    attempts = Attempts(Retry(errors=retries))
+    """Run a task's body, again after its errors. It ends with a report, never an exception, unless it is lost."""
+    attempts = Attempts(retries)
     while True:
         try:
-            value = bound(dereferenced(task), built(shared), Context(report, leave))()
+            value = bound(task, built(shared), Context(report, leave))()
             report({**(value if isinstance(value, Mapping) else {}), FINAL: True})
             return
         except Exception as error:
@@ -209,14 +199,24 @@ class _Trials(Searcher):
         """See `save`."""
 
 
-class _Notify(Callback):
-    """Notifies the watch of what Tune reports of trials."""
+class _Events(Callback, Stopper):
+    """Notifies the watch of what Tune reports of trials, and lets as many run as the cluster has room for now.
 
-    def __init__(self, trials: _Trials) -> None:
-        self.trials = trials
+    It ends all trials once one could not write: the results of the others could not be kept either.
+    """
+
+    def __init__(self, trials: _Trials, limiter: ConcurrencyLimiter, capacity: Capacity | None) -> None:
+        self.trials, self.limiter, self.capacity = trials, limiter, capacity
+        self._throttle = Throttle(LOOK_S)
 
     def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
-        return (Callback, ())  # Tune pickles its callbacks to restore an experiment; a screen is no part of one
+        return (Callback, ())  # Tune pickles it to restore an experiment; a screen is no part of one
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return any(isinstance(done.error, Unwritable) for done in self.trials.done[-1:])
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self.trials.watch.started(self.trials.running[trial.trial_id])
@@ -235,40 +235,12 @@ class _Notify(Callback):
         else:
             self.trials.watch.retrying(_trial_name(trial), trial.reason)
 
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        if self.capacity is not None and self._throttle.due():
+            self.limiter.max_concurrent = self.capacity(ray.cluster_resources()) or sys.maxsize
+
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         self.trials.watch.tick()
-
-
-class _StopUnwritable(Stopper):
-    """Ends all trials once one could not write: the results of the others could not be kept either."""
-
-    def __init__(self, trials: _Trials) -> None:
-        self.trials = trials
-
-    def __reduce__(self) -> tuple[type[Stopper], tuple[()]]:
-        return (Stopper, ())  # see `_Notify`
-
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return False
-
-    def stop_all(self) -> bool:
-        return any(isinstance(done.error, Unwritable) for done in self.trials.done[-1:])
-
-
-class CapacityLimiter(Callback):
-    """Opens and closes a limiter as the cluster grows and shrinks; `capacity` is that of `TuneExecutor`."""
-
-    def __init__(
-        self, limiter: ConcurrencyLimiter, capacity: Callable[[Mapping[str, float]], int | None], every: float = LOOK_S
-    ) -> None:
-        self.limiter, self.capacity, self._throttle = limiter, capacity, Throttle(every)
-
-    def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
-        return (Callback, ())  # see `_Notify`
-
-    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        if self._throttle.due():
-            self.limiter.max_concurrent = self.capacity(ray.cluster_resources()) or sys.maxsize
 
 
 def _set_environment() -> None:

@@ -18,19 +18,17 @@ from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from cluster.executors.lost_process import cause_of, is_draining, is_loss, killed_for_memory
+from cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
 from cluster.executors.task import MAX_RESTARTS, STEP, VALUE, Scheduler, TaskLost, step_of
 from cluster.output.event_log import reason
 
 _log = logging.getLogger(__name__)
-KILLED = "killed by Ray's memory monitor"
 REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"
 
 
 class RetryableTrial(Trial):
     """A trial that Tune lets fail once more per loss, as long as it makes progress between losses."""
 
-    limit = MAX_RESTARTS
     reached = -1
     without_progress = 0
     reason: Exception | None = None
@@ -62,16 +60,16 @@ class RetryableTrial(Trial):
         step = step_of(self.last_result or {})
         self.without_progress = 0 if step > self.reached else self.without_progress + 1
         self.reached = max(step, self.reached)
-        if self.without_progress < self.limit:  # otherwise the task itself may be what ends its process
+        if self.without_progress < MAX_RESTARTS:  # otherwise the task itself may be what ends its process
             self.max_failures += 1
 
 
 class FaultTolerantScheduler(FIFOScheduler):
     """Runs trials in Tune's order, as `RetryableTrial`, and stops those that a search's scheduler stops."""
 
-    def __init__(self, search: Scheduler | None = None, limit: int = MAX_RESTARTS) -> None:
+    def __init__(self, search: Scheduler | None = None) -> None:
         super().__init__()
-        self.search, self.limit = search, limit
+        self.search = search or Scheduler()
         self.stopped: set[str] = set()
         self.errors: dict[str, Exception] = {}
         self.results: dict[str, Mapping[str, Any]] = {}
@@ -83,13 +81,11 @@ class FaultTolerantScheduler(FIFOScheduler):
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
         """Turn the trial into ours. Tune makes its trials itself, and each comes by here before it starts."""
         trial.__class__ = RetryableTrial
-        trial.limit = self.limit  # type: ignore[attr-defined]
-        if self.search is not None:
-            self._trials[trial.config["run"]["name"]] = trial
+        self._trials[trial.config["run"]["name"]] = trial
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
         """Return what the search decides. If it can't yet, the trial waits and keeps its process."""
-        if self.search is None or STEP not in result:
+        if STEP not in result:
             return str(TrialScheduler.CONTINUE)
         name = trial.config["run"]["name"]
         answers = self.search.reached(name, step_of(result), result[VALUE])
@@ -113,8 +109,6 @@ class FaultTolerantScheduler(FIFOScheduler):
         self.errors[trial.trial_id] = trial.reason
         if trial.larger is not None and trial.status != Trial.RUNNING:
             trial.update_resources(trial.larger)
-        if self.search is None:
-            return
         if trial.status == Trial.RUNNING:  # it is not run again
             self._over(tune_controller, trial)
             return
@@ -125,8 +119,7 @@ class FaultTolerantScheduler(FIFOScheduler):
             tune_controller.pause_trial(self._trials[name], should_checkpoint=False)
 
     def _over(self, tune_controller: Any, trial: Trial) -> None:
-        if self.search is not None:
-            self._carry_out(tune_controller, self.search.ended(trial.config["run"]["name"]))
+        self._carry_out(tune_controller, self.search.ended(trial.config["run"]["name"]))
 
     def _carry_out(self, tune_controller: Any, answers: Mapping[str, bool]) -> None:
         """Let trials that have waited continue, or stop them."""

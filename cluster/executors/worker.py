@@ -1,7 +1,7 @@
 """Runs tasks in a warm process (`cluster.executors.processes`), which its parent talks to over a pair of sockets.
 
-It sends READY, then receives (task, shared, sys.path) again and again, and answers with any number of ("report", …)
-and one ("value", …) or ("error", …).
+It sends True as soon as it is ready, then receives (task, shared, sys.path, origin) again and again, and answers with
+any number of ("report", …) and one ("value", …) or ("error", …).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from cluster.executors.address import working_folder
 from cluster.executors.task import Context, Once, Task, bound, built, located
 from ranking.errors import BadInput
 
-READY = "ready"
 serving = False
 """Whether this process is one of them."""
 
@@ -31,14 +31,13 @@ def main(descriptor: int, warm_up: str) -> None:
     serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
     with suppress(EOFError, ConnectionError):  # the parent has ended, or needs no other process
-        serve(Connection(descriptor), warm_up)
+        _serve(Connection(descriptor), warm_up)
 
 
-def serve(connection: Connection, warm_up: str = "") -> None:
-    """Run each task that comes."""
+def _serve(connection: Connection, warm_up: str) -> None:
     if warm_up:
         located(warm_up)()
-    connection.send(READY)
+    connection.send(True)
     kept: dict[bytes, Any] = {}
     while True:
         task, shared, path, origin = connection.recv()
@@ -79,12 +78,7 @@ MAIN = "__main__."
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a task was made.
-
-    Args:
-        folder: the working folder, for relative paths.
-        classes: pickled objects of `__main__` that the task's arguments name, such as a notebook's classes.
-    """
+    """The working folder in which a task was made, and pickled objects of `__main__` (a notebook's) that it names."""
 
     folder: str | None = None
     classes: Mapping[str, bytes] = field(default_factory=dict)
@@ -101,16 +95,8 @@ class Origin:
 
 
 def origin_of(task: Task) -> Origin:
-    """Return the origin of a task that is made in this process.
-
-    Raises:
-        BadInput: if the arguments name something that `__main__` does not have.
-    """
-    try:
-        folder = os.getcwd()
-    except FileNotFoundError:  # it was deleted
-        folder = None
-    return Origin(folder, {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
+    """Return the origin of a task that is made in this process. Names that `__main__` does not have are refused."""
+    return Origin(working_folder(), {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
 
 
 def _named(value: Any) -> Iterator[str]:

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.index_folder import IndexFolder, Publication, digest_of
+from cluster.index.index_folder import IndexFolder, Publication
 from cluster.index.sharded_build import ShardedBuild
 from cluster.index.version_build import IndexBuild, IndexSpec
 from cluster.output.throttle import Throttle
@@ -22,33 +22,32 @@ from cluster.telemetry.metrics import EVERY, ThrottledCounter, record
 from ranking.index_versions import IndexVersion
 from sampling.retrieval.live_index import Answer
 
+SEARCH_TIMEOUT_S = 2.0
+"""How long a search waits for its version before the client checks that the actor has all publications."""
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class IndexReply:
-    """The reply to a search.
+    """The reply to a search: no answer if the requested version does not exist yet.
 
-    Args:
-        answer: None if the requested version does not exist yet.
-        known: steps of all weights that the actor has built from or will build from.
-        lost: shards that did not answer their last call.
+    `known` are the steps of all weights that the actor has built from or will build from.
     """
 
     answer: Answer | None
     known: frozenset[int]
-    lost: frozenset[int] = frozenset()
+    lost_shards: frozenset[int]
 
 
 class NegativeIndexActor:
-    """The versions of an index: one that is served, one that is being built, and those that readers still use.
+    """The versions of an index: one that is served, one that is being built, and those that its trainer still uses.
 
-    Readers and publishers run in separate threads, and the build in another one, whose work encoder actors do. A
+    Searches and publications run in separate threads, and the build in another one, whose work encoder actors do. A
     search keeps a reference to its version until it ends; a finished version replaces the one before in a single
     assignment.
 
-    Ray restarts the actor if it dies and calls the constructor again. The constructor takes names and options only;
-    versions and published weights are read from the folder.
+    Ray restarts the actor if it dies and calls the constructor again. The constructor takes names and options only and
+    opens the versions in the folder; the client sends weights that are not built yet again.
 
     Args:
         every: build each publication, in order, instead of only the newest.
@@ -57,68 +56,58 @@ class NegativeIndexActor:
     def __init__(self, spec: IndexSpec, folder: str, every: bool) -> None:
         self.every = every
         self.folder = IndexFolder(Path(folder))
-        self.build = (IndexBuild if spec.shards == 1 else ShardedBuild)(spec, self.folder)
+        self.build = (ShardedBuild if len(spec.ranges) > 1 else IndexBuild)(spec, self.folder)
         self.metrics = IndexMetrics(spec.tags)
         self._changed = threading.Condition()
         self._versions: dict[int, IndexVersion] = self.build.opened()
-        self._pending = {publication.step: publication for publication in self.folder.published()}
+        self._pending: dict[int, Publication] = {}
         self._building: Publication | None = None
-        self._read: dict[str, int] = {}  # step of the version that each reader read last
+        self._read = -1  # step of the version that was read last
         self._failure: Exception | None = None
         self._closed = False
         threading.Thread(target=self._build_forever, name="build", daemon=True).start()
 
     @ray.method(concurrency_group="publishing")
     def publish(self, step: int, version: int | None, weights: Sequence[ray.ObjectRef]) -> None:
-        """Store weights to build the next version from. Known weights change nothing.
+        """Take weights to build the next version from (see `Publication`). Known weights change nothing.
 
-        Args:
-            version: the version's number; None takes the one after the last build.
-            weights: one reference to a safetensors file as uint8, in a list so that it arrives as a reference.
+        The weights are in a list, so that they arrive as a reference.
         """
-        self._publish(step, version, ray.get(weights[0]))
+        self._publish(Publication.of(step, version, weights[0]))
 
-    def _publish(self, step: int, version: int | None, content: NDArray[np.uint8]) -> None:
-        publication = Publication(step, version, digest_of(content))
+    def _publish(self, publication: Publication) -> None:
         with self._changed:
-            if self._closed or (step, publication.digest) in self._publications():
+            if self._closed or (publication.step, publication.digest) in self._publications():
                 return
-            if not self.every and step < max(self._steps(), default=-1):
-                return
-        self.folder.publish(publication, content)
-        with self._changed:
-            for other in [other for other in self._pending.values() if not self.every or other.step == step]:
-                self._withdraw(other)
-            self._pending[step] = publication
+            if not self.every:
+                if publication.step < max(self._steps(), default=-1):
+                    return
+                self._pending.clear()
+            self._pending[publication.step] = publication
             self._changed.notify_all()
 
     @ray.method(concurrency_group="publishing")
     def restore(self, publications: Sequence[tuple[int, int | None, ray.ObjectRef]]) -> None:
-        """Reset to exactly these publications. All others came from a trainer that no longer exists.
+        """Reset to exactly these publications: step, version and weights of each.
 
-        Args:
-            publications: step, version and weights of each.
+        All others came from a trainer that no longer exists.
         """
-        kept = {step: Publication(step, version, digest_of(ray.get(ref))) for step, version, ref in publications}
+        kept = {step: Publication.of(step, version, ref) for step, version, ref in publications}
         with self._changed:
-            self._read.clear()
-            for pending in list(self._pending.values()):
-                if kept.get(pending.step) != pending:
-                    self._withdraw(pending)
+            self._read = -1
+            self._pending = {step: pending for step, pending in self._pending.items() if kept.get(step) == pending}
             for step, index in list(self._versions.items()):
                 if step not in kept or index.digest != kept[step].digest:
                     del self._versions[step]
                     self.build.remove(step)
             if self._building is not None and kept.get(self._building.step) != self._building:
-                self.folder.withdraw(self._building)
                 self._building = None  # the build continues, and its result is discarded
-        for step, version, ref in publications:
-            self._publish(step, version, ray.get(ref))
+        for publication in kept.values():
+            self._publish(publication)
 
     @ray.method(concurrency_group="reading")
     def search(
         self,
-        reader: str,
         queries: NDArray[np.int64],
         depth: int,
         step: int,
@@ -126,22 +115,19 @@ class NegativeIndexActor:
         least: int | None = None,
         vectors: NDArray[np.float32] | None = None,
         guarded: int = 0,
-        timeout_s: float = 1.0,
     ) -> IndexReply:
         """Return the best documents of each query.
 
         Args:
-            reader: id of the reader; its last version is kept until it reads another one.
             exactly: answer from the version of this step only.
             least: answer from the version of this step or a later one.
             vectors: vectors of the queries [q, d]; None takes those of the version.
-            guarded: documents that the reader's guard has dropped since its last search.
-            timeout_s: seconds to wait for such a version.
+            guarded: documents that the guard has dropped since the last search.
         """
-        index = self._version(reader, exactly, least, timeout_s)
+        index = self._version(exactly, least)
         self.metrics.guarded(guarded)
         if index is None:
-            return IndexReply(None, self._steps())
+            return IndexReply(None, self._steps(), self.build.lost)
         documents, scores = index.search(queries, depth, vectors)
         self.metrics.answered(len(queries), index.version, step - index.step)
         return IndexReply(Answer(documents, scores, index.version, index.step), self._steps(), self.build.lost)
@@ -149,15 +135,13 @@ class NegativeIndexActor:
     @ray.method(concurrency_group="reading")
     def scores(
         self,
-        reader: str,
         queries: NDArray[np.int64],
         documents: NDArray[np.integer],
         exactly: int,
         vectors: NDArray[np.float32] | None = None,
-        timeout_s: float = 1.0,
     ) -> NDArray[np.float32] | None:
         """Return inner products [q, m] in the version of step `exactly`, or None if it does not exist."""
-        index = self._version(reader, exactly, None, timeout_s)
+        index = self._version(exactly, None)
         return None if index is None else index.scores(queries, documents, vectors)
 
     @ray.method(concurrency_group="reading")
@@ -178,9 +162,9 @@ class NegativeIndexActor:
         self.build.clear()
         self.folder.delete()
 
-    def _version(self, reader: str, exactly: int | None, least: int | None, timeout_s: float) -> IndexVersion | None:
-        """Return the version for a reader, or None if it is not built in time."""
-        deadline = time.monotonic() + timeout_s
+    def _version(self, exactly: int | None, least: int | None) -> IndexVersion | None:
+        """Return the version that may answer, or None if it is not built in time."""
+        deadline = time.monotonic() + SEARCH_TIMEOUT_S
         with self._changed:
             while True:
                 if self._failure is not None:
@@ -188,7 +172,7 @@ class NegativeIndexActor:
                 step = max(self._versions, default=None) if exactly is None else exactly
                 index = None if step is None else self._versions.get(step)
                 if index is not None and (least is None or index.step >= least):
-                    self._read[reader] = index.step
+                    self._read = index.step
                     return index
                 if not self._changed.wait(max(0.0, deadline - time.monotonic())):
                     return None
@@ -198,13 +182,14 @@ class NegativeIndexActor:
             with self._changed:
                 while not self._pending:
                     self._changed.wait()
-                publication = self._building = self._pending.pop(min(self._pending))
-                version = publication.version
-                if version is None:
-                    version = 1 + max((index.version for index in self._versions.values()), default=-1)
+                publication = self._pending.pop(min(self._pending))
+                if publication.version is None:
+                    newest = max((index.version for index in self._versions.values()), default=-1)
+                    publication = replace(publication, version=newest + 1)
+                self._building = publication
             started = time.perf_counter()
             try:
-                index = self.build(publication, version)
+                index = self.build(publication)
             except Exception as error:  # raised to readers, since nothing else waits for this thread
                 with self._changed:
                     if self._closed:
@@ -224,7 +209,6 @@ class NegativeIndexActor:
                 self._versions[publication.step] = index
                 obsolete = self._drop_obsolete()
                 self._changed.notify_all()
-            self.folder.withdraw(publication)
             for step in obsolete:  # outside the lock: large files take time to delete, and readers should not wait
                 self.build.remove(step)
 
@@ -238,25 +222,20 @@ class NegativeIndexActor:
         return frozenset(step for step, _ in self._publications())
 
     def _drop_obsolete(self) -> list[int]:
-        """Drop versions that no reader will use, and return their steps.
+        """Drop versions that will not be read, and return their steps.
 
-        The two newest stay, and those that were read last. If each publication is built, all versions from the one
-        before the oldest reader's on stay as well, for a trainer that resumes from an earlier step.
+        The two newest stay, and the one that was read last. If each publication is built, all versions from the one
+        before that on stay as well, for a trainer that resumes from an earlier step.
         """
         steps = sorted(self._versions)
-        kept = {*steps[-2:], *self._read.values()}
+        kept = {*steps[-2:], self._read}
         if self.every:
-            oldest = min(self._read.values(), default=-1)
-            before = max((step for step in steps if step < oldest), default=oldest)
+            before = max((step for step in steps if step < self._read), default=self._read)
             kept |= {step for step in steps if step >= before}
         obsolete = [step for step in steps if step not in kept]
         for step in obsolete:
             del self._versions[step]
         return obsolete
-
-    def _withdraw(self, publication: Publication) -> None:
-        del self._pending[publication.step]
-        self.folder.withdraw(publication)
 
 
 class IndexMetrics:

@@ -80,15 +80,15 @@ def attach_indexes(
 ) -> Iterator[dict[str, RemoteIndex | ServedBm25]]:
     """Attach an index on actors to each function that needs one: dense with a live index, or BM25 in shards.
 
-    A dense index starts when the first weights are published, at the start of training.
+    A dense index starts when the first weights are published, at the start of training. At the end actors stop and
+    their files are deleted.
 
     Args:
-        config: configuration of the run, whose parts are in the cache.
         name: name of the run; actors are called `negative-index:NAME:FUNCTION#TOKEN`.
         log: called with one line about an index's size, and when an index is lost or back.
 
     Yields:
-        The indexes by the name of their function. At the end their actors stop and their files are deleted.
+        The indexes by the name of their function.
 
     Raises:
         BadInput: if the ranker has no vectors, a value is out of range, or memory or disk are too small.
@@ -96,17 +96,13 @@ def attach_indexes(
     indexes: dict[str, RemoteIndex | ServedBm25] = {}
     try:
         for function in bm25_in_shards(config):
-            indexes[function] = _attach_bm25(functions[function], config, _folder(config, name, function), log)
+            indexes[function] = _attach_bm25(functions[function], config, log)
         for function in live_functions(config):
             indexes[function] = _attach_dense(function, functions[function], training, config, name, log)
         yield indexes
     finally:
         for index in indexes.values():
             index.close()
-
-
-def _folder(config: Mapping[str, Any], name: str, function: str) -> Path:
-    return machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{name}-{function}")
 
 
 def _attach_dense(
@@ -131,11 +127,12 @@ def _attach_dense(
             f"function={name}",
             "choose ranker=bi_encoder",
         )
-    folder = _folder(config, run, name)
+    folder = machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{run}-{name}")
     _check_size(training, training.ranker.dimension, function, len(live_functions(config)), folder, log)
-    shards = len(shard_ranges(len(training.encoded.documents), function.shards, BLOCK))
-    if shards < function.shards:
-        log(f"{name}: {shards} of {function.shards} shards: the collection has no more blocks of {BLOCK:,} documents")
+    ranges = shard_ranges(len(training.encoded.documents), function.shards, BLOCK)
+    if len(ranges) < function.shards:
+        held = f"{len(ranges)} of {function.shards} shards"
+        log(f"{name}: {held}: the collection has no more blocks of {BLOCK:,} documents")
     spec = IndexSpec(
         f"negative-index:{run}:{name}",
         PreparedCorpus(config),
@@ -144,7 +141,7 @@ def _attach_dense(
         EncoderOptions.of(config, function.precision),
         {"run": run, "function": name},
         apart=config["resources"]["workers"] > 1,
-        shards=shards,
+        ranges=ranges,
         on_lost=function.refresh.on_lost_shard,
         listed=function.listed(training),
     )
@@ -153,9 +150,7 @@ def _attach_dense(
     return index
 
 
-def _attach_bm25(
-    function: RetrievalFunction, config: dict[str, Any], folder: Path, log: Callable[[str], None]
-) -> ServedBm25:
+def _attach_bm25(function: RetrievalFunction, config: dict[str, Any], log: Callable[[str], None]) -> ServedBm25:
     from cluster.index.bm25 import ServedBm25
     from cluster.runs.artifacts import Artifacts
     from ranking.bm25_pieces import PiecedBm25
@@ -165,7 +160,7 @@ def _attach_bm25(
     artifacts = Artifacts()
     index = artifacts.sources(config, artifacts.part(config, "base")).bm25(function.options, function.shards)
     assert isinstance(index, PiecedBm25)
-    served = ServedBm25(index, function.shards, folder, log, function.on_lost_shard)
+    served = ServedBm25(index, function.shards, log, function.on_lost_shard)
     function.attach_index(served)
     return served
 

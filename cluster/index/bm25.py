@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -12,10 +10,30 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import claim, release
-from cluster.index.shard import ShardActors
+from cluster.index.calls import ShardActors
 from ranking.bm25 import Bm25Index, Searched
-from ranking.bm25_pieces import PiecedBm25, fewer_first
+from ranking.bm25_pieces import PiecedBm25, fewer_first, search_pieces
+
+
+class Bm25Shard:
+    """Searches some pieces of an index: the shard actor, which needs no torch."""
+
+    def find(
+        self,
+        index: Path,
+        pieces: Mapping[int, range],
+        terms: Sequence[NDArray[np.integer]],
+        depth: int,
+        pairs: NDArray[np.int32],
+    ) -> Searched:
+        """Return the best documents and the scores of pairs, by row in the collection.
+
+        Args:
+            index: folder of a `PiecedBm25`, which every node sees or fetches; postings are mapped from there.
+            pieces: documents of each piece by its number.
+            terms, depth, pairs: see `Bm25Index.find`.
+        """
+        return search_pieces(index, pieces, terms, depth, pairs, 1)
 
 
 class ServedBm25(Bm25Index):
@@ -24,10 +42,7 @@ class ServedBm25(Bm25Index):
     One thread at a time may search.
 
     Args:
-        index: an index in pieces, which the shards share.
         shards: number of actors; limited to the number of pieces.
-        folder: folder for the shards' files; each index makes a subfolder there.
-        log: called with one line when a shard is lost, and when it is back.
         on_lost: wait for a shard that died, or answer without its documents.
     """
 
@@ -35,7 +50,6 @@ class ServedBm25(Bm25Index):
         self,
         index: PiecedBm25,
         shards: int,
-        folder: Path,
         log: Callable[[str], None] = lambda line: None,
         on_lost: Literal["wait", "skip"] = "wait",
     ) -> None:
@@ -43,13 +57,11 @@ class ServedBm25(Bm25Index):
         pieces = dict(enumerate(index.ranges))
         count = min(shards, len(pieces))
         self.pieces = [{n: pieces[n] for n in pieces if n % count == shard} for shard in range(count)]
-        self.folder = folder / uuid.uuid4().hex[:8]
-        claim(self.folder)
         nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
         # Shards return rows of the whole collection.
         self.rows = [range(index.ranges[-1].stop)] * count
         meanwhile = "; waiting" if on_lost == "wait" else "; continuing without its documents"
-        self.actors = ShardActors(self.folder, self.rows, nodes, log, "BM25", meanwhile)
+        self.actors = ShardActors(Bm25Shard, [()] * count, nodes, log, "BM25", meanwhile)
 
     def find(
         self, terms: list[NDArray[np.integer]], depth: int, pairs: NDArray[np.int32], threads: int | None
@@ -60,21 +72,18 @@ class ServedBm25(Bm25Index):
                 for pieces, some in zip(self.pieces, asked, strict=True)
             ]
             replies = []
-            for shard, reply in enumerate(self.actors.ask("bm25", arguments)):
+            for shard, reply in enumerate(self.actors.ask("find", arguments)):
                 if reply is None and self.on_lost == "wait":
-                    reply = self.actors.call(shard, "bm25", *arguments[shard])
+                    reply = self.actors.call(shard, "find", *arguments[shard])
                 replies.append(reply or _nothing(len(asked[shard]), depth, pairs.shape[1]))
             return replies
 
         return fewer_first(ask, self.rows, depth, pairs)
 
     def close(self) -> None:
-        """Stop the actors and delete their files."""
-        with contextlib.suppress(ray.exceptions.RayError):
-            self.actors.clear()
+        """Stop the actors."""
         for actor in self.actors.actors:
             ray.kill(actor)
-        release(self.folder)
 
 
 def _nothing(queries: int, depth: int, pairs: int) -> Searched:

@@ -16,16 +16,11 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from cluster.index.actor import IndexReply, NegativeIndexActor
-from cluster.index.calls import CLOSE_TIMEOUT_S, claim, release, retries, unwrapped
+from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_SEARCHES, claim, release, retries, unwrapped
 from cluster.index.version_build import IndexSpec
 from ranking.checkpoint import to_bytes
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer, PublishedWeights, served_from
-
-MAX_READERS = 16
-"""Searches that an index answers at once; others wait."""
-SEARCH_TIMEOUT_S = 2.0
-"""How long a search waits for its version before the client checks that the actor has all publications."""
 
 
 class RemoteIndex:
@@ -36,12 +31,8 @@ class RemoteIndex:
     version that may still be read, so an index that was lost together with its folder can be built again.
 
     Args:
-        refresh: when a version is served.
         log: called with one line when the index or a shard is lost, and when it is back.
-        guarded: returns how many documents the reader's guard has dropped so far, for the metrics.
-
-    Attributes:
-        token: distinguishes this index from others of the same name.
+        guarded: returns how many documents the guard has dropped so far, for the metrics.
     """
 
     def __init__(
@@ -53,9 +44,8 @@ class RemoteIndex:
     ) -> None:
         self.guarded, self._reported_guarded = guarded, 0
         self.spec, self.refresh, self.log = spec, refresh, log
-        self.token = uuid.uuid4().hex[:8]
+        self.token = uuid.uuid4().hex[:8]  # distinguishes this index from others of the same name
         self.lagged = refresh.mode == "lagged"
-        self.reader = uuid.uuid4().hex
         self._published: list[PublishedWeights] = []  # weights are references to safetensors files as uint8
         self._count = 0  # publications so far
         self._answered: Answer | None = None
@@ -86,23 +76,19 @@ class RemoteIndex:
     def search(
         self, queries: NDArray[np.int64], depth: int, step: int, vectors: NDArray[np.float32] | None = None
     ) -> Answer:
-        """Return the best documents of each query, from the version that `step` must be answered from.
-
-        Args:
-            vectors: vectors of the queries [q, d]; None takes those of the version.
-        """
+        """Return the best documents of each query, from the version that `step` must be answered from."""
         if self.lagged:
             self._published = served_from(self._published, self.refresh.delay, step)
         exactly, least = self._wanted(step)
         while True:
             guarded = max(0, self.guarded() - self._reported_guarded)
             self._reported_guarded = self.guarded()
-            arguments = (self.reader, queries, depth, step, exactly, least, vectors, guarded, SEARCH_TIMEOUT_S)
+            arguments = (queries, depth, step, exactly, least, vectors, guarded)
             reply: IndexReply = self._call("search", *arguments)
+            self._catch_up(reply.known)
             if reply.answer is not None:
                 break
-            self._catch_up(reply.known)
-        self._log_lost_shards(reply.lost)
+        self._log_lost_shards(reply.lost_shards)
         self._answered = reply.answer
         return reply.answer
 
@@ -113,8 +99,7 @@ class RemoteIndex:
         if self._answered is None:
             raise RuntimeError("no version has answered yet")
         while True:
-            arguments = (self.reader, queries, documents, self._answered.step, vectors, SEARCH_TIMEOUT_S)
-            scores = self._call("scores", *arguments)
+            scores = self._call("scores", queries, documents, self._answered.step, vectors)
             if scores is not None:
                 return np.asarray(scores)
             self._catch_up(frozenset())
@@ -165,10 +150,8 @@ class RemoteIndex:
             if not self._published:
                 raise RuntimeError("nothing has been published to search in")
             return self._published[0].step, None
-        # A reader that does not publish reads what others have published.
-        newest = self._published[-1].step if self._published else step
         staleness = self.refresh.max_staleness
-        return None, None if staleness is None else min(step - staleness, newest)
+        return None, None if staleness is None else min(step - staleness, self._published[-1].step)
 
     def _log_lost_shards(self, lost: frozenset[int]) -> None:
         for shard in sorted(lost ^ self._lost_shards):
@@ -199,19 +182,19 @@ class RemoteIndex:
 
     def _connect(self) -> None:
         if self._actor is None:
-            options: dict[str, Any] = {
-                "num_cpus": 0,  # it works while the trainer waits for it
-                "max_restarts": -1,
-                "max_task_retries": 0,
-                "concurrency_groups": {"reading": MAX_READERS, "publishing": 1},
-            }
             claim(self.folder)
-            actor = ray.remote(**options)(NegativeIndexActor)
             group = get_current_placement_group()
             strategy: Any = "DEFAULT"
             if group is not None and not self.spec.apart:
                 # In the trial's first bundle, so that it ends with the trial; encoders use the group's other bundles.
                 strategy = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
+            options: dict[str, Any] = {
+                "num_cpus": 0,  # it works while the trainer waits for it
+                "max_restarts": -1,
+                "max_task_retries": 0,
+                "concurrency_groups": {"reading": MAX_SEARCHES, "publishing": 1},
+            }
+            actor = ray.remote(**options)(NegativeIndexActor)
             actor = actor.options(name=self.name, get_if_exists=True, scheduling_strategy=strategy)
             self._actor = actor.remote(self.spec, str(self.folder), self.lagged)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import ray
@@ -23,23 +23,17 @@ from ranking.rankers.pretrained import read_in
 from ranking.texts import Texts
 
 
-class Corpus(Protocol):
-    """Texts, and the ranker that encodes them. It crosses processes, so it holds names and no arrays."""
-
-    def texts(self) -> tuple[Texts, Texts]:
-        """Return documents and queries, tokenized for the ranker."""
-
-    def ranker(self) -> DenseRanker:
-        """Return a ranker without trained weights; the caller loads them."""
-
-
 @dataclass(frozen=True)
 class PreparedCorpus:
-    """The corpus of a run's configuration. Parts come from the cache, or are made if it has none."""
+    """The texts of a run's configuration, and the ranker that encodes them.
+
+    It crosses processes, so it holds no arrays: parts come from the cache, or are made if it has none.
+    """
 
     config: dict[str, Any]
 
     def texts(self) -> tuple[Texts, Texts]:
+        """Return documents and queries, tokenized for the ranker."""
         artifacts = Artifacts()
         keys = artifacts.keys(self.config)
         parts: dict[str, Any] = {n: artifacts.part(self.config, n) for n in ("base", "tokens") if n in keys}
@@ -47,10 +41,10 @@ class PreparedCorpus:
         return encoded.documents, encoded.queries
 
     def ranker(self) -> DenseRanker:
+        """Return a ranker without trained weights; the caller loads them."""
         # Any seed will do: published weights replace the drawn ones.
         ranker = make_ranker(self.config, Artifacts().part(self.config, "base"), np.random.default_rng(0))
-        if not isinstance(ranker, DenseRanker):
-            raise TypeError(f"{type(ranker).__name__} has no vectors to search")
+        assert isinstance(ranker, DenseRanker)  # as `attach_indexes` has checked
         return ranker
 
 
@@ -65,13 +59,9 @@ class CorpusSize:
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Texts that one encoder call reads, and the file for their vectors.
+    """Rows of texts that one encoder call reads, and the file whose rows from `row` on get their vectors.
 
-    Args:
-        start, stop: rows of the texts.
-        queries: whether the rows are queries.
-        row: first row of the block in the file.
-        shard: shard that keeps the file; None for a file of the serving actor.
+    The file belongs to a shard, or to the serving actor if `shard` is None.
     """
 
     start: int
@@ -83,16 +73,14 @@ class TextBlock:
 
 
 class IndexEncoder:
-    """Encodes blocks of a corpus with the weights that each call names.
+    """Encodes blocks of a corpus.
 
-    Since every call names its weights, an encoder that Ray restarted needs no other state.
-
-    Args:
-        gpu: encode on the GPU that Ray assigned, if there is one.
-        precision: precision of the ranker's weights; None keeps that of the ranker.
+    Every call names its weights, so an encoder that Ray restarted needs no other state.
     """
 
-    def __init__(self, corpus: Corpus, threads: int = 1, gpu: bool = False, precision: str | None = None) -> None:
+    def __init__(
+        self, corpus: PreparedCorpus, threads: int = 1, gpu: bool = False, precision: str | None = None
+    ) -> None:
         torch.set_num_threads(threads)
         self.documents, self.queries = corpus.texts()
         device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
@@ -111,11 +99,7 @@ class IndexEncoder:
     def encode(
         self, weights: NDArray[np.uint8], digest: str, block: TextBlock
     ) -> tuple[bool, NDArray[np.float32] | None]:
-        """Encode a block of texts into a version's file of vectors.
-
-        Args:
-            weights: content of a safetensors file (`ranking.checkpoint`).
-            digest: digest of the weights; weights of the same digest are loaded once.
+        """Encode a block of texts into a version's file of vectors. Weights of the same digest are loaded once.
 
         Returns:
             Whether the file was written, and the vectors [rows, dimension] if this node does not see the file. They

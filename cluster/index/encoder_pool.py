@@ -13,7 +13,8 @@ import ray
 from ray.util.placement_group import get_current_placement_group
 
 from cluster.index.calls import MAX_RESTARTS
-from cluster.index.encoder import Corpus, CorpusSize, IndexEncoder, TextBlock
+from cluster.index.encoder import CorpusSize, IndexEncoder, PreparedCorpus, TextBlock
+from cluster.index.index_folder import Publication
 from cluster.telemetry.metrics import own_name, unique
 from ranking.index_versions import finish_version, write_block
 
@@ -25,9 +26,7 @@ class EncoderOptions:
     Only `cpu`, `gpu` and `precision` can change the vectors.
 
     Args:
-        encoders: number of actors.
         cpu: cores per actor, or a share of one; torch uses as many threads.
-        gpu: GPUs per actor, or a share of one.
         spread: place actors on different nodes, on free resources instead of the trial's placement group.
         precision: precision of the ranker's weights while it encodes; None keeps that of the ranker.
     """
@@ -44,34 +43,19 @@ class EncoderOptions:
         return cls(**config["index"], spread=config["resources"]["placement"] == "spread", precision=precision)
 
 
-class WaitingBlocks:
-    """Blocks that no encoder has yet, grouped by the node of their file."""
-
-    def __init__(self, blocks: Sequence[TextBlock], nodes: Mapping[int, str]) -> None:
-        self._by_node: dict[str, deque[TextBlock]] = {}
-        for block in blocks:
-            self._by_node.setdefault("" if block.shard is None else nodes[block.shard], deque()).append(block)
-
-    def __bool__(self) -> bool:
-        return bool(self._by_node)
-
-    def take(self, node: str) -> TextBlock:
-        """Remove and return the next block of a node, or of the node with the most blocks if this one has none."""
-        chosen = node if node in self._by_node else max(self._by_node, key=lambda name: len(self._by_node[name]))
-        block = self._by_node[chosen].popleft()
-        if not self._by_node[chosen]:
-            del self._by_node[chosen]
-        return block
+def next_block(waiting: dict[str, deque[TextBlock]], node: str) -> TextBlock:
+    """Remove and return the next block whose file is on `node`, or on the node with the most blocks if it has none."""
+    chosen = node if node in waiting else max(waiting, key=lambda name: len(waiting[name]))
+    block = waiting[chosen].popleft()
+    if not waiting[chosen]:
+        del waiting[chosen]
+    return block
 
 
 class EncoderPool:
-    """Encoder actors. Ray restarts one that dies and repeats its block.
+    """Encoder actors, which read `size` texts per block. Ray restarts one that dies and repeats its block."""
 
-    Args:
-        size: texts per block.
-    """
-
-    def __init__(self, corpus: Corpus, options: EncoderOptions, size: int) -> None:
+    def __init__(self, corpus: PreparedCorpus, options: EncoderOptions, size: int) -> None:
         self.size = size
         actor = ray.remote(
             num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=MAX_RESTARTS
@@ -93,9 +77,10 @@ class EncoderPool:
             self._nodes[actor] = ray.get(actor.node.remote())
         return self._nodes[actor]
 
-    def measure(self, weights: ray.ObjectRef, digest: str) -> CorpusSize:
-        """Return what must be encoded with these weights, as the first encoder to start reports it."""
-        self._arriving = {actor.size.remote(weights, digest): actor for actor in self.actors}
+    def measure(self, publication: Publication) -> CorpusSize:
+        """Return what must be encoded with published weights, as the first encoder to start reports it."""
+        of_weights = publication.weights, publication.digest
+        self._arriving = {actor.size.remote(*of_weights): actor for actor in self.actors}
         (first, *_), _ = ray.wait(list(self._arriving))
         size: CorpusSize = ray.get(first)
         del self._arriving[first]
@@ -111,8 +96,7 @@ class EncoderPool:
 
     def encode(
         self,
-        weights: ray.ObjectRef,
-        digest: str,
+        publication: Publication,
         blocks: Sequence[TextBlock],
         shards: Sequence[Any] = (),
         nodes: Mapping[int, str] | None = None,
@@ -123,12 +107,15 @@ class EncoderPool:
         of a shard on another node travel from the encoder to the shard, and not through this process.
 
         Args:
-            shards: shard actors, by `TextBlock.shard`.
+            shards, nodes: actors of the shards and their nodes, by `TextBlock.shard`.
 
         Raises:
             ray.exceptions.ActorDiedError: if encoders die repeatedly on the same block.
         """
-        waiting = WaitingBlocks(blocks, nodes or {})
+        waiting: dict[str, deque[TextBlock]] = {}
+        for block in blocks:
+            node = nodes[block.shard] if nodes and block.shard is not None else ""
+            waiting.setdefault(node, deque()).append(block)
         arriving = dict(self._arriving)
         free = [actor for actor in self.actors if actor not in arriving.values()]
         running: dict[ray.ObjectRef, tuple[Any, TextBlock, ray.ObjectRef]] = {}
@@ -136,8 +123,10 @@ class EncoderPool:
         while waiting or running:
             while free and waiting:
                 actor = free.pop()
-                block = waiting.take(self._node(actor) if nodes else "")
-                written, vectors = actor.encode.options(num_returns=2).remote(weights, digest, block)
+                block = next_block(waiting, self._node(actor) if nodes else "")
+                written, vectors = actor.encode.options(num_returns=2).remote(
+                    publication.weights, publication.digest, block
+                )
                 running[written] = actor, block, vectors
             (done, *_), _ = ray.wait([*running, *(arriving if waiting else ())])
             if done in running:
@@ -158,19 +147,21 @@ class EncoderPool:
             free.append(actor)
         wait_for_shards(sent)
 
-    def finish(self, building: Path, *arguments: Any) -> None:
-        """Call `finish_version` in an encoder, so that building FAISS's index does not delay readers."""
-        if not ray.get(self.actors[0].finish.remote(building, *arguments)):
-            finish_version(building, *arguments)
+    def finish(self, arguments: Mapping[int | None, Sequence[Any]], shards: Sequence[Any] = ()) -> None:
+        """Call `finish_version` in the encoders, so that building FAISS's index does not delay a search.
 
-    def finish_shards(self, arguments: Mapping[int, Sequence[Any]], shards: Sequence[Any]) -> None:
-        """Call `finish_version` for several shards in all encoders, or in a shard whose files no encoder sees."""
+        If an encoder does not see the files, their shard does it, or this process for the key None.
+        """
         sent = [
             self.actors[order % len(self.actors)].finish.remote(*each) for order, each in enumerate(arguments.values())
         ]
-        for (shard, (building, _, *rest)), finished in zip(arguments.items(), sent, strict=True):
-            if not ray.get(finished):
-                wait_for_shards([shards[shard].finish.remote(building, *rest)])
+        for (shard, each), finished in zip(arguments.items(), sent, strict=True):
+            if ray.get(finished):
+                continue
+            if shard is None:
+                finish_version(*each)
+            else:
+                wait_for_shards([shards[shard].finish.remote(*each)])
 
 
 def wait_for_shards(calls: Sequence[ray.ObjectRef]) -> None:

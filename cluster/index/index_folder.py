@@ -1,22 +1,20 @@
-"""Keeps the versions of a negative index on disk, and the weights of those that are not built yet."""
+"""Keeps the versions of a negative index on disk."""
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import ray
 from numpy.typing import NDArray
 
 from ranking.checkpoint import from_bytes
 from ranking.errors import BadInput
 from ranking.index_versions import IndexVersion, open_version, weights_digest
-from ranking.whole_file import replace_file
 
 WEIGHTS = "weights.safetensors"
-UNNUMBERED = "next"
-"""Replaces the version's number in the name of a file whose version gets its number when it is built."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +24,18 @@ class Publication:
     Args:
         version: the version's number; None takes the one after the last build.
         digest: `weights_digest` of the weights.
+        weights: reference to a safetensors file as uint8.
     """
 
     step: int
     version: int | None
     digest: str
-
-    @property
-    def file(self) -> str:
-        """Name of the file that holds the weights until the version is built."""
-        return f"{self.step:09d}-{UNNUMBERED if self.version is None else self.version}-{self.digest}.safetensors"
+    weights: ray.ObjectRef = field(compare=False)
 
     @classmethod
-    def named(cls, file: str) -> Publication:
-        """Parse a file's name."""
-        step, version, digest = file.removesuffix(".safetensors").split("-")
-        return cls(int(step), None if version == UNNUMBERED else int(version), digest)
+    def of(cls, step: int, version: int | None, weights: ray.ObjectRef) -> Publication:
+        """Read the weights, to identify them."""
+        return cls(step, version, digest_of(ray.get(weights)), weights)
 
 
 def digest_of(content: NDArray[np.uint8]) -> str:
@@ -50,18 +44,13 @@ def digest_of(content: NDArray[np.uint8]) -> str:
 
 
 class IndexFolder:
-    """The folders `published/` and `versions/`; every file and folder in them is complete or absent.
-
-    Args:
-        path: the folder; it is created if it does not exist.
-    """
+    """The folder `versions/` of an index; every version in it is complete or absent."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self._published, self._versions = path, path / "published", path / "versions"
-        for folder in (self._published, self._versions):
-            folder.mkdir(parents=True, exist_ok=True)
-            for leftover in folder.glob("*.part"):  # of an actor that was killed while it wrote
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        self.path, self._versions = path, path / "versions"
+        self._versions.mkdir(parents=True, exist_ok=True)
+        for leftover in self._versions.glob("*.part"):  # of an actor that was killed while it wrote
+            shutil.rmtree(leftover)
 
     def version_path(self, step: int) -> Path:
         """Return the folder of a step's version."""
@@ -77,34 +66,6 @@ class IndexFolder:
             else:
                 shutil.rmtree(folder)
         return versions
-
-    def published(self) -> list[Publication]:
-        """Return what was published and is not built, by step. Files that are built or broken are removed."""
-        waiting = []
-        for file in sorted(self._published.iterdir()):
-            publication = Publication.named(file.name)
-            if self.version_path(publication.step).exists() or _digest_in(file) != publication.digest:
-                file.unlink()
-            else:
-                waiting.append(publication)
-        return waiting
-
-    def publish(self, publication: Publication, content: NDArray[np.uint8]) -> None:
-        """Keep weights until their version is built."""
-        file = self._published / publication.file
-        try:
-            with replace_file(file) as temporary:
-                content.tofile(temporary)
-        except OSError as error:
-            raise BadInput(f"can't be written ({error.strerror})", file, "is there room on the disk?") from None
-
-    def weights(self, publication: Publication) -> NDArray[np.uint8]:
-        """Read the weights of a publication."""
-        return np.fromfile(self._published / publication.file, np.uint8)
-
-    def withdraw(self, publication: Publication) -> None:
-        """Delete weights that are built, or no longer needed."""
-        (self._published / publication.file).unlink(missing_ok=True)
 
     def remove(self, step: int) -> None:
         """Delete a version. A reader that has it open keeps it until the end of its search."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,15 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import MAX_RESTARTS, unwrapped
+from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, ShardActors, unwrapped
 from cluster.index.encoder import CorpusSize
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
-from cluster.index.shard import ShardActors
+from cluster.index.shard import IndexShard
 from cluster.index.version_build import IndexBuild, IndexSpec
 from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion
-from ranking.ranges import merge, shard_ranges, within
+from ranking.ranges import merge, within
 from ranking.shards import Searched
 
-SHARDS = "shards.json"
-"""First and last document of each shard of a version."""
 logger = logging.getLogger(__name__)
 
 
@@ -38,6 +35,7 @@ class ShardedBuild(IndexBuild):
     def __init__(self, spec: IndexSpec, folder: IndexFolder) -> None:
         super().__init__(spec, folder)
         self.actors: ShardActors | None = None
+        self.ranges = spec.ranges
         self._encoding = threading.Lock()  # builds and repairs use the same encoders
         self._repairing: set[int] = set()
 
@@ -48,33 +46,22 @@ class ShardedBuild(IndexBuild):
     def kept(self, size: CorpusSize) -> int:
         return 0
 
-    def fill(
-        self, building: Path, publication: Publication, version: int, weights: ray.ObjectRef, size: CorpusSize
-    ) -> None:
-        ranges = shard_ranges(size.documents, self.spec.shards, self.spec.block)
-        self._start(ranges)
+    def fill(self, building: Path, publication: Publication, size: CorpusSize) -> None:
+        self._start()
         with self._encoding:
             queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
-            self.pool.encode(weights, publication.digest, queries)
-            self._fill(publication, version, weights, size.dimension)
-        (building / SHARDS).write_text(json.dumps([[documents.start, documents.stop] for documents in ranges]))
+            self.pool.encode(publication, queries)
+            self._fill(publication, size.dimension)
 
     def complete(self, version: IndexVersion) -> Searched:
         assert isinstance(version.index, ShardedVersion)
         return replace(version.index, skip=False)
 
     def opened(self) -> dict[int, IndexVersion]:
-        versions = {}
-        for step, version in super().opened().items():
-            try:
-                bounds = json.loads((self.folder.version_path(step) / SHARDS).read_text())
-                ranges = [range(*of_shard) for of_shard in bounds]
-            except (OSError, ValueError):
-                self.folder.remove(step)
-                continue
-            self._start(ranges)
-            versions[step] = self.searchable(version)
-        return versions
+        versions = super().opened()
+        if versions:
+            self._start()
+        return {step: self.searchable(version) for step, version in versions.items()}
 
     def remove(self, step: int) -> None:
         if self.actors:
@@ -83,23 +70,22 @@ class ShardedBuild(IndexBuild):
 
     def clear(self) -> None:
         if self.actors:
-            self.actors.clear()
+            calls = self.actors.send_all("clear")
+            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
 
-    def _start(self, ranges: Sequence[range]) -> None:
+    def _start(self) -> None:
+        """Start the shards near the encoders, which have to be started before."""
         if self.actors is None:
-            self.actors = ShardActors(self.folder.path, ranges, self.pool.nodes())
+            folders = [(str(self.folder.path / "shards" / str(number)),) for number in range(len(self.ranges))]
+            self.actors = ShardActors(IndexShard, folders, self.pool.nodes())
 
-    def _fill(self, publication: Publication, version: int, weights: ray.ObjectRef, dimension: int) -> None:
-        """Build the version on every shard that does not have it.
-
-        Raises:
-            RuntimeError: if shards are lost repeatedly during the build.
-        """
+    def _fill(self, publication: Publication, dimension: int) -> None:
+        """Build the version on every shard that does not have it."""
         actors, pool, options = self.actors, self.pool, self.spec.options
         assert actors is not None
-        step, digest = publication.step, publication.digest
+        version, step, digest = publication.version, publication.step, publication.digest
         for _ in range(1 + MAX_RESTARTS):
-            has = actors.ask("has", [(step, digest)] * len(actors.ranges))
+            has = actors.ask("has", [(step, digest)] * len(self.ranges))
             missing = [
                 shard
                 for shard, present in enumerate(has)
@@ -109,50 +95,47 @@ class ShardedBuild(IndexBuild):
                 return
             nodes = {shard: actors.call(shard, "node") for shard in missing}
             building: dict[int, Path] = {
-                shard: actors.call(shard, "start", step, len(actors.ranges[shard]), dimension, options)
+                shard: actors.call(shard, "start", step, len(self.ranges[shard]), dimension, options)
                 for shard in missing
             }
             blocks = [
                 block
                 for shard in missing
-                for block in pool.blocks(actors.ranges[shard], False, building[shard] / DOCUMENTS, shard)
+                for block in pool.blocks(self.ranges[shard], False, building[shard] / DOCUMENTS, shard)
             ]
-            pool.encode(weights, digest, blocks, actors.actors, nodes)
-            arguments = {
+            pool.encode(publication, blocks, actors.actors, nodes)
+            arguments: dict[int | None, Sequence[Any]] = {
                 shard: (path, path.with_name(path.name.split(".")[0]), version, step, digest, options)
                 for shard, path in building.items()
             }
-            pool.finish_shards(arguments, actors.actors)
+            pool.finish(arguments, actors.actors)
         raise RuntimeError(f"shards {missing} of the index were lost {1 + MAX_RESTARTS} times while they were built")
 
     def searchable(self, version: IndexVersion) -> IndexVersion:
-        assert self.actors is not None
+        return replace(version, index=ShardedVersion(self, version, self.spec.on_lost == "skip"))
 
-        def repair(shard: int) -> None:
-            content = np.fromfile(self.folder.version_path(version.step) / WEIGHTS, np.uint8)
-            publication = Publication(version.step, version.version, version.digest)
-            logger.warning("shard %s has lost version %s and builds it again", shard, version.version)
-            with self._encoding, unwrapped():
-                self._fill(publication, version.version, ray.put(content), version.queries.shape[1])
+    def repair(self, version: IndexVersion, shard: int) -> None:
+        """Build a version on a shard that has lost its disk."""
+        content = np.fromfile(self.folder.version_path(version.step) / WEIGHTS, np.uint8)
+        publication = Publication(version.step, version.version, version.digest, ray.put(content))
+        logger.warning("shard %s has lost version %s and builds it again", shard, version.version)
+        with self._encoding, unwrapped():
+            self._fill(publication, version.queries.shape[1])
 
-        def repair_in_background(shard: int) -> None:
-            if shard in self._repairing:
-                return
+    def repair_in_background(self, version: IndexVersion, shard: int) -> None:
+        """Start `repair`, unless the shard is being repaired."""
+
+        def work() -> None:
+            try:
+                self.repair(version, shard)
+            except FileNotFoundError:
+                logger.warning("version %s was deleted before shard %s had it again", version.version, shard)
+            finally:
+                self._repairing.discard(shard)
+
+        if shard not in self._repairing:
             self._repairing.add(shard)
-
-            def work() -> None:
-                try:
-                    repair(shard)
-                except FileNotFoundError:
-                    logger.warning("version %s was deleted before shard %s had it again", version.version, shard)
-                finally:
-                    self._repairing.discard(shard)
-
             threading.Thread(target=work, name="repair", daemon=True).start()
-
-        skip = self.spec.on_lost == "skip"
-        index = ShardedVersion(self.actors, version.step, version.digest, repair, repair_in_background, skip)
-        return replace(version, index=index)
 
 
 @dataclass(frozen=True)
@@ -160,22 +143,16 @@ class ShardedVersion(Searched):
     """The vectors of one version on all shards.
 
     Args:
-        step, digest: step and weights of the version.
-        repair: builds the version on a shard that has lost its disk, and returns when it is built.
-        repair_in_background: starts the same, and returns at once.
         skip: answer without shards that are lost, and repair them in the background.
     """
 
-    actors: ShardActors
-    step: int
-    digest: str
-    repair: Callable[[int], None]
-    repair_in_background: Callable[[int], None]
-    skip: bool = False
+    build: ShardedBuild
+    version: IndexVersion
+    skip: bool
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.actors.ranges))
-        ranges = [self.actors.ranges[shard] for shard in replies]
+        replies = self._ask("topk", [(ray.put(queries), depth)] * len(self.build.ranges))
+        ranges = [self.build.ranges[shard] for shard in replies]
         if not ranges:
             return np.full((len(queries), depth), -1, np.int32), np.full((len(queries), depth), -np.inf, np.float32)
         documents, products = merge(list(replies.values()), ranges, depth)
@@ -183,20 +160,20 @@ class ShardedVersion(Searched):
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         vectors = ray.put(queries)
-        replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.actors.ranges])
+        replies = self._ask("scores", [(vectors, within(documents, rows)) for rows in self.build.ranges])
         return np.max([np.full(documents.shape, -np.inf, np.float32), *replies.values()], axis=0)
 
     def _ask(self, method: str, arguments: Sequence[Sequence[Any]]) -> dict[int, Any]:
         """Return the replies by shard, without those of skipped shards."""
-        calls = [(self.step, self.digest, *each) for each in arguments]
-        replies = {}
-        for shard, reply in enumerate(self.actors.ask(method, calls)):
+        actors, weights, replies = self.build.actors, (self.version.step, self.version.digest), {}
+        assert actors is not None
+        for shard, reply in enumerate(actors.ask(method, [(*weights, *each) for each in arguments])):
             while reply is None and not self.skip:
-                if not self.actors.call(shard, "has", self.step, self.digest):
-                    self.repair(shard)
-                reply = self.actors.call(shard, method, *calls[shard])
+                if not actors.call(shard, "has", *weights):
+                    self.build.repair(self.version, shard)
+                reply = actors.call(shard, method, *weights, *arguments[shard])
             if reply is not None:
                 replies[shard] = reply
-            elif shard not in self.actors.lost:  # it is back, without the version
-                self.repair_in_background(shard)
+            elif shard not in actors.lost:  # it is back, without the version
+                self.build.repair_in_background(self.version, shard)
         return replies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 import ray
 
 from cluster.index.calls import unwrapped
-from cluster.index.encoder import Corpus, CorpusSize
+from cluster.index.encoder import CorpusSize, PreparedCorpus
 from cluster.index.encoder_pool import EncoderOptions, EncoderPool
 from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
 from ranking.embedding import BLOCK
@@ -26,36 +26,30 @@ class IndexSpec:
 
     Args:
         name: name of the serving actor, as Ray's dashboard shows it; unique on the cluster.
-        corpus: texts to index, and the ranker that encodes them.
         folder: folder of the index; each index makes a subfolder there.
-        options: options of the FAISS index.
         tags: metric tags, `run` and `function`.
         block: texts per call to an encoder.
         apart: take free resources of the cluster, instead of a share of the caller's placement group.
-        shards: actors that share the documents; with 1, the serving actor holds all of them.
+        ranges: documents of each shard; with less than two, the serving actor holds all documents.
         on_lost: wait for a shard that died, or answer without its documents.
         listed: queries that are searched once per version; None searches queries as they come.
     """
 
     name: str
-    corpus: Corpus
+    corpus: PreparedCorpus
     folder: Path
     options: IndexOptions
     encoders: EncoderOptions
     tags: Mapping[str, str]
     block: int = BLOCK
     apart: bool = False
-    shards: int = 1
+    ranges: Sequence[range] = ()
     on_lost: Literal["wait", "skip"] = "wait"
     listed: Listed | None = None
 
 
 class IndexBuild:
-    """Builds versions, one at a time.
-
-    Args:
-        folder: folder with the published weights, which also gets the versions.
-    """
+    """Builds versions, one at a time."""
 
     def __init__(self, spec: IndexSpec, folder: IndexFolder) -> None:
         self.spec, self.folder, self.pool = spec, folder, EncoderPool(spec.corpus, spec.encoders, spec.block)
@@ -65,21 +59,20 @@ class IndexBuild:
         """Shards that did not answer their last call."""
         return frozenset()
 
-    def __call__(self, publication: Publication, version: int) -> IndexVersion:
+    def __call__(self, publication: Publication) -> IndexVersion:
         """Build, finish and open the version of published weights.
 
         Raises:
             BadInput: if the disk is full, or FAISS can't build the index.
         """
-        content, path = self.folder.weights(publication), self.folder.version_path(publication.step)
-        options = self.spec.options
-        weights = ray.put(content)
+        path, options = self.folder.version_path(publication.step), self.spec.options
         with unwrapped():
-            size = self.pool.measure(weights, publication.digest)
+            size = self.pool.measure(publication)
             building = start_version(path, self.kept(size), size.queries, size.dimension, options)
-            self.fill(building, publication, version, weights, size)
-            content.tofile(building / WEIGHTS)
-            self.pool.finish(building, path, version, publication.step, publication.digest, options)
+            self.fill(building, publication, size)
+            ray.get(publication.weights).tofile(building / WEIGHTS)
+            of_version = publication.version, publication.step, publication.digest, options
+            self.pool.finish({None: (building, path, *of_version)})
         finished = open_version(path)
         if finished is None:
             raise RuntimeError(f"{path} was finished and can't be opened")
@@ -94,17 +87,11 @@ class IndexBuild:
         """Return the number of documents whose vectors are in the version's folder."""
         return size.documents
 
-    def fill(
-        self, building: Path, publication: Publication, version: int, weights: ray.ObjectRef, size: CorpusSize
-    ) -> None:
-        """Encode all texts into the files of a version.
-
-        Args:
-            building: the version's folder until it is finished.
-        """
+    def fill(self, building: Path, publication: Publication, size: CorpusSize) -> None:
+        """Encode all texts into the files of a version; `building` is its folder until it is finished."""
         queries = self.pool.blocks(range(size.queries), True, building / QUERIES)
         documents = self.pool.blocks(range(size.documents), False, building / DOCUMENTS)
-        self.pool.encode(weights, publication.digest, [*documents, *queries])
+        self.pool.encode(publication, [*documents, *queries])
 
     def searchable(self, version: IndexVersion) -> IndexVersion:
         """Return an opened version with the index that searches it."""

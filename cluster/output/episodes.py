@@ -31,21 +31,15 @@ def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
 def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Return the table of episodes.parquet."""
     shares = dict.fromkeys(key for each in rows for key in each if key.startswith("share:"))
-    whole = {name: kind for name, kind in SCHEMA.items() if kind == pl.Int64}
-    cast = [{key: int(value) if key in whole else value for key, value in each.items()} for each in rows]
-    for each in cast:
-        each["diverged"] = bool(each["diverged"])
-    return pl.DataFrame(cast, schema={**SCHEMA, **dict.fromkeys(shares, pl.Float64)})
+    return pl.DataFrame(list(rows), schema={**SCHEMA, **dict.fromkeys(shares, pl.Float64)}, strict=False)
 
 
 def recent(episodes: pl.DataFrame, agent: str, last: int = 32) -> dict[str, float]:
     """Return means over the last episodes of an agent; empty if it has none."""
-    part = episodes.filter(pl.col("agent") == agent).tail(last)
+    part = episodes.filter(agent=agent).tail(last)
     if part.is_empty():
         return {}
-    numbers = [name for name in part.columns if name not in ("agent", "actions")]
-    means = part.select(pl.col(numbers).cast(pl.Float64).mean()).row(0, named=True)
-    return {name: float(value) for name, value in means.items()}
+    return part.select(pl.exclude("agent", "actions").cast(pl.Float64).mean()).row(0, named=True)
 
 
 def numbers(episode: Mapping[str, Any]) -> dict[str, float]:

@@ -35,11 +35,9 @@ class EventLog:
         self._throttle, self._latest, self._segments = Throttle(every), b"", 0
 
     def emit(self, event: str, **facts: Any) -> None:
-        """Log an event.
+        """Log an event in a few words, such as `run ended`, with facts that JSON can hold.
 
-        Args:
-            event: a few words, such as `run ended`.
-            facts: numbers and strings, and mappings and lists of them. None is left out; NaN and infinity become null.
+        None is left out; NaN and infinity become null.
         """
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         known = {key: value for key, value in facts.items() if value is not None}

@@ -1,7 +1,8 @@
-"""Locks an output folder, so that one command at a time writes to it."""
+"""Locks an output folder, to which one command at a time writes, and files, each of which one process makes."""
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import signal
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from cluster.output.file_lock import Busy, open_locked
 from cluster.output.storage import Storage, unwritable
 from cluster.output.throttle import poll
 from ranking.errors import BadInput
@@ -66,34 +66,27 @@ def is_held(storage: Storage) -> bool:
 def _locked(storage: Storage) -> Iterator[bool]:
     """Hold a lock of the operating system; yield False if the file system has none."""
     path = Path(storage.path(FILE))
-    file = _lock(storage, path)
+    try:
+        file = open_locked(path, wait=False)
+    except Busy:
+        raise _refusal(storage, _owner(storage.read(FILE) or b"")) from None
+    except OSError as error:
+        raise unwritable(error, storage.place, "choose another out=") from None
     if file is None:
         yield False
         return
     try:
+        try:
+            os.ftruncate(file, 0)
+            os.write(file, _process().encode())
+        except OSError as error:
+            raise unwritable(error, storage.place, "choose another out=") from None
         yield True
     finally:
         with suppress(OSError):  # while it is locked: the next process creates a new file
             path.unlink()
             path.parent.rmdir()  # if the command wrote nothing
         os.close(file)
-
-
-def _lock(storage: Storage, path: Path) -> int | None:
-    try:
-        file = open_locked(path, wait=False)
-        if file is not None:
-            try:
-                os.ftruncate(file, 0)
-                os.write(file, _process().encode())
-            except OSError:
-                os.close(file)
-                raise
-    except Busy:
-        raise _refusal(storage, _owner(storage.read(FILE) or b"")) from None
-    except OSError as error:
-        raise unwritable(error, storage.place, "choose another out=") from None
-    return file
 
 
 @contextmanager
@@ -154,3 +147,55 @@ def _process() -> str:
 
 def _refusal(storage: Storage, owner: str) -> BadInput:
     return BadInput(f"{owner or 'another process'} writes to it", storage.place, REMEDY)
+
+
+class Busy(Exception):
+    """Another process holds the lock."""
+
+
+@contextmanager
+def file_lock(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file while it is made; a second process waits, and finds the file.
+
+    The lock is one of the operating system on NAME.lock next to the file, and ends with the process that holds it. If
+    a disk has no locks or can't be written, no process waits: the file may be made twice, complete each time. Without
+    `wait`, a lock that is not free raises `Busy`.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        file = open_locked(lock, wait)
+    except OSError:
+        file = None
+    try:
+        yield
+    finally:
+        if file is not None:
+            with suppress(OSError):
+                os.unlink(lock)  # while it is locked: a process that waits for it opens a new one (`open_locked`)
+            os.close(file)
+
+
+def open_locked(path: Path, wait: bool) -> int | None:
+    """Create a file and lock it; return it, open, or None if its disk has no locks.
+
+    Without `wait`, a lock that is not free raises `Busy`. A file that can't be created raises an OSError.
+    """
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if os.path.samestat(os.fstat(file), os.stat(path)):
+                return file
+        except BlockingIOError:
+            os.close(file)
+            raise Busy(str(path)) from None
+        except FileNotFoundError:  # the process that held it has removed it
+            pass
+        except OSError:
+            os.close(file)
+            return None
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)

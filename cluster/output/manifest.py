@@ -16,12 +16,11 @@ from ranking.errors import BadInput
 
 CONFIG = "config.yaml"
 HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"
-KINDS = {"study": "study", "pools": "pool", "learn": "learn", "mined": "mine", "fork": "fork"}
-"""Keys that only one verb's configuration has; that of `train` has none of them."""
-
-
-_OWN = {*KINDS, "run", "overrides"}
-"""Keys of which each configuration has one."""
+VERBS = {
+    "study": ("study", "study"), "pools": ("pool", "pooling study"), "learn": ("learn", "learning"),
+    "mined": ("mine", "mining"), "fork": ("fork", "fork of a run"),
+}  # fmt: skip
+"""Verbs, with the noun of what they leave, by a key that only their configuration has; that of `train` has no key."""
 
 
 def write_config(storage: Storage, content: Mapping[str, Any]) -> None:
@@ -41,7 +40,7 @@ def read_config(storage: Storage, kind: str = "study") -> dict[str, Any]:
         config = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError):  # an invalid date or text
         config = None
-    if not sealed and not (isinstance(config, dict) and _OWN & config.keys()):
+    if not sealed and not (isinstance(config, dict) and {*VERBS, "run", "overrides"} & config.keys()):
         raise BadInput("is not a file of Pyrite's", f"{storage.place}/{CONFIG}", "name another folder")
     if not isinstance(config, dict) or (sealed and _seal(body + b"\n") != last + b"\n"):
         remedy = "delete this one file and give the first command again: finished results are kept"
@@ -55,7 +54,7 @@ def _seal(body: bytes) -> bytes:
 
 def verb_of(config: Mapping[str, Any]) -> str:
     """Return the verb that wrote a configuration."""
-    return next((verb for key, verb in KINDS.items() if key in config), "train")
+    return next((verb for key, (verb, _) in VERBS.items() if key in config), "train")
 
 
 def resume_command(verb: str, place: str) -> str:
@@ -64,10 +63,8 @@ def resume_command(verb: str, place: str) -> str:
 
 
 def refuse_other_files(storage: Storage, own: bool) -> None:
-    """Refuse a folder with results of another command or files of others, which results would replace or mix with.
-
-    Args:
-        own: whether it holds what an earlier such command wrote. Hidden files don't count.
+    """Refuse a folder with results of another command, or with files that are not `own`, of an earlier such command:
+    results would replace them or mix with them. Hidden files don't count.
     """
     if storage.read(CONFIG) is not None:
         verb = verb_of(read_config(storage))
@@ -99,18 +96,9 @@ def refuse_taken(storage: Storage) -> None:
 
 def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
     """Read the configuration of a folder whose results will be continued; refuse those of another verb."""
-    config = read_config(storage, _NAMES[verb])
+    noun = dict(VERBS.values()).get(verb, "training")
+    config = read_config(storage, noun)
     if verb_of(config) != verb:
-        what = f"was written by `pyrite {verb_of(config)}`, and not by a {_NAMES[verb]}"
-        raise BadInput(what, f"{storage}/{CONFIG}", f"name the folder of a {_NAMES[verb]}")
+        what = f"was written by `pyrite {verb_of(config)}`, and not by a {noun}"
+        raise BadInput(what, f"{storage}/{CONFIG}", f"name the folder of a {noun}")
     return config
-
-
-_NAMES = {
-    "study": "study",
-    "pool": "pooling study",
-    "learn": "learning",
-    "mine": "mining",
-    "fork": "fork of a run",
-    "train": "training",
-}

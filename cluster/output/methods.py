@@ -18,6 +18,8 @@ import yaml
 from ranking.errors import BadInput
 
 METHOD = ("ranker", "policy", "function", "selector")
+METHOD_KEYS = ["collection", "ranker", "method"]
+"""Columns that tell methods apart, by their short names."""
 CHECKPOINT = "ranker.checkpoint"
 BM25 = "BM25 alone"  # in the method column: the ranking in which the candidates came
 RUN = "the run alone"  # the same for candidates of a run file
@@ -61,10 +63,8 @@ def evaluations_by_origin(trials: pl.DataFrame) -> list[tuple[str, str]]:
 
 
 def swept(trials: pl.DataFrame) -> pl.DataFrame:
-    """Return what was swept, one row per run and key.
-
-    Returns:
-        run, key, value (Strings), number (Float64, null unless all the key's values are numbers).
+    """Return what was swept, one row per run and key: run, key, value, and number, null unless all the key's values are
+    numbers.
     """
     pairs = trials.select("run", pl.col("swept").cast(SWEPT)).explode("swept")  # a study without a sweep has another
     pairs = pairs.drop_nulls("swept").unnest("swept")
@@ -73,13 +73,12 @@ def swept(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def factors(trials: pl.DataFrame) -> list[str]:
-    """Return the swept keys that are part of a method, sorted.
+    """Return the swept keys that are part of a method, sorted: those that the user named (`with_factors`), or else all
+    that were swept over names, and numbers of at most `MOST_VALUES` values that were not drawn from an interval.
 
-    These are the keys that the user named (`with_factors`). By default they are all keys that were swept over names,
-    and numbers of at most `MOST_VALUES` values that were not drawn from an interval. The objective is a factor if a
-    ranker has several, swept or not. Keys of the collection and the checkpoint are not factors, since results on
-    different collections or of different rankers are compared separately. Seeds of agents are not factors, since an
-    agent is a repetition of its method.
+    The objective is a factor if a ranker has several, swept or not. Keys of the collection and the checkpoint are none,
+    since results on different collections or of different rankers are compared separately, and neither are seeds of
+    agents, since an agent is a repetition of its method.
     """
     pairs = swept(trials)
     if "factors" in trials.columns and trials["factors"].null_count() < len(trials):
@@ -88,12 +87,13 @@ def factors(trials: pl.DataFrame) -> list[str]:
     named = set(pairs.filter(pl.col("number").is_null())["key"])
     levels = pairs.group_by("key").agg(pl.col("value").n_unique())
     few = set(levels.filter(pl.col("value") <= MOST_VALUES)["key"])
-    drawn = set(trials["drawn"].explode().drop_nulls()) if "drawn" in trials.columns else set()
-    names = (named | few) - drawn - {"objective", *AGENTS, CHECKPOINT}
+    drawn = set(trials["drawn"].explode().drop_nulls())
+    names = {
+        key for key in (named | few) - drawn - {"objective", *AGENTS, CHECKPOINT} if key.split(".")[0] != "collection"
+    }
     objectives = trials.group_by("ranker").agg(pl.col("objective").drop_nulls().n_unique())["objective"]
     if (objectives > 1).any():
         names.add("objective")
-    names = {key for key in names if key.split(".")[0] != "collection"}
     if LABEL in names:
         without = set(pairs.join(_labels_of(pairs), on="run", how="anti")["key"])
         return [LABEL, *sorted((names & (_within_labels(pairs) | without)) - {LABEL})]
@@ -111,10 +111,8 @@ def _within_labels(pairs: pl.DataFrame) -> set[str]:
 
 
 def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.DataFrame:
-    """Return the trials with a column of the keys by which methods differ.
-
-    Args:
-        requested: swept keys; runs that differ in other swept keys are pooled. None leaves the choice to `factors`.
+    """Return the trials with a column of the requested keys, by which methods differ: runs that differ in other swept
+    keys are pooled. None leaves the choice to `factors`.
     """
     if requested is None:
         return trials.drop("factors", strict=False)
@@ -125,17 +123,6 @@ def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.Da
             raise BadInput(f"{key!r} is not swept", "factors", remedy)
     column = pl.Series("factors", [list(requested)] * len(trials), dtype=pl.List(pl.String))
     return trials.drop("factors", strict=False).with_columns(column)
-
-
-def diverged(trials: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs with a result whose training diverged; studies of old versions do not record it."""
-    return trials.filter("diverged", status="done") if "diverged" in trials.columns else trials.clear()
-
-
-def stopped_runs(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the runs that did not start before a study's time was over, and those that a scheduler stopped."""
-    stopped = trials.filter(status="stopped")
-    return stopped.filter(pl.col("epochs") == 0), stopped.filter(pl.col("epochs") > 0)
 
 
 def first_stage_of(candidates: str) -> str:
@@ -161,18 +148,16 @@ def method_columns(trials: pl.DataFrame) -> list[str]:
 def first_runs(trials: pl.DataFrame, among: Sequence[str]) -> pl.DataFrame:
     """Return the run of each method with the lowest seed: the columns of `with_methods`, and seed."""
     runs = with_methods(trials).join(trials.select("run", "seed"), on="run").filter(pl.col("run").is_in(list(among)))
-    return runs.sort("seed", "run").unique(["collection", "ranker", "method"], keep="first", maintain_order=True)
+    return runs.sort("seed", "run").unique(METHOD_KEYS, keep="first", maintain_order=True)
 
 
 def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     """Return the method of each run.
 
-    Returns:
-        run, collection, ranker (with the checkpoint's name if there are several: "cross_encoder (electra)"), policy,
-        function, selector, then one column per factor ("-" in a run without it), and method, the short name in tables
-        and figures: the run's label, or "bm25 · uniform" (policy fixed), "random(random+bm25) · uniform" or
-        "bm25 · uniform · objective=sir_v4 pick=top". For swept lists of options (policy.learn) it shows those that
-        differ.
+    The columns are run, collection, ranker (with the checkpoint's name if there are several: "cross_encoder
+    (electra)"), policy, function, selector, one per factor ("-" in a run without it), and method, the short name in
+    tables and figures: the run's label, or "bm25 · uniform" (policy fixed), "random(random+bm25) · uniform" or
+    "bm25 · uniform · objective=sir_v4 pick=top". For swept lists of options (policy.learn) it shows those that differ.
     """
     keys = factors(trials)
     frame = trials.select("run", _collection(), pl.col(METHOD).fill_null("-"))
@@ -181,15 +166,10 @@ def with_methods(trials: pl.DataFrame) -> pl.DataFrame:
     if checkpoints["value"].n_unique() > 1:
         names = told_apart(checkpoints["value"].unique().sort().to_list())
         of = checkpoints.select("run", _checkpoint=pl.col("value").replace_strict(names, return_dtype=pl.String))
-        label = (
-            pl.when(pl.col("_checkpoint").is_null())
-            .then("ranker")
-            .otherwise(pl.format("{} ({})", "ranker", "_checkpoint"))
-        )
-        frame = frame.join(of, on="run", how="left", maintain_order="left").with_columns(label.alias("ranker"))
-        frame = frame.drop("_checkpoint")
+        label = pl.coalesce(pl.format("{} ({})", "ranker", "_checkpoint"), "ranker").alias("ranker")
+        frame = frame.join(of, on="run", how="left", maintain_order="left").with_columns(label).drop("_checkpoint")
     for key in keys:
-        values = pairs.filter(pl.col("key") == key).select("run", pl.col("value").alias(column_of(key)))
+        values = pairs.filter(key=key).select("run", pl.col("value").alias(column_of(key)))
         if key == "objective":  # swept or not, each run records it
             values = trials.select("run", "objective")
         frame = frame.join(values, on="run", how="left", maintain_order="left")
@@ -226,10 +206,8 @@ def _labels(key: str, values: Sequence[str]) -> dict[str, str]:
     if not values or not all(value.startswith("[") for value in values) or not all("=" in item for item in options):
         return whole
     shared = set.intersection(*map(set, items.values()))
-    brief = {
-        value: " ".join([item for item in own if item not in shared] or own[:1]) or whole[value]
-        for value, own in items.items()
-    }
+    differing = {value: [item for item in own if item not in shared] or own[:1] for value, own in items.items()}
+    brief = {value: " ".join(own) or whole[value] for value, own in differing.items()}
     return brief if len(set(brief.values())) == len(values) else whole
 
 
@@ -261,30 +239,28 @@ def items_of(value: str) -> list[str]:
 def measurements(trials: pl.DataFrame) -> pl.DataFrame:
     """Return all results of a study, one row per run, candidate origin and measure.
 
-    Returns:
-        The columns of `with_methods`, then agent (the seed of its learning, "-" without one), settings (a list of
-        {key, value}: swept options that are no factors), seed, status, diverged, candidates, measure, value (null for a
-        failed run), bm25, the value of BM25's order of the same candidates, and interpolated, that of the ranker's
-        scores interpolated with BM25's (null without them).
+    The columns are those of `with_methods`, agent (the seed of its learning, "-" without one), settings (a list of
+    {key, value}: swept options that are no factors), seed, status, diverged, candidates, measure, value (null for a
+    failed run), bm25, the value of BM25's order of the same candidates, and interpolated, that of the ranker's scores
+    interpolated with BM25's (null without them).
     """
     text, number = pl.String(), pl.Float64()
     parts = [pl.DataFrame(schema={"run": text, "seed": pl.Int64(), "status": text, "diverged": pl.Boolean(),
                                   "candidates": text, "measure": text, "value": number, "bm25": number,
                                   "interpolated": number})]  # fmt: skip
     done = pl.col("status") == "done"
-    diverged = pl.col("diverged").fill_null(False) if "diverged" in trials.columns else pl.lit(False)
     for candidates, measure in evaluations(trials):
         name = f"{candidates}:{measure}"
         parts.append(
             trials.select(
                 *("run", "seed", "status"),
-                diverged.alias("diverged"),
-                pl.lit(candidates).alias("candidates"),
-                pl.lit(measure).alias("measure"),
-                *(
-                    pl.when(done).then(_number(trials, name + kind)).fill_nan(None).alias(as_)
+                pl.col("diverged").fill_null(False),
+                candidates=pl.lit(candidates),
+                measure=pl.lit(measure),
+                **{
+                    as_: pl.when(done).then(_number(trials, name + kind)).fill_nan(None)
                     for kind, as_ in (("", "value"), (":bm25", "bm25"), (":interpolated", "interpolated"))
-                ),
+                },
             )
         )
     methods = with_methods(trials).join(_repetitions(trials), on="run", how="left", maintain_order="left")
@@ -299,11 +275,11 @@ def _number(trials: pl.DataFrame, name: str) -> pl.Expr:
 
 def _repetitions(trials: pl.DataFrame) -> pl.DataFrame:
     """Return each run's agent, by the seed of its learning, and its swept settings that are no factors."""
-    pairs = swept(trials).filter(~pl.col("key").is_in(factors(trials)), pl.col("key") != CHECKPOINT)
+    every = swept(trials)
+    pairs = every.filter(~pl.col("key").is_in([*factors(trials), CHECKPOINT]))
     pairs = pairs.filter(~pl.col("key").str.starts_with("collection")).sort("run", "key")
     # Of a method with a label, what all of its runs share is the method's and does not pair it with others.
-    labels = swept(trials).filter(pl.col("key") == LABEL).select("run", label="value")
-    pairs = pairs.join(labels, on="run", how="left", maintain_order="left").filter(
+    pairs = pairs.join(_labels_of(every), on="run", how="left", maintain_order="left").filter(
         pl.col("label").is_null() | (pl.col("value").n_unique().over("label", "key") > 1)
     )
     by_agent = pl.col("key").is_in(AGENTS)

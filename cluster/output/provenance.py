@@ -93,11 +93,8 @@ def checkpoints_of(node: Any) -> list[str]:
 
 
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return what differs between the inputs of two results: names of parts, and of folders as `code of ranking`.
-
-    Args:
-        before: inputs of an existing result; empty if it was written before version 0.2.
-        now: inputs that it would have now.
+    """Return what differs between the inputs of a result and those that it would have now: names of parts, and of
+    folders as `code of ranking`. A result that was written before version 0.2 has none.
     """
     names = [name for name in {**before, **now} if name not in RELEASE]
     return [name for name in names if before.get(name) != now.get(name)] if before else ["version"]

@@ -30,13 +30,6 @@ class ResultStore:
     A result is finished if it and its files are whole, and it was built from the data and code that would be used now.
     A resumed command computes all others again.
 
-    Args:
-        storage: the output folder.
-        folder: the subfolder.
-        built_from: what results are built from: the same for all of them, or a function of their key. None accepts
-            every whole result, for commands that only read.
-        ending: suffix of the files: `.safetensors`, or `.json` for results without arrays.
-
     Example:
         >>> import tempfile
         >>> from cluster.output.storage import Storage
@@ -51,7 +44,9 @@ class ResultStore:
     storage: Storage
     folder: str
     built_from: Callable[[str], Provenance] | Provenance | None = None
+    """The same for all results, or by key; None accepts every whole result, for commands that only read."""
     ending: str = ".safetensors"
+    """Suffix of the files: `.json` for results without arrays."""
 
     def file(self, key: str) -> str:
         """Return the path of a result in the output folder."""
@@ -86,12 +81,9 @@ class ResultStore:
         return result if isinstance(result, dict) else None
 
     def write(self, key: str, result: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> None:
-        """Write a result, whole or not at all.
+        """Write a result, whole or not at all. It holds arrays, too, unless results are JSON.
 
-        Args:
-            result: numbers, strings, lists and mappings; arrays too unless results are JSON.
-            files: files of the output folder that belong to it, by path. They are written first, so that a result is
-                not there without them.
+        Files of the output folder that belong to it are written first, so that a result is not there without them.
         """
         for name, content in (files or {}).items():
             self.storage.write(name, content)
@@ -122,10 +114,8 @@ class ResultStore:
 
 def outdated_lines(outdated: Mapping[str, int], kind: str = "results") -> list[str]:
     """Return the messages to print when a resumed command computes outdated results again."""
-    return [
-        f"{count} {kind} were built from another {changed} and are computed again"
-        for changed, count in outdated.items()
-    ]
+    again = "and are computed again"
+    return [f"{count} {kind} were built from another {changed} {again}" for changed, count in outdated.items()]
 
 
 def unpacked(content: bytes | None) -> Any:
@@ -139,9 +129,7 @@ def unpacked(content: bytes | None) -> Any:
 class SavedState:
     """The state of unfinished work, from which it resumes after an interrupt.
 
-    Args:
-        built_from: the data and code that the work uses. Its digest is in the file's name, so that a state is found
-            only by work that uses the same.
+    A digest of the data and code that the work uses is in the file's name: work that uses others does not find it.
     """
 
     def __init__(self, storage: Storage, name: str, built_from: Provenance) -> None:
@@ -184,9 +172,10 @@ class SavedState:
     def hung(self) -> str | None:
         """Return the limit at which the last attempt hung, and delete the record; None if it did not hang."""
         limit = self.storage.read(self._beside("hung", ""))
-        if limit is not None:
-            self.storage.delete(self._beside("hung", ""))
-        return None if limit is None else limit.decode()
+        if limit is None:
+            return None
+        self.storage.delete(self._beside("hung", ""))
+        return limit.decode()
 
     def keep_at(self, step: int, state: bytes) -> None:
         """Write the state before a training step, from which `pyrite fork` continues."""

@@ -37,25 +37,22 @@ def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Un
     if error.errno in FULL:
         again = "make room and continue with --resume (train: with the same command)"
         return Unwritable(FULL[error.errno], where, f"{again}, or {remedy}")
-    if (link := _broken_link(where)) is not None:  # the system's words would be that a file exists
-        return Unwritable(f"can't be written ({link} is a link to {os.readlink(link)}, which does not exist)", where,
-                          f"create that folder, or {remedy}")  # fmt: skip
     # The system's words: pyarrow's repeat the file and add more.
-    reason = os.strerror(error.errno) if error.errno else str(error)
+    reason, path = os.strerror(error.errno) if error.errno else str(error), Path(os.fspath(where))
+    if link := next((part for part in (path, *path.parents) if part.is_symlink() and not part.exists()), None):
+        # The system's words would be that a file exists.
+        reason, remedy = (
+            f"{link} is a link to {os.readlink(link)}, which does not exist",
+            f"create that folder, or {remedy}",
+        )
     return Unwritable(f"can't be written ({reason})", where, remedy)
-
-
-def _broken_link(where: str | os.PathLike[str]) -> Path | None:
-    """Return the part of a path that is a link to a folder that does not exist; None if there is none."""
-    path = Path(os.fspath(where))
-    return next((part for part in (path, *path.parents) if part.is_symlink() and not part.exists()), None)
 
 
 def new_place(verb: str) -> str:
     """Return a new folder named by verb and time; a number follows if two commands start in the same second."""
     place = f"outputs/{verb}-{time.strftime('%Y%m%d-%H%M%S')}"
-    others = (f"{place}-{number}" for number in itertools.count(2))
-    return next(name for name in itertools.chain([place], others) if not os.path.lexists(name))
+    names = (f"{place}-{number}" if number > 1 else place for number in itertools.count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 class Storage:
@@ -67,7 +64,7 @@ class Storage:
 
     Args:
         place: a path or URI. The folder is created when something is first written.
-        option: option that names the folder, for messages.
+        option: the option that names the folder, for messages.
     """
 
     def __init__(self, place: str, option: str = "out") -> None:
@@ -125,14 +122,11 @@ class Storage:
             if self.files.type_name == "local":
                 with replace_file(self.path(name)) as temporary, temporary.open("wb") as stream:
                     yield stream
-            elif self.renames:
-                with self._renamed(name) as stream:
-                    yield stream
             else:
-                with self.files.open_output_stream(self.path(name)) as stream:
+                with self._renamed(name) if self.renames else self.files.open_output_stream(self.path(name)) as stream:
                     yield stream
         except OSError as error:
-            raise unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=") from None
+            raise self._unwritable(error, name) from None
 
     @contextlib.contextmanager
     def _renamed(self, name: str) -> Iterator[Any]:
@@ -193,9 +187,8 @@ class Storage:
         except NotADirectoryError:
             raise self._no_folder() from None
         except OSError as error:
-            raise BadInput(
-                f"can't be listed ({error.strerror or error})", self.place, "choose another folder"
-            ) from None
+            what = f"can't be listed ({error.strerror or error})"
+            raise BadInput(what, self.place, "choose another folder") from None
         return sorted(name for name in names if not name.startswith("."))
 
     def tidy(self) -> None:
@@ -218,7 +211,7 @@ class Storage:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise unwritable(error, f"{self.place}/{to}", f"choose another {self.option}=") from None
+            raise self._unwritable(error, to) from None
 
     def delete(self, name: str) -> None:
         """Delete a file if it exists."""
@@ -230,8 +223,10 @@ class Storage:
         from pyarrow import fs
 
         selector = fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True, recursive=recursive)
-        infos: list[Any] = self.files.get_file_info(selector)
-        return infos
+        return list(self.files.get_file_info(selector))
+
+    def _unwritable(self, error: OSError, name: str) -> Unwritable:
+        return unwritable(error, f"{self.place}/{name}", f"choose another {self.option}=")
 
     def _no_folder(self) -> BadInput:
         return BadInput("is a file, or within one, and no folder", self.place, "choose another folder")

@@ -21,15 +21,10 @@ LATER = ("documents_read", "memory", "curve_dev_loss", "drawn")
 
 @dataclass(frozen=True)
 class RunRows:
-    """Rows of a table that are computed run by run on each use, and are never in memory together.
-
-    Args:
-        schema: the table's schema.
-        frames: returns the rows of one run after another; missing columns are null.
-    """
+    """Rows of a table that are computed run by run on each use, and are never in memory together."""
 
     schema: pl.Schema
-    frames: Callable[[], Iterable[pl.DataFrame]]
+    frames: Callable[[], Iterable[pl.DataFrame]]  # the rows of one run after another; missing columns are null
 
     def groups(self) -> Iterator[pl.DataFrame]:
         """Yield the rows in order, about `GROUP` at a time."""
@@ -109,9 +104,8 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
         else:
             from pyarrow import dataset
 
-            table = pl.scan_pyarrow_dataset(
-                dataset.dataset(storage.path(file), filesystem=storage.files, format="parquet")
-            )
+            files = dataset.dataset(storage.path(file), filesystem=storage.files, format="parquet")
+            table = pl.scan_pyarrow_dataset(files)
         table.collect_schema()
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError):
         raise _damaged(storage, name) from None
@@ -128,9 +122,8 @@ def required_trials(storage: Storage) -> pl.DataFrame:
     trials = required_table(storage, "trials")
     if missing := [name for name in LATER if name not in trials.columns]:
         what = f"has no column {missing[0]}: an older version of Pyrite wrote it"
-        raise BadInput(
-            what, f"{storage.place}/trials.parquet", f"pyrite study --resume {storage.place} writes it again"
-        )
+        again = f"pyrite study --resume {storage.place} writes it again"
+        raise BadInput(what, f"{storage.place}/trials.parquet", again)
     return trials
 
 

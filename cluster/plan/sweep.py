@@ -294,10 +294,11 @@ def _parse(text: str) -> Any:
         raise unreadable(text, error) from None
     if not key_of(text):
         raise BadInput(f"the override {text!r} has no key", remedy=QUOTES)
-    if not isinstance(override.value(), Glob):
+    pattern = override.value()
+    if not isinstance(pattern, Glob):
         return override
     known = group_options().get(key_of(text), [])  # `function=glob(b*)` sweeps over the names that match
-    names = override.value().filter(known)
+    names = pattern.filter(known)
     if not names:
         remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
         raise BadInput("matches no name", text, remedy)

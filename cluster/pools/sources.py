@@ -26,7 +26,7 @@ from cluster.output.provenance import contents
 from cluster.output.throttle import Throttle
 from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pooling.runs import OnProgress, files_of, read_runs
-from pooling.terms import CollectionTexts, with_terms
+from pooling.terms import with_terms
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
@@ -186,7 +186,7 @@ def _named(
     if reads_texts:
         queries = texts.collection.queries
         topics = dict(zip(queries["id"], queries["text"], strict=True))
-        pool = with_terms(pool, CollectionTexts(texts.collection.documents, topics))
+        pool = with_terms(pool, texts.collection.documents, topics)
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
     pool.notes.update(faults.notes)
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))

@@ -164,7 +164,7 @@ def measure(
         tables["ranking_quality"] = _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)
         rules = [build(node) for node in options["stopping"].values()]
         if rules:
-            stopped = (savings(pool, order, rules, seed, quality) for seed, order in enumerate(orders))
+            stopped = (savings(quality, order, rules, seed) for seed, order in enumerate(orders))
             tables["stopping"] = _by_seed(stopped)
         tables["fairness"] = _by_seed(fairness(pool, order, budgets) for order in orders)
     if isinstance(method, Sampled):

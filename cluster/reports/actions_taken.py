@@ -6,7 +6,7 @@ import polars as pl
 
 from cluster.output.methods import with_methods
 from cluster.reports.labels import distinct_names
-from cluster.reports.report import Section, Table
+from cluster.reports.report import Rows, Section, Table
 
 
 def actions_section(trials: pl.DataFrame, actions: pl.DataFrame | None) -> list[Section]:
@@ -21,7 +21,7 @@ def actions_section(trials: pl.DataFrame, actions: pl.DataFrame | None) -> list[
     names = distinct_names(named["method"].unique(maintain_order=True))
     tables: list[Table] = []
     for (ranker, collection), part in named.group_by("ranker", "collection", maintain_order=True):
-        rows: list[list[object] | str] = []
+        rows: Rows = []
         epochs = sorted(part["epoch"].unique())
         for (method,), own in part.group_by("method", maintain_order=True):
             rows += [names[str(method)], *_rows(own, epochs)]
@@ -41,7 +41,7 @@ def actions_table(actions: pl.DataFrame) -> Table:
     return Table(["action taken", *(f"epoch {epoch}" for epoch in epochs)], _rows(actions, epochs))
 
 
-def _rows(actions: pl.DataFrame, epochs: list[int]) -> list[list[object] | str]:
+def _rows(actions: pl.DataFrame, epochs: list[int]) -> Rows:
     """Return a row per action that was taken, most often first: the percentage of the decisions of each epoch."""
     means = actions.group_by("action", "epoch").agg(pl.col("taken").mean() * 100)
     shares = {(action, epoch): f"{share:.0f}%" for action, epoch, share in means.iter_rows() if share}

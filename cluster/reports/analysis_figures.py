@@ -7,8 +7,8 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cluster.reports.canvas import INK, grid, legend, looks, name_axes, section_titles, sections_of
-from cluster.reports.labels import title_of, value
+from cluster.reports.canvas import INK, family_grid, grid, label_ticks, legend, looks, name_axes
+from cluster.reports.labels import by_family, title_of, value
 from cluster.statistics.across_places import ALL
 from cluster.statistics.by_query import TIE
 from cluster.statistics.power import DIFFERENCES
@@ -24,14 +24,12 @@ def variation_figure(frame: pl.DataFrame) -> Figure | None:
     here = here.drop_nulls("beats")
     if here.is_empty():
         return None
-    sections = sections_of(here)
     titles = ["spread", "a run beats one of the other", "best of k runs", "never learned"]
-    most = here.group_by("collection", "ranker").len()["len"].max()
-    figure, axes = grid(section_titles(sections), titles, 1.3 + 0.24 * int(str(most)))
+    most = max(len(family) for _, family in by_family(here))
+    figure, rows = family_grid(here, titles, 1.3 + 0.24 * most)
     styles, measure = looks(here["method"]), here[0, "measure"]
-    for row, (collection, ranker) in enumerate(sections):
-        family = here.filter(collection=collection, ranker=ranker).sort("best_of_1")
-        ratio, won, best, risk = axes[4 * row : 4 * row + 4]
+    for family, (ratio, won, best, risk) in rows:
+        family = family.sort("best_of_1")
         for y, method in enumerate(family.iter_rows(named=True)):
             look = styles[method["method"]]
             for ax, name in ((ratio, "ratio"), (won, "beats"), (risk, "below")):
@@ -48,8 +46,7 @@ def variation_figure(frame: pl.DataFrame) -> Figure | None:
             ax.set_yticks([])
             ax.set_ylim(-0.6, len(family) - 0.4)
         ratio.set_xscale("log")
-        ratio.set_xticks(ticks := _around_one(family), [f"{tick:g}" for tick in ticks])
-        ratio.set_xticks([], minor=True)
+        label_ticks(ratio.xaxis, _around_one(family))
         won.set_xlim(-0.03, 1.03)
         risk.set_xlim(-0.03, 1.03)
         best.set_xticks(BEST_OF, list(map(str, BEST_OF)))
@@ -110,23 +107,18 @@ def power_figure(frame: pl.DataFrame) -> Figure | None:
     known = frame.drop_nulls("seeds")
     if known.is_empty():
         return None
-    sections = sections_of(known)
-    figure, axes = grid(section_titles(sections), [""], height=2.9)
+    figure, rows = family_grid(known, [""], height=2.9)
     styles = looks(known["method"])
-    for (collection, ranker), ax in zip(sections, axes, strict=True):
-        here = known.filter(collection=collection, ranker=ranker)
-        for part in here.partition_by("method", maintain_order=True):
+    for family, (ax,) in rows:
+        for part in family.partition_by("method", maintain_order=True):
             look = styles[part[0, "method"]]
             ax.plot(part["difference"], part["seeds"], color=look.colour, ls=look.line, lw=1.6)
         ax.set_xscale("log")
         ax.set_yscale("log")
         ticks = [0.002, 0.005, *DIFFERENCES, 0.1]
-        ax.set_xticks(ticks, [f"{tick:g}".replace("0.", ".", 1) for tick in ticks])
-        ax.set_xticks([], minor=True)
-        most = max(here["seeds"].to_list())
-        counts = [count for count in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 2 * most]
-        ax.set_yticks(counts, list(map(str, counts)))
-        ax.set_yticks([], minor=True)
+        label_ticks(ax.xaxis, ticks, [f"{tick:g}".replace("0.", ".", 1) for tick in ticks])
+        most = max(family["seeds"].to_list())
+        label_ticks(ax.yaxis, [count for count in (2, 5, 10, 20, 50, 100, 200, 500, 1000) if count <= 2 * most])
         name_axes(ax, f"difference of {known[0, 'measure']}", "seeds")
     legend(figure, styles, known["method"])
     return figure

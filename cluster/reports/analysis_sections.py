@@ -20,8 +20,8 @@ from cluster.reports.labels import (
     signed_interval,
     value,
 )
-from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
-from cluster.reports.result_sections import CURVES, cell, origin_name, tested
+from cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
+from cluster.reports.result_sections import CURVES, cell, origin_name
 from cluster.reports.run_figures import curves
 from cluster.runs.collections import MEAN
 from cluster.statistics.across_places import ALL, across_places, summarise_zero_shot
@@ -33,8 +33,6 @@ from cluster.statistics.oscillation import oscillation
 from cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
 from cluster.statistics.seed_variation import seed_variation
 from cluster.statistics.sequential import StoppingRule, decisions, hopeless
-
-Rows = list["list[object] | str"]
 
 
 def analyses(
@@ -58,7 +56,7 @@ def analyses(
 def contrasts(tested: pl.DataFrame, letters: Letters | None = None) -> Section:
     """The differences that were named before the study ran."""
     head = ["against", "seeds", "its mean", "the other's", "difference", "95%", "p (Holm)", "p equal", "p, seeds only"]
-    tables, terminal = list[Table](), list[Part]()
+    tables, terminal = list[Table](), list[str | Table]()
     for part in tested.partition_by("candidates", maintain_order=True):
         rows = [
             [
@@ -82,7 +80,7 @@ def contrasts(tested: pl.DataFrame, letters: Letters | None = None) -> Section:
     return Section("The differences that the study was made for", [text, *tables], terminal, frames)
 
 
-def _terminal_contrasts(part: pl.DataFrame, place: str, letters: Letters) -> list[Part]:
+def _terminal_contrasts(part: pl.DataFrame, place: str, letters: Letters) -> list[str | Table]:
     """The differences of a method from others, for a terminal."""
     names = distinct_names([part[0, "method"], *part["against"]])
     brief = letters.of(names)
@@ -107,14 +105,13 @@ def _decisions(
     rows, lines = [], dict[frozenset[str], str]()
     for row in frame.iter_rows(named=True):
         verdict, more = row["verdict"], _outlook(row, rule)
-        words = f"{row['method']} is {verdict} than {row['against']}"
-        if verdict == "open":
-            words = f"{row['method']} and {row['against']} can't be told apart"
-        elif verdict == "equal":
-            words = f"{row['method']} and {row['against']} differ by less than {rule.equal_within:g}"
-            verdict = f"equal within {rule.equal_within:g}"
+        words = {
+            "open": f"{row['method']} and {row['against']} can't be told apart",
+            "equal": f"{row['method']} and {row['against']} differ by less than {rule.equal_within:g}",
+        }.get(verdict, f"{row['method']} is {verdict} than {row['against']}")
+        within = f" within {rule.equal_within:g}" if verdict == "equal" else ""
         rows.append([
-            row["method"], row["ranker"], row["against"], verdict, signed(row["difference"]),
+            row["method"], row["ranker"], row["against"], f"{verdict}{within}", signed(row["difference"]),
             signed_interval(row["low"], row["high"]), p_value(row["p"]),
             signed_interval(row["low_both"], row["high_both"]), p_value(row["p_both"]), row["seeds"], more,
         ])  # fmt: skip
@@ -196,7 +193,7 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
 
 
 def across(frame: pl.DataFrame) -> list[Section]:
-    """The differences of methods over collections and rankers; no table where there are fewer than two places."""
+    """The differences of methods over collections and rankers; no table with fewer than two places."""
     figure, frames = draw.across_figure(frame), {"across.parquet": frame}
     if figure is None:
         return [Section("", [], frames=frames)] if len(frame) else []
@@ -221,7 +218,7 @@ def across(frame: pl.DataFrame) -> list[Section]:
     return [Section("Over collections and rankers", parts, frames=frames)]
 
 
-def across_terminal(frame: pl.DataFrame) -> list[Part]:
+def across_terminal(frame: pl.DataFrame) -> list[str | Table]:
     """The same for the terminal, with a letter for each method."""
     pooled = frame.filter(place=ALL).sort("difference", descending=True)
     names = distinct_names([*frame["against"].unique(), *pooled["method"]])
@@ -243,20 +240,22 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
     if figure is None:
         return []
     tried = {"seeds": MOST, "seeds_of_many": MOST, "seeds_sequential": LONGEST}
-    rows: Rows = []
-    brief: Rows = []  # for a terminal, with letters
     names = distinct_names([*frame["method"], *frame["against"]])
     letters = Letters().of(names)
-    for part in frame.partition_by("ranker", "method", maintain_order=True):
-        at = {row["difference"]: row for row in part.iter_rows(named=True)}
-        counts = [
-            " / ".join(f"> {most:,}" if at[size][name] is None else str(at[size][name]) for name, most in tried.items())
-            for size in DIFFERENCES
-        ]
-        for table, shown in ((rows, names), (brief, letters)):
-            table += [part[0, "ranker"]] if part[0, "ranker"] not in table else []
-            pair = shown[part[0, "method"]], shown[part[0, "against"]]
-            table.append([*pair, part[0, "pairs"], value(part[0, "spread"]), *counts])
+
+    def table(shown: Mapping[str, str]) -> Table:
+        rows: Rows = []
+        for title, family in by_family(frame.filter(pl.col("difference").is_in(DIFFERENCES))):
+            rows.append(title)
+            for part in family.partition_by("method", maintain_order=True):
+                method, against, pairs, spread = part.select("method", "against", "pairs", "spread").row(0)
+                counts = [
+                    " / ".join(f"> {most:,}" if row[name] is None else str(row[name]) for name, most in tried.items())
+                    for row in part.iter_rows(named=True)
+                ]
+                rows.append([shown[method], shown[against], pairs, value(spread), *counts])
+        return Table(head, rows, words=2, note=note)
+
     head = ["method", "against", "pairs", "spread", *(f"for {size:g}".replace("0.", ".") for size in DIFFERENCES)]
     note = (
         "Seeds that a difference takes at 80% power on these queries alone (the verdict's are for other queries too): "
@@ -270,9 +269,8 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         "on these test queries; for other queries as well it may take more queries, as the verdict says."
     )
     drawing = Drawing("power", figure, "Seeds of a paired t-test with a power of 80%, by the size of the difference.")
-    parts: list[Part] = [Table(head, rows, words=2, note=note), text, drawing]
-    terminal: list[Part] = [*letter_key(letters, names), Table(head, brief, words=2, note=note)]
-    return [Section("How many seeds it takes", parts, terminal, {"power.parquet": frame})]
+    terminal: list[str | Table] = [*letter_key(letters, names), table(letters)]
+    return [Section("How many seeds it takes", [table(names), text, drawing], terminal, {"power.parquet": frame})]
 
 
 def _importance(trials: pl.DataFrame) -> list[Section]:
@@ -284,7 +282,7 @@ def _importance(trials: pl.DataFrame) -> list[Section]:
          f"{row['low']:.0%}–{row['high']:.0%}", f"{row['explained']:.0%}", row["runs"]]
         for row in shares.sort("collection", "ranker", "share", descending=[False, False, True]).iter_rows(named=True)
     ]  # fmt: skip
-    parts: list[Any] = [
+    parts: list[Part] = [
         Table(["ranker", "setting", "share", "nine of ten", "predicted", "runs"], rows, words=2),
         "A random forest learned the results of runs from their settings, and its variance is shared out: how much "
         "each setting explains by itself, and how much two explain only together (“with”). “Predicted” is the share "
@@ -326,7 +324,7 @@ def _few_judgements(trials: pl.DataFrame) -> list[Section]:
     ]  # fmt: skip
     head = ["collection", "order", "judged", "τ", "winner", "by all", "decided alike", "opposite", "enough"]
     tables = [Table(head, rows, words=2, caption="Policies by few judgements and by all")]
-    parts: list[Any] = [*tables]
+    parts: list[Part] = [*tables]
     figure = draw.few_judgements_figure(frame)
     if figure is not None:
         caption = "1: few judgements rank the policies as all do; 0: no better than chance."
@@ -390,7 +388,6 @@ def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
     rates = every.filter(measure=measure)
     if not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
         return [Section("", [], frames=frames)] if len(every) else []
-    shown = ("difference", "pairs", "paired_p_holm", "t_p_holm", "ks_p_holm")
     rows: Rows = []
     for title, part in by_family(rates):
         rows.append(title)
@@ -402,7 +399,8 @@ def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
             rows.append([
                 Cell(row["method"], below=below), row["candidates"], row["agents"], settled, share, between,
                 *(value(row[name]) for name in ("mean", "best", "better_mean", "random_mean")),
-                *(tested(test, row[test]) for test in shown),
+                signed(row["difference"]), row["pairs"],
+                *(p_value(row[f"{test}_p_holm"]) for test in ("paired", "t", "ks")),
             ])  # fmt: skip
     head = ["method", "candidates", "agents", "converged", "better than random", "95% interval"]
     head += ["mean", "best agent", "better agents"]

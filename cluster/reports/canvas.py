@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import polars as pl
@@ -23,6 +23,7 @@ if _backend is not None:
     os.environ["MPLBACKEND"] = _backend
 from matplotlib import font_manager
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -30,8 +31,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from cluster.output.methods import evaluations, measurements
-from cluster.reports.labels import broken, distinct_names, title_of
+from cluster.reports.labels import broken, by_family, distinct_names
 
 # Okabe and Ito's colours, which people with any colour vision tell apart; without their yellow and black,
 # one of which vanishes on a white page and the other on a dark one.
@@ -84,8 +84,8 @@ class Look:
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Give each method a look, by the order of their names: eight colours, then also other strokes."""
-    every = [Look(colour, line, marker) for (line, marker), colour in product(STROKES, COLOURS)]
-    return {method: every[i % len(every)] for i, method in enumerate(_in_order(methods))}
+    every = cycle(Look(colour, line, marker) for (line, marker), colour in product(STROKES, COLOURS))
+    return dict(zip(_in_order(methods), every, strict=False))
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
@@ -97,43 +97,10 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return sorted(set(names), key=key)
 
 
-class Panels:
-    """The finished runs of a study by one measure, and a grid for them: rankers down, candidate origins across."""
-
-    def __init__(self, trials: pl.DataFrame, measure: str) -> None:
-        every = measurements(trials)
-        self.looks = looks(every["method"])
-        runs = every.filter(measure=measure).drop_nulls("value")
-        self.runs = runs.sort("collection", "ranker", "method", "seed", "run", maintain_order=True)
-        self.sections = sections_of(self.runs)
-        self.origins = [origin for origin, name in evaluations(trials) if name == measure]
-
-    def grid(self, height: float) -> tuple[Figure, list[tuple[str, str, str, Axes]]]:
-        """Make a figure; return it with (collection, ranker, origin, axes) of each panel, row by row."""
-        figure, axes = grid(section_titles(self.sections), [f"{o} candidates" for o in self.origins], height)
-        places = product(self.sections, self.origins)
-        return figure, [(*section, origin, ax) for (section, origin), ax in zip(places, axes, strict=False)]
-
-
-def sections_of(frame: pl.DataFrame) -> list[tuple[str, str]]:
-    """List the pairs of collection and ranker, in the order of the rows."""
-    return frame.select("collection", "ranker").unique(maintain_order=True).rows()
-
-
-def section_titles(sections: Sequence[tuple[str, str]]) -> list[str]:
-    """Title each (collection, ranker): the ranker, and the collection if there are several."""
-    several = len({collection for collection, _ in sections}) > 1
-    return [title_of(ranker, collection, several) for collection, ranker in sections]
-
-
 def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Figure, list[Axes]]:
-    """Make a figure with one panel per row and column, titled by both.
+    """Make a figure with one panel per row and column, titled by both; return it and its panels, row by row.
 
-    Args:
-        height: the height of a panel in inches; all panels of a row together are 10 wide.
-
-    Returns:
-        The figure and its panels, row by row.
+    A panel's height is in inches; all panels of a row together are 10 wide.
     """
     rows, columns = rows or ["no runs"], columns or [""]
     with matplotlib.rc_context(STYLE):
@@ -146,11 +113,27 @@ def grid(rows: Sequence[str], columns: Sequence[str], height: float) -> tuple[Fi
     return figure, list(axes.flat)
 
 
+def family_grid(
+    frame: pl.DataFrame, columns: Sequence[str], height: float
+) -> tuple[Figure, list[tuple[pl.DataFrame, list[Axes]]]]:
+    """Make a figure with a row of panels per collection and ranker; return it, and each one's rows and panels."""
+    families = list(by_family(frame))
+    figure, axes = grid([title for title, _ in families], columns, height)
+    across = max(len(columns), 1)
+    return figure, [(part, axes[across * row :][:across]) for row, (_, part) in enumerate(families)]
+
+
 def name_axes(ax: Axes, x: str, y: str) -> None:
     """Label both axes in the style of all figures."""
     with matplotlib.rc_context(STYLE):
         ax.set_xlabel(x)
         ax.set_ylabel(y)
+
+
+def label_ticks(axis: Axis, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+    """Put ticks with labels on an axis, and no others."""
+    axis.set_ticks(ticks, labels or [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
 
 
 def legend(figure: Figure, looks: Mapping[str, Look], present: Iterable[str], lines: bool = True) -> None:
@@ -211,13 +194,9 @@ def svg(figure: Figure, name: str) -> str:
 
 
 def panels(figure: Figure) -> list[tuple[float, float, float, float]]:
-    """The parts of a figure that a narrow page shows one below the other: its panels, and its legends last.
+    """Return the parts that a narrow page shows one below the other: panels, and legends last; none if there is one.
 
-    Args:
-        figure: a figure that has been laid out (`png`).
-
-    Returns:
-        x, y, width and height of each in the coordinates of `svg`; empty if there is one panel.
+    The figure has been laid out (`png`). Each part is x, y, width and height in the coordinates of `svg`.
     """
     renderer = FigureCanvasAgg(figure).get_renderer()
     mains = [ax for ax in figure.axes if ax.get_subplotspec() is not None and not hasattr(ax, "_colorbar")]

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from cluster.output.methods import with_methods
-from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes, section_titles
+from cluster.output.methods import METHOD_KEYS, first_runs
+from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes
+from cluster.reports.labels import title_of
 from cluster.reports.report import Drawing, Section
 
 LEAST = 4
@@ -20,7 +21,6 @@ OTHER = "other"
 # The last of the colours of methods is grey, for rare categories; two more are as far from the others.
 PALETTE = (*COLOURS[:-1], "#7B52AB", "#999933")
 PERPLEXITY = 30.0
-METHOD = ["collection", "ranker", "method"]
 
 
 def map_section(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Section]:
@@ -42,29 +42,23 @@ def map_section(trials: pl.DataFrame, vectors: pl.DataFrame | None) -> list[Sect
 def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | None:
     """Draw each method's embeddings by PCA and by t-SNE (van der Maaten and Hinton 2008), a row per method.
 
-    The most frequent categories have colours, alike in all panels; all others, and queries without one, are grey. The
-    same embeddings give the same map, however many threads there are.
-
-    Args:
-        embeddings: the frame of `embeddings.parquet`: run, query, category (null for none) and vector, of one length
-            per run. Of several runs of a method the one of the lowest seed is drawn. Vectors that are not finite are
-            left out, and methods with fewer than four different ones.
-
-    Returns:
-        The figure; None if no method is left.
+    The most frequent categories have colours, alike in all panels; all others, and queries without one, are grey. Of
+    several runs of a method the one of the lowest seed is drawn. Vectors that are not finite are left out, and methods
+    with fewer than four different ones; None if no method is left. The same embeddings give the same map, however many
+    threads there are.
     """
     points = _points(trials, embeddings)
     maps = []
-    for of in points.partition_by(METHOD, maintain_order=True):
+    for of in points.partition_by(METHOD_KEYS, maintain_order=True):
         vectors = np.array(of["vector"].to_list(), np.float64)
         if len(np.unique(vectors, axis=0)) >= LEAST:
             maps.append((of, *planes(vectors)))
     if not maps:
         return None
     colours = _colours(pl.concat([of for of, *_ in maps]))
-    names = [of.select(METHOD).row(0) for of, *_ in maps]
-    rankers = section_titles([(collection, ranker) for collection, ranker, _ in names])
-    titles = [f"{ranker} · {method}" for ranker, (_, _, method) in zip(rankers, names, strict=True)]
+    names = [of.select(METHOD_KEYS).row(0) for of, *_ in maps]
+    several = len({collection for collection, *_ in names}) > 1
+    titles = [f"{title_of(ranker, collection, several)} · {method}" for collection, ranker, method in names]
     figure, axes = grid([textwrap.fill(title, 110) for title in titles], ["", ""], height=3.8)
     shown: set[str] = set()
     for row, (of, pca, tsne, share) in enumerate(maps):
@@ -81,10 +75,7 @@ def embedding_map(trials: pl.DataFrame, embeddings: pl.DataFrame) -> Figure | No
 
 
 def planes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Lay vectors out in two dimensions.
-
-    Args:
-        vectors: [n, dimension], of which at least two differ.
+    """Lay vectors of shape [n, dimension] out in two dimensions; at least two of them differ.
 
     Returns:
         PCA and t-SNE, [n, 2] each, and the share of the variance that PCA's two dimensions hold.
@@ -106,10 +97,8 @@ def planes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
 def _points(trials: pl.DataFrame, embeddings: pl.DataFrame) -> pl.DataFrame:
     """The finite vectors of one finished run of each method, by method, in their order."""
-    done = trials.filter(pl.col("status") == "done").select("run", "seed")
-    runs = with_methods(trials).select("run", *METHOD).join(done, on="run")
-    runs = runs.filter(pl.col("run").is_in(embeddings["run"].unique().to_list())).sort(*METHOD, "seed", "run")
-    first = runs.unique(METHOD, keep="first", maintain_order=True)
+    done = trials.filter(pl.col("run").is_in(embeddings["run"].unique().to_list()), status="done")
+    first = first_runs(trials, done["run"].to_list()).sort(METHOD_KEYS).select("run", *METHOD_KEYS)
     finite = pl.col("vector").list.eval(pl.element().is_finite()).list.all()
     known = embeddings.drop("collection", strict=False).drop_nulls("vector").filter(finite)
     return first.join(known, on="run", maintain_order="left_right")

@@ -70,8 +70,6 @@ class Letters:
     {'bm25': 'bm25', 'random': 'random'}
     >>> letters.of({"a · rate=0.0001": "a with rate=0.0001", "b": "b"})
     {'a · rate=0.0001': 'A', 'b': 'B'}
-    >>> letters.of({"b": "b", "c · rate=0.0001": "c with rate=0.0001"})
-    {'b': 'B', 'c · rate=0.0001': 'C'}
     """
 
     def __init__(self) -> None:
@@ -123,8 +121,10 @@ def count(number: float | None) -> str | None:
     return f"{number:.0f}"
 
 
-def signed(number: float) -> str:
+def signed(number: float | None) -> str | None:
     """A difference of a measure: sign, four decimal places, no leading zero."""
+    if number is None:
+        return None
     return f"{number:+.4f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:+.4f}"
 
 

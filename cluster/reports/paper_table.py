@@ -15,10 +15,9 @@ from pydantic import ValidationError
 from cluster.config.refusals import refusal
 from cluster.config.schema import FIGURE, PublishedConfig
 from cluster.output.methods import METHOD, items_of, with_methods
-from cluster.reports.report import Cell, Items, Part, Section, Table
+from cluster.reports.report import Cell, Part, Section, Table, items
 from cluster.reports.result_sections import cell, origin_name
 from cluster.statistics.convergence import convergence
-from cluster.statistics.summary import marks
 
 
 def read_published(design: Mapping[str, Any] | None) -> PublishedConfig | None:
@@ -36,8 +35,7 @@ def paper_section(
     """Compare a study with its paper: figures, findings, and differences; nothing without a paper."""
     if published is None:
         return []
-    measure, origin = summary.select("measure", "candidates").row(0)
-    layout = PaperLayout(published, measure, origin, summary, trials)
+    layout = PaperLayout(published, summary, trials)
     baseline = baseline_of(summary)
     explained = f"mark what differs from {baseline}" if baseline else "are explained above"
     rate = " The rate is the convergence rate, which is explained below." if published.convergence else ""
@@ -48,8 +46,8 @@ def paper_section(
     )
     table = Table(layout.head, layout.rows(), caption=f"the paper's figures; here: {layout.here}")
     differs = [*published.differs, *([f"This study was run with {shlex.join(given)}."] if given else [])]
-    findings: list[Part] = ["What the paper found:", Items(published.says)] if published.says else []
-    changes: list[Part] = ["What differs from the paper:", Items(differs)] if differs else []
+    findings: list[Part] = ["What the paper found:", items(published.says)] if published.says else []
+    changes: list[Part] = ["What differs from the paper:", items(differs)] if differs else []
     return [Section(f"Compared with {published.source}", [*findings, table, text, *changes])]
 
 
@@ -69,26 +67,18 @@ class PaperLayout:
     and rankers of several checkpoints are separate rows.
     """
 
-    def __init__(
-        self,
-        published: PublishedConfig,
-        measure: str,
-        origin: str,
-        summary: pl.DataFrame,
-        trials: pl.DataFrame,
-    ) -> None:
+    def __init__(self, published: PublishedConfig, summary: pl.DataFrame, trials: pl.DataFrame) -> None:
         self.published = published
-        present = {paper: name for paper, name in published.rankers.items() if name in summary["ranker"]}
-        self.columns = [
-            PaperColumn(paper, name, measure, origin) for paper, name in (present or published.rankers).items()
-        ]
+        self.measure, self.origin = measure, origin = summary.select("measure", "candidates").row(0)
         if published.measures:
-            parts = {paper: ours.rpartition(":") for paper, ours in published.measures.items()}
+            parts = [(paper, *ours.rpartition(":")) for paper, ours in published.measures.items()]
             self.columns = [
-                PaperColumn(paper, None, name, named or origin, bool(named))
-                for paper, (named, _, name) in parts.items()
+                PaperColumn(paper, None, name, named or origin, bool(named)) for paper, named, _, name in parts
             ]
-        self.measure, self.origin = measure, origin
+        else:
+            present = {paper: name for paper, name in published.rankers.items() if name in summary["ranker"]}
+            rankers = (present or published.rankers).items()
+            self.columns = [PaperColumn(paper, name, measure, origin) for paper, name in rankers]
         summary = summary.filter(pl.col("ranker") != "bm25")
         self.summary = {_place(row): row for row in summary.iter_rows(named=True)}
         self.rates = {_place(row): row["rate"] for row in convergence(trials)[0].iter_rows(named=True)}
@@ -111,16 +101,15 @@ class PaperLayout:
         titles = [f"{of.title}{kind}, {whose}" for of in self.columns for kind in kinds for whose in ("paper", "here")]
         return ["method", *titles, "runs"]
 
-    def rows(self) -> Iterator[list[object] | str]:
+    def rows(self) -> Iterator[Sequence[object] | str]:
         """The rows, each section under its title."""
         collections = sorted({collection for collection, *_ in self.summary})
         for paper, here in map_collections(self.published, collections):
             yield f"{paper}; here {here}"
             shown = {of.ranker for of in self.columns}
-            present = self._rows_of(
-                [(r, m) for c, r, m, *_ in self.summary if c == here and (r in shown or None in shown)]
-            )
-            theirs = dict.fromkeys(method for methods in self.matched.values() for method in methods)
+            ours = [(r, m) for c, r, m, *_ in self.summary if c == here and (r in shown or None in shown)]
+            present = self._rows_of(ours)
+            theirs = {method for methods in self.matched.values() for method in methods}
             for name in self.published.methods:
                 for method in [m for m in self.matched[name] if m in present] or [(None, "")]:
                     yield self._row(paper, here, name, *method)
@@ -140,12 +129,9 @@ class PaperLayout:
         for of in self.columns:
             place = (here, of.ranker or ranker or "", method, of.origin, of.measure)
             row = self.summary.get(place)
-            if row is not None and self.baseline:
-                row = row | {"marks": marks(row, self.baseline)}
             printed_here = self.published.figures.get(paper, {})
             figures = {method: columns[of.title] for method, columns in printed_here.items() if of.title in columns}
-            cells += [_as_printed(figures.get(name), figures.values())]
-            cells += [cell(row, self._best(of, here))]
+            cells += [_as_printed(figures.get(name), figures.values()), cell(row, self._best(of, here), self.baseline)]
             if self.published.convergence:
                 rate = self.published.convergence.get(paper, {}).get(name, {}).get(of.title)
                 cells += [_share(rate), _share(self.rates.get(place))]
@@ -163,21 +149,13 @@ class PaperLayout:
 
 @dataclass(frozen=True)
 class PaperColumn:
-    """A column of a paper's table.
-
-    Args:
-        title: the paper's title.
-        ranker: the study's; None if the ranker varies by row.
-        measure: the study's measure.
-        origin: the origin of its candidates.
-        named: whether the paper's file names the origin, rather than taking the leading one.
-    """
+    """A column of a paper's table, and what the study has for it."""
 
     title: str
-    ranker: str | None
+    ranker: str | None  # None if it varies by row
     measure: str
     origin: str
-    named: bool = False
+    named: bool = False  # whether the paper's file names the origin, rather than taking the leading one
 
 
 def baseline_of(summary: pl.DataFrame) -> str | None:

@@ -18,16 +18,12 @@ Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def found(totals: pl.DataFrame) -> Figure:
-    """Draw relevant documents found against judgements, a panel per pool (the paper's figure 1).
-
-    Args:
-        totals: pool, method, seed, budget, found.
-    """
+    """Draw relevant documents found against judgements, a panel per pool (the paper's figure 1)."""
     pools, styles = _pools(totals), looks(totals["method"])
     figure, axes = grid([""], pools, 4.2)
     for pool, ax in zip(pools, axes, strict=True):
-        for method, (budget, mean) in _curves(totals, pool).items():
-            ax.plot(budget, mean, color=styles[method].colour, ls=styles[method].line, lw=1.5)
+        for method, curve in _curves(totals, pool).items():
+            ax.plot(*curve, color=styles[method].colour, ls=styles[method].line, lw=1.5)
         name_axes(ax, "judgements per topic", "relevant documents found per topic")
         ax.set_xlim(0)
         ax.set_ylim(0)
@@ -36,12 +32,7 @@ def found(totals: pl.DataFrame) -> Figure:
 
 
 def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
-    """Draw how much more each method has found than the baseline, by judgements on a log scale; None without it.
-
-    Args:
-        totals: pool, method, seed, budget, found.
-        baseline: the label of the method that is the zero line.
-    """
+    """Draw how much more each method has found than the baseline, by judgements on a log scale; None without it."""
     pools, styles = _pools(totals.filter(method=baseline)), looks(totals["method"])
     if not pools:
         return None
@@ -63,11 +54,7 @@ def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:
 
 
 def ranking_quality(table: pl.DataFrame) -> Figure:
-    """Draw how well judgements rank the runs: τ and τ_AP against the budget, by AP and by infAP.
-
-    Args:
-        table: pool, method, seed, budget, tau, tau_ap, inf_tau, inf_tau_ap.
-    """
+    """Draw how well judgements rank the runs: τ and τ_AP against the budget, by AP and by infAP."""
     columns = {"tau": "τ by AP", "tau_ap": "τ_AP by AP", "inf_tau": "τ by infAP", "inf_tau_ap": "τ_AP by infAP"}
     means = over_seeds(table, "budget")
     figure, panels = _by_budget(means, columns)
@@ -87,7 +74,7 @@ def _by_budget(means: pl.DataFrame, columns: Mapping[str, str]) -> tuple[Figure,
     for (pool, column), ax in panels.items():
         for (method,), part in means.filter(pool=pool).partition_by("method", as_dict=True).items():
             part = part.sort("budget").drop_nulls(column)
-            _line(ax, styles[str(method)], part["budget"].to_numpy(), part[column].to_numpy())
+            _line(ax, styles[str(method)], part["budget"], part[column])
         name_axes(ax, "judgements per topic", "")
     legend(figure, styles, means["method"])
     return figure, panels
@@ -99,11 +86,7 @@ def _log_budgets(ax: Axes) -> None:
 
 
 def stopping(table: pl.DataFrame) -> Figure:
-    """Draw the saving and cost of each stopping rule: recall against the share of the pool that need not be judged.
-
-    Args:
-        table: pool, method, seed, rule, saved, recall.
-    """
+    """Draw the saving and cost of each stopping rule: recall against the share of the pool that need not be judged."""
     pools, styles = _pools(table), looks(table["method"])
     rules = table["rule"].unique(maintain_order=True).to_list()
     figure, axes = grid(pools, rules, 2.9)
@@ -120,11 +103,7 @@ def stopping(table: pl.DataFrame) -> Figure:
 
 
 def estimates(table: pl.DataFrame) -> Figure:
-    """Draw the estimates of sampling orders: relevant documents by seed, MAP's error, and how often intervals hold.
-
-    Args:
-        table: pool, method, seed, budget, relevant, relevant_true, map_rmse, map_covered.
-    """
+    """Draw the estimates of sampling orders: relevant documents by seed, MAP's error, and how often intervals hold."""
     pools, styles = _pools(table), looks(table["method"])
     titles = ["relevant documents, estimated", "MAP, root mean squared error", "MAP, truth within the 95% interval"]
     figure, axes = grid(pools, titles, 2.9)
@@ -137,8 +116,8 @@ def estimates(table: pl.DataFrame) -> Figure:
             look = styles[str(method)]
             relevant.plot(part["budget"], part["relevant"], look.marker, color=look.colour, ms=3, alpha=0.5)
             means = part.group_by("budget").agg(pl.col("map_rmse", "map_covered").mean()).sort("budget")
-            _line(error, look, means["budget"].to_numpy(), means["map_rmse"].to_numpy())
-            _line(covered, look, means["budget"].to_numpy(), means["map_covered"].to_numpy())
+            _line(error, look, means["budget"], means["map_rmse"])
+            _line(covered, look, means["budget"], means["map_covered"])
         relevant.set_ylim(0)
         error.set_ylim(0)
         covered.set_ylim(0, 1.02)
@@ -151,14 +130,9 @@ def estimates(table: pl.DataFrame) -> Figure:
 
 
 def reuse(table: pl.DataFrame) -> Figure:
-    """Draw how many ranks a run loses, on average and at worst, when its team takes no part in the pool.
-
-    Args:
-        table: pool, method, budget, run, fallen.
-    """
-    means = table.group_by("pool", "method", "budget", maintain_order=True).agg(
-        mean=pl.col("fallen").mean(), most=pl.col("fallen").max()
-    )
+    """Draw how many ranks a run loses, on average and at worst, when its team takes no part in the pool."""
+    fallen = pl.col("fallen")
+    means = table.group_by("pool", "method", "budget", maintain_order=True).agg(mean=fallen.mean(), most=fallen.max())
     columns = {"mean": "ranks lost, mean over runs", "most": "ranks lost by the run that loses most"}
     figure, panels = _by_budget(means, columns)
     for ax in panels.values():
@@ -166,7 +140,7 @@ def reuse(table: pl.DataFrame) -> Figure:
     return figure
 
 
-def _line(ax: Axes, look: Look, x: np.ndarray, y: np.ndarray) -> None:
+def _line(ax: Axes, look: Look, x: pl.Series, y: pl.Series) -> None:
     ax.plot(x, y, color=look.colour, ls=look.line, marker=look.marker, ms=3, lw=1.3)
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.output.event_log import EventLog
-from cluster.output.failure_summary import failure_summary
 from cluster.output.manifest import CONFIG, read_config
+from cluster.output.run_log import failure_summary
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table, required_table
 from cluster.output.terminal import counted
@@ -21,13 +21,15 @@ from cluster.reports.report import (
     Cell,
     Drawing,
     Fold,
-    Items,
+    Part,
     Report,
+    Rows,
     Section,
     Table,
     TerminalLine,
-    Verbatim,
+    items,
     lost_section,
+    verbatim,
 )
 from cluster.statistics.pool_summary import (
     ALPHA,
@@ -47,12 +49,8 @@ Tables = Mapping[str, pl.DataFrame]
 def report_pools(storage: Storage, console: Console, baseline: str | None = None, tables: Tables | None = None) -> None:
     """Write summary, figures and report.html of a pooling study, and print its tables.
 
-    Args:
-        baseline: the method to test the others against; None takes the study's.
-        tables: the study's tables, by name; None reads them from the folder.
-
-    Raises:
-        BadInput: if the folder holds no finished pooling study, or the baseline is none of its methods.
+    A folder without a finished pooling study is refused, and so is a baseline that is none of its methods. None takes
+    the study's baseline, and reads its tables from the folder.
     """
     tables = tables or read_tables(storage)
     if "budgets" not in tables:
@@ -70,8 +68,7 @@ def read_tables(storage: Storage) -> Tables:
 def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, waiting: int = 0) -> Report:
     """Make the report of a pooling study from its tables, and the configuration and log in its folder.
 
-    Args:
-        waiting: the number of methods without a result, if the study is still running.
+    If it is still running, `waiting` methods have no result yet.
     """
     config, trials, budgets = read_config(storage), tables["trials"], tables["budgets"]
     methods = trials["method"].unique(maintain_order=True).to_list()
@@ -83,8 +80,8 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
     of_effort = efforts(tables["effort"])
     sentences = [pool_sentence(pool, summary, of_effort, baseline) for pool in pools]
     warnings = list(config.get("warnings", {}).values())
-    verdict: list[Any] = [*(Cell(text, best=True) for text in sentences), *(f"Warning: {text}." for text in warnings)]
-    lines: list[Any] = [*sentences, *(TerminalLine(f"[yellow]warning[/]: {escape(text)}") for text in warnings)]
+    verdict: list[Part] = [*(Cell(text, best=True) for text in sentences), *(f"Warning: {text}." for text in warnings)]
+    lines = [*sentences, *(TerminalLine(f"[yellow]warning[/]: {escape(text)}") for text in warnings)]
     details = {
         "ranking_quality": _ranking_quality, "stopping": _stopping, "estimates": _estimates, "fairness": _fairness,
         "reuse": _reuse,
@@ -102,24 +99,24 @@ def pool_report(storage: Storage, tables: Tables, baseline: str | None = None, w
         *lost_section(failure_summary(EventLog.read(storage))),
         *_failures(trials),
         Section("Methods", [commands]),
-        Section("Configuration", [Fold("config.yaml", [Verbatim(written)])]),
+        Section("Configuration", [Fold("config.yaml", [verbatim(written)])]),
     ]
     return Report(f"In which order to judge: {', '.join(pools)}", sections)
 
 
-def _facts(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str], waiting: int) -> list[Any]:
-    parts: list[Any] = []
+def _facts(config: dict[str, Any], trials: pl.DataFrame, pools: Sequence[str], waiting: int) -> list[Part]:
+    parts: list[Part] = []
     for pool in pools:
         parts.append(config["facts"].get(pool, pool))
         notes = config["notes"].get(pool, {})
-        parts += [Items([f"{name}: {count:,}" for name, count in notes.items()])] if notes else []
+        parts += [items([f"{name}: {count:,}" for name, count in notes.items()])] if notes else []
     seconds = trials.filter(status="done")["seconds"].sum() or 0
     parts.append(
         f"{counted(trials['method'].n_unique(), 'method')}, {counted(config['options']['seeds'], 'seed')} each; "
         f"simulated in {seconds:.1f} seconds of one core."
     )
     parts += [f"{waiting} more are to come: the study is still running."] if waiting else []
-    return [*parts, Verbatim(config["command"])]
+    return [*parts, verbatim(config["command"])]
 
 
 def _failures(trials: pl.DataFrame) -> list[Section]:
@@ -128,31 +125,26 @@ def _failures(trials: pl.DataFrame) -> list[Section]:
     return [Section("Failed", [Table(["pool", "method", "error"], failed, words=3)], lines)] if failed else []
 
 
-def ranked(part: pl.DataFrame) -> list[str]:
-    """The methods of a pool, those that find most at the first budget first."""
-    first = part.filter(pl.col("judgements") == part[0, "judgements"])
-    return first.sort("found_mean", descending=True, maintain_order=True)["method"].to_list()
-
-
 def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) -> Section:
     tested = summary["p"].count() > 0
     columns = summary["judgements"].unique(maintain_order=True).to_list()
     several = summary["pool"].n_unique() > 1
-    rows: list[Any] = []
+    rows: Rows = []
     for (pool,), part in summary.partition_by("pool", as_dict=True, maintain_order=True).items():
         rows += [str(pool)] if several else []
         # Once a pool is judged whole, all methods have found the same: nothing is best.
         decided = {column: part.filter(judgements=column)["best"].all() for column in columns}
-        for method in ranked(part):
-            cells = {row["judgements"]: row for row in part.filter(method=method).iter_rows(named=True)}
-            shown = [_cell(cells[column], decided[column]) if column in cells else Cell(None) for column in columns]
-            rows.append([method, *shown])
-    note = "Bold: the most found." + (
-        f" * differs from {baseline}: t-test over topics, p < .05, Holm." if tested else ""
-    )
-    table = Table(
-        ["method", *columns], rows, caption="Relevant documents found per topic, after N judgements", note=note
-    )
+        first = part.filter(judgements=part[0, "judgements"])
+        for method in first.sort("found_mean", descending=True, maintain_order=True)["method"]:
+            cells: dict[Any, Cell] = {}
+            for row in part.filter(method=method).iter_rows(named=True):
+                mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
+                best, interval = row["best"] and not decided[row["judgements"]], f"{row['low']:.1f}–{row['high']:.1f}"
+                cells[row["judgements"]] = Cell(f"{row['found_mean']:.2f}", marks=mark, best=best, below=interval)
+            rows.append([method, *map(cells.get, columns)])
+    note = f" * differs from {baseline}: t-test over topics, p < .05, Holm." if tested else ""
+    caption = "Relevant documents found per topic, after N judgements"
+    table = Table(["method", *columns], rows, caption=caption, note=f"Bold: the most found.{note}")
     text = (
         "Means over topics and seeds, as in tables 2 and 3 of Losada et al. 2016. The test pairs topics, of means "
         "over seeds, and is adjusted by Holm's method for all methods of a column. A mark means different, not "
@@ -168,12 +160,6 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
         caption = f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel."
         drawings.append(Drawing("gained", figure, caption))
     return Section("Relevant documents found", [table, text, *drawings], [table], {"summary.csv": summary})
-
-
-def _cell(row: dict[str, Any], decided: bool) -> Cell:
-    mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
-    interval = f"{row['low']:.1f}–{row['high']:.1f}"
-    return Cell(f"{row['found_mean']:.2f}", marks=mark, best=row["best"] and not decided, below=interval)
 
 
 def _contrasts(frame: pl.DataFrame) -> list[Section]:
@@ -229,23 +215,19 @@ def _details(
 ) -> list[Fold | Table]:
     """A table per pool: the first column of `order` (budget or rule), the method, then the numbers of `names`."""
     key, tables = order[0], list[Fold | Table]()
+    forms = {name: ",.0f" if name in ("judged", "most") else ".3f" for name in names}
     head = [key, "method", *(TITLES.get(name, name) for name in names)]
     for pool in pools:
         part = means.filter(pool=pool)
         part = part.sort(*order, descending=[name == "tau" for name in order], nulls_last=True, maintain_order=True)
         rows = [
-            [f"{row[key]:,}" if key == "budget" else row[key], row["method"], *(_figure(row, name) for name in names)]
+            [f"{row[key]:,}" if key == "budget" else row[key], row["method"],
+             *(None if row[name] is None else f"{row[name]:{form}}" for name, form in forms.items())]
             for row in part.iter_rows(named=True)
-        ]
+        ]  # fmt: skip
         table = Table(head, rows, words=2, caption="" if folded else pool)
         tables.append(Fold(f"{pool}: all figures", [table]) if folded else table)
     return tables
-
-
-def _figure(row: dict[str, Any], name: str) -> str:
-    if row[name] is None:
-        return "–"
-    return f"{row[name]:,.0f}" if name in ("judged", "most") else f"{row[name]:.3f}"
 
 
 def _ranking_quality(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
@@ -300,8 +282,8 @@ def _fairness(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
         "least; crowded is the share of topics with more than a third of their judged documents relevant, so that "
         "many more must be expected unjudged (Voorhees 2018)."
     )
-    folds = _details(over_seeds(frame, "budget"), pools, ("unique", "depth", "depth_least", "crowded"))
-    return Section("Fairness", [text, *folds])
+    names = ("unique", "depth", "depth_least", "crowded")
+    return Section("Fairness", [text, *_details(over_seeds(frame, "budget"), pools, names)])
 
 
 def _reuse(frame: pl.DataFrame, pools: Sequence[str]) -> Section:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from types import ModuleType
@@ -19,7 +19,7 @@ import polars as pl
 from markupsafe import Markup, escape
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape as escaped
 from rich.measure import Measurement
 from rich.table import Table as RichTable
@@ -47,25 +47,15 @@ def canvas() -> ModuleType:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A cell of a table."""
 
-    Args:
-        text: the value; None is a dash.
-        small: a deviation, after the value.
-        marks: what differs by a test.
-        best: whether it is the best of its column.
-        below: a second line, on the page only.
-        code: whether it is a command.
-        long: whether it is a text that takes several lines on the page.
-    """
-
-    text: object
-    small: str = ""
-    marks: str = ""
-    best: bool = False
-    below: str = ""
-    code: bool = False
-    long: bool = False
+    text: object  # None is a dash
+    small: str = ""  # a deviation, after the value
+    marks: str = ""  # what differs by a test
+    best: bool = False  # of its column
+    below: str = ""  # a second line, on the page only
+    code: bool = False  # a command
+    long: bool = False  # a text that takes several lines on the page
 
     def to_html(self) -> Markup:
         shown = escape("–" if self.text is None else self.text)
@@ -80,38 +70,35 @@ class Cell:
         return text.append(self.marks)
 
 
+Rows: TypeAlias = "list[Sequence[object] | str]"
+"""Of a table: cells, or a text that titles the rows after it."""
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Args:
-        head: the titles of its columns.
-        rows: a list of cells, or a text that titles the rows after it.
-        words: the number of columns, from the left, that hold words rather than numbers.
-        caption: what it shows.
-        note: how to read its marks.
-    """
+    """A table."""
 
     head: Sequence[str]
-    rows: Iterable[Sequence[object] | str]
-    words: int = 1
+    rows: InitVar[Iterable[Sequence[object] | str]]  # `Rows`
+    words: int = 1  # the number of columns, from the left, that hold words rather than numbers
     caption: str = ""
-    note: str = ""
+    note: str = ""  # how to read its marks
+    lines: list[list[Cell] | str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", list(self.rows))
-        for row in self.rows:
-            assert isinstance(row, str) or len(row) == len(self.head), (self.head, row)
+    def __post_init__(self, rows: Iterable[Sequence[object] | str]) -> None:
+        lines = [row if isinstance(row, str) else list(map(_cell, row)) for row in rows]
+        assert all(isinstance(line, str) or len(line) == len(self.head) for line in lines), (self.head, lines)
+        object.__setattr__(self, "lines", lines)
 
     def to_html(self) -> Markup:
         kinds = [""] * self.words + ["number"] * (len(self.head) - self.words)
         head = [_tag("th", name, class_=kind) for name, kind in zip(self.head, kinds, strict=True)]
         lines = []
-        for row in self.rows:
+        for row in self.lines:
             if isinstance(row, str):
                 cells = [_tag("th", row, colspan=str(len(self.head)))]
             else:
-                pairs = zip(map(_cell, row), kinds, strict=True)
+                pairs = zip(row, kinds, strict=True)
                 cells = [_tag("td", cell.to_html(), class_="long" if cell.long else kind) for cell, kind in pairs]
             lines.append(_tag("tr", *cells))
         caption = _tag("caption", self.caption) if self.caption else ""
@@ -134,7 +121,7 @@ class Table:
         layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, between - 1, 0, 0), pad_edge=False)
         layout.title, layout.title_style, layout.title_justify = self.caption or None, "bold", "left"
         layout.caption, layout.caption_style, layout.caption_justify = self.note or None, "dim", "left"
-        rows = [row if isinstance(row, str) else [_cell(cell).to_rich() for cell in row] for row in self.rows]
+        rows = [row if isinstance(row, str) else [cell.to_rich() for cell in row] for row in self.lines]
         for index, name in enumerate(self.head):
             if index < self.words:
                 layout.add_column(escaped(name), overflow="fold")
@@ -164,48 +151,28 @@ class Drawing:
         """The figure's file. It is drawn before the page's, which takes its layout from there."""
         return canvas().png(self.figure)
 
-    @cached_property
-    def views(self) -> list[tuple[float, float, float, float]]:
-        """The parts that a narrow page shows, by the layout of the file."""
-        assert self.png
-        return canvas().panels(self.figure)
-
     def to_html(self) -> Markup:
-        views = self.views
+        assert self.png  # lays it out
+        views = canvas().panels(self.figure)
         narrow = Markup().join(VIEW.format(*box, self.name) for box in views)
         whole = _tag("div", Markup(canvas().svg(self.figure, self.name)), class_="whole" if views else "")
         stacked = _tag("div", narrow, class_="panels") if views else ""
         return _tag("figure", whole, stacked, _tag("figcaption", self.caption))
 
 
-@dataclass(frozen=True)
-class Items:
-    """A list of lines."""
-
-    lines: Sequence[object]
-
-    def to_html(self) -> Markup:
-        return _tag("ul", *(_tag("li", line) for line in self.lines))
+def items(lines: Iterable[object]) -> Markup:
+    """Return a list of lines."""
+    return _tag("ul", *(_tag("li", line) for line in lines))
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Names and values."""
-
-    values: Mapping[str, object]
-
-    def to_html(self) -> Markup:
-        return _tag("dl", *(_tag("dt", name) + _tag("dd", fact) for name, fact in self.values.items()))
+def definitions(values: Mapping[str, object]) -> Markup:
+    """Return names and values."""
+    return _tag("dl", *(_tag("dt", name) + _tag("dd", fact) for name, fact in values.items()))
 
 
-@dataclass(frozen=True)
-class Verbatim:
-    """A command or a file, as it is."""
-
-    text: str
-
-    def to_html(self) -> Markup:
-        return _tag("pre", self.text)
+def verbatim(text: str) -> Markup:
+    """Return a command or a file, as it is."""
+    return _tag("pre", text)
 
 
 @dataclass(frozen=True)
@@ -219,27 +186,19 @@ class Fold:
         return _tag("details", _tag("summary", self.title), *map(_to_html, self.parts))
 
 
-Part: TypeAlias = "str | Cell | Table | Drawing | Items | Facts | Verbatim | Fold"
-"""A text is a paragraph, and a cell a paragraph that stands out if it is `best`."""
+Part: TypeAlias = "str | Cell | Table | Drawing | Fold"
+"""A text is a paragraph unless it is markup, and a cell a paragraph that stands out if it is `best`."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a report.
+    """A section of a report."""
 
-    Args:
-        title: its heading; empty for none.
-        parts: texts, tables and figures, for the page.
-        terminal: the parts that the terminal shows.
-        frames: tables to write, by file name (.csv or .parquet).
-        last: whether the terminal shows it after all others.
-    """
-
-    title: str
-    parts: Sequence[Part]
-    terminal: Sequence[Part] = ()
-    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    last: bool = False
+    title: str  # empty for none
+    parts: Sequence[Part]  # for the page
+    terminal: Sequence[str | Table] = ()
+    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # files to write, .csv or .parquet
+    last: bool = False  # whether the terminal shows it after all others
 
     def to_html(self) -> Markup:
         return (_tag("h2", self.title) if self.title else Markup()) + Markup().join(map(_to_html, self.parts))
@@ -262,11 +221,7 @@ class Report:
     sections: Sequence[Section]
 
     def to_html(self, files: Iterable[str] = ()) -> str:
-        """The whole page, which needs no other file.
-
-        Args:
-            files: names of the files that were written next to it. The page lists them for the next report.
-        """
+        """The whole page, which needs no other file. It lists the files that were written next to it, for the next."""
         meta = Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
         listed = Markup(FILES).format(" ".join(sorted(files)))
         head = _tag("head", meta, _tag("title", self.title), _tag("style", Markup(STYLE)), listed)
@@ -284,7 +239,10 @@ class Report:
                     if part.letter in explained:
                         continue
                     explained.add(part.letter)
-                console.print(_to_terminal(part), soft_wrap=isinstance(part, TerminalLine), crop=False)
+                marked = isinstance(part, TerminalLine)
+                console.print(
+                    part if marked or isinstance(part, Table) else escaped(part), soft_wrap=marked, crop=False
+                )
 
     def publish(self, storage: Storage, console: Console) -> None:
         """Write tables, figures and report.html, and print what a terminal shows. Files of the report before, which
@@ -306,11 +264,12 @@ class Report:
         """Write tables and figures, and return their names."""
         written = set()
         for section in self.sections:
+            files = {f"figures/{drawing.name}.png": drawing.png for drawing in drawings(section.parts)}
             for name, frame in section.frames.items():
-                storage.write(name, frame.write_csv().encode() if name.endswith(".csv") else as_parquet(frame))
-            for drawing in drawings(section.parts):
-                storage.write(f"figures/{drawing.name}.png", drawing.png)
-            written |= {*section.frames, *(f"figures/{drawing.name}.png" for drawing in drawings(section.parts))}
+                files[name] = frame.write_csv().encode() if name.endswith(".csv") else as_parquet(frame)
+            for name, content in files.items():
+                storage.write(name, content)
+            written |= set(files)
         return written
 
 
@@ -324,7 +283,7 @@ def _listed(storage: Storage) -> set[str]:
 def lost_section(lost: Sequence[str]) -> list[Section]:
     """The section of what was lost and repeated, a line each (`failure_summary`); none without any."""
     lines = [TerminalLine(f"[dim]{escaped(line)}[/]") for line in lost[:3]]
-    return [Section("What was lost and repeated", [Items(lost)], lines)] if lost else []
+    return [Section("What was lost and repeated", [items(lost)], lines)] if lost else []
 
 
 def _cell(cell: object) -> Cell:
@@ -332,18 +291,11 @@ def _cell(cell: object) -> Cell:
 
 
 def _to_html(part: Part) -> Markup:
+    if isinstance(part, Markup):
+        return part
     if isinstance(part, str):
         return _tag("p", part)
     return _tag("p", part.to_html()) if isinstance(part, Cell) else part.to_html()
-
-
-def _to_terminal(part: Part) -> RenderableType:
-    if isinstance(part, Table):
-        return part
-    if isinstance(part, Cell):
-        return part.to_rich()
-    assert isinstance(part, str), part
-    return part if isinstance(part, TerminalLine) else escaped(part)
 
 
 class TerminalLine(str):

@@ -9,8 +9,8 @@ import polars as pl
 
 from cluster.output.methods import EMBEDDINGS, first_stage_of
 from cluster.reports.analysis_figures import query_histogram
-from cluster.reports.labels import by_family, p_value, signed, title_of, value
-from cluster.reports.report import Cell, Drawing, Fold, Part, Section, Table
+from cluster.reports.labels import by_family, p_value, title_of, value
+from cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
 from cluster.reports.run_figures import curves, density, hyperparameters, runs
 from cluster.statistics.by_query import best_two
 from cluster.statistics.oscillation import dev_losses
@@ -72,7 +72,7 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     prefix = "baseline_" if named else ""
     origins = rows["candidates"].unique(maintain_order=True).to_list()
     mixed = rows.drop_nulls("interpolated_mean")["candidates"].to_list()[:1]
-    lines: list[list[object] | str] = []
+    lines: Rows = []
     for title, family in by_family(rows):
         alone = family[0, "ranker"] == "bm25"
         lines += [] if alone else [title]
@@ -87,8 +87,7 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
             lines.append([method, *cells, _runs(list(of.values()))])
     head = ["method"]
     for origin in origins:
-        head.append(origin_name(origin))
-        head += [f"ranker + {first_stage_of(origin)}"] if origin in mixed else []
+        head += [origin_name(origin), *([f"ranker + {first_stage_of(origin)}"] if origin in mixed else [])]
     tested = any(rows[test].is_not_null().any() for test in ("paired_p", "t_p", "ks_p"))
     caption = f"{measure}, by what is ranked"
     opponent = f"{' or '.join(named)} (your baseline)" if named else "the best baseline"
@@ -101,15 +100,6 @@ def cell(row: Row | None, best: float | None, prefix: str = "") -> Cell:
         return Cell(None)
     spread = f"± {value(row['std'])}" if row["std"] is not None else ""
     return Cell(value(row["mean"]), spread, marks(row, prefix) if prefix else row["marks"], row["mean"] == best)
-
-
-def tested(test: str, number: float | None) -> str | None:
-    """A cell of one of the columns of TESTS."""
-    if number is None or "_p" in test or test == "p_both":
-        return p_value(number)
-    if test == "pairs":
-        return str(number)
-    return f"{number:+.2f}" if test == "effect" else signed(number)
 
 
 def _runs(rows: Sequence[Row]) -> str:

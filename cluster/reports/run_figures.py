@@ -6,6 +6,8 @@ one colour in all figures; rows of panels are rankers, columns are candidate ori
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
@@ -13,13 +15,40 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.stats import gaussian_kde
 
-from cluster.output.methods import AGENTS, CHECKPOINT, LEARN, factors, first_stage_of, swept, with_factors, with_methods
-from cluster.reports.canvas import INK, Look, Panels, grid, legend, looks, name_axes, section_titles, sections_of
-from cluster.reports.labels import broken, distinct_names
+from cluster.output.methods import (
+    AGENTS,
+    CHECKPOINT,
+    LEARN,
+    evaluations,
+    factors,
+    first_stage_of,
+    measurements,
+    swept,
+    with_factors,
+    with_methods,
+)
+from cluster.reports.canvas import INK, Look, family_grid, grid, label_ticks, legend, looks, name_axes
+from cluster.reports.labels import broken, by_family, distinct_names
 from cluster.reports.labels import value as printed
 from cluster.statistics.oscillation import DEV_LOSS, dev_losses
 
 LEVELS = 6  # a number swept over up to this many values has a tick at each, and its means joined
+
+
+def _measured(trials: pl.DataFrame, measure: str) -> tuple[pl.DataFrame, dict[str, Look], list[str]]:
+    """Return the finished runs by one measure, the look of every method, and the origins of candidates."""
+    every = measurements(trials)
+    runs = every.filter(measure=measure).drop_nulls("value")
+    runs = runs.sort("collection", "ranker", "method", "seed", "run", maintain_order=True)
+    return runs, looks(every["method"]), [origin for origin, name in evaluations(trials) if name == measure]
+
+
+def _by_origin(
+    runs: pl.DataFrame, origins: list[str], height: float
+) -> tuple[Figure, list[tuple[pl.DataFrame, str, Axes]]]:
+    """Make a figure with a panel per ranker and origin; return it, and each panel with its ranker's runs and origin."""
+    figure, rows = family_grid(runs, [f"{origin} candidates" for origin in origins], height)
+    return figure, [(family, origin, ax) for family, axes in rows for origin, ax in zip(origins, axes, strict=False)]
 
 
 def density(trials: pl.DataFrame, measure: str) -> Figure:
@@ -28,14 +57,14 @@ def density(trials: pl.DataFrame, measure: str) -> Figure:
     A method with fewer than three runs, or with equal runs, has only its ticks. The bandwidth is Scott's,
     but at least a fiftieth of the panel's range, so that one steady method does not flatten all others.
     """
-    panels = Panels(trials, measure)
-    figure, places = panels.grid(height=2.7)
-    for collection, ranker, origin, ax in places:
-        here = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin)
+    every, styles, origins = _measured(trials, measure)
+    figure, panels = _by_origin(every, origins, height=2.7)
+    for family, origin, ax in panels:
+        here = family.filter(candidates=origin)
         if not here.is_empty():
-            _densities(ax, here, panels.looks)
+            _densities(ax, here, styles)
         name_axes(ax, measure, "density")
-    legend(figure, panels.looks, panels.runs["method"])
+    legend(figure, styles, every["method"])
     return figure
 
 
@@ -71,24 +100,23 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
     Methods are in the order of their means over the first origin, in all panels of their ranker. The best mean of a
     panel is a star.
     """
-    panels = Panels(trials, measure)
-    rows = summary.filter((pl.col("measure") == measure) & (pl.col("runs") > 0))
-    most = panels.runs.group_by("collection", "ranker").agg(pl.col("method").n_unique())["method"].max() or 1
+    every, styles, origins = _measured(trials, measure)
+    rows = summary.filter(pl.col("runs") > 0, measure=measure)
+    most = max((family["method"].n_unique() for _, family in by_family(every)), default=1)
     names = distinct_names(rows.filter(pl.col("ranker") != "bm25")["method"]).values()
     lines = max((1 + broken(name).count("\n") for name in names), default=1)
-    figure, places = panels.grid(height=1.0 + max(0.25, 0.15 * lines) * int(str(most)))
+    figure, panels = _by_origin(every, origins, height=1.0 + max(0.25, 0.15 * lines) * most)
     jitter = np.random.default_rng(0)
-    for collection, ranker, origin, ax in places:
+    for family, origin, ax in panels:
+        collection, ranker = family.select("collection", "ranker").row(0)
         section = rows.filter(collection=collection, ranker=ranker)
         methods = section["method"].unique(maintain_order=True).reverse().to_list()
         labels = list(map(broken, distinct_names(methods).values()))
         means = section.filter(candidates=origin)
         for row in means.iter_rows(named=True):
             y = methods.index(row["method"])
-            values = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin, method=row["method"])[
-                "value"
-            ]
-            look, at = panels.looks[row["method"]], jitter.uniform(-0.16, 0.16, len(values)) * (len(values) > 3)
+            values = family.filter(candidates=origin, method=row["method"])["value"]
+            look, at = styles[row["method"]], jitter.uniform(-0.16, 0.16, len(values)) * (len(values) > 3)
             ax.scatter(values, y + 0.12 + at, s=22, color=look.colour, marker=look.marker, alpha=0.7, lw=0)
             if row["ci_low"] is not None:
                 ax.plot((row["ci_low"], row["ci_high"]), (y - 0.2,) * 2, color=INK, lw=1.6, solid_capstyle="butt")
@@ -96,21 +124,16 @@ def runs(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> Figure:
             ax.plot(row["mean"], y - 0.2, color=INK, marker="*" if best else "|", ms=10 if best else 8, mew=1.4)
         alone = rows.filter(collection=collection, ranker="bm25", candidates=origin)["mean"].to_list()
         name_axes(ax, f"{measure}  ({first_stage_of(origin)} alone: {printed(alone[0])})" if alone else measure, "")
-        _mark(ax, alone)
-        first = origin == panels.origins[0]
+        low, high = ax.get_xlim()
+        for mean in alone:
+            if low - (high - low) / 4 <= mean <= high + (high - low) / 4:  # elsewhere it would squeeze the runs
+                ax.axvline(mean, color=INK, lw=1, ls="--")
+        first = origin == origins[0]
         ax.set_yticks(range(len(methods)), labels if first else [""] * len(methods))
         ax.set_ylim(-0.6, len(methods) - 0.4)
         ax.tick_params(axis="y", length=0)
         ax.xaxis.set_major_locator(MaxNLocator(6))
     return figure
-
-
-def _mark(ax: Axes, alone: list[float]) -> None:
-    """Draw the figure of the first stage alone unless that would squeeze the runs into a corner."""
-    low, high = ax.get_xlim()
-    for value in alone:
-        if low - (high - low) / 4 <= value <= high + (high - low) / 4:
-            ax.axvline(value, color=INK, lw=1, ls="--")
 
 
 def curves(trials: pl.DataFrame) -> Figure:
@@ -127,14 +150,11 @@ def curves(trials: pl.DataFrame) -> Figure:
     )
     measure = "/".join(every["validation_measure"].drop_nulls().unique().sort())
     names = dict(zip(columns, (f"validation {measure}".strip(), "training loss", "dev loss"), strict=False))
-    sections = sections_of(every)
-    figure, axes = grid(section_titles(sections), list(names.values()), height=2.6)
+    figure, rows = family_grid(every, list(names.values()), height=2.6)
     look = looks(methods["method"])
-    for i, (collection, ranker) in enumerate(sections):
-        here = every.filter(collection=collection, ranker=ranker)
-        for j, (column, title) in enumerate(names.items()):
-            ax = axes[i * len(names) + j]
-            for of in here.partition_by("method", maintain_order=True):
+    for family, axes in rows:
+        for (column, title), ax in zip(names.items(), axes, strict=True):
+            for of in family.partition_by("method", maintain_order=True):
                 _curve(ax, of[column].drop_nulls().to_list(), look[of[0, "method"]])
             name_axes(ax, "epoch", title)
             ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -165,35 +185,34 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     numbers = set(swept(trials).drop_nulls("number")["key"])
     # A line joins the values of a number: runs that differ by it alone are of one method here.
     trials = with_factors(trials, [key for key in factors(trials) if key not in numbers])
-    panels = Panels(trials, measure)
-    pairs = swept(trials).join(panels.runs.select("run").unique(), on="run")
+    runs, styles, origins = _measured(trials, measure)
+    pairs = swept(trials).join(runs.select("run").unique(), on="run")
     values = pairs.group_by("key").agg(pl.col("value").n_unique())
     # Rankers from several checkpoints have panels of their own, and agents are no hyperparameter.
     others = [CHECKPOINT, *AGENTS, *LEARN]
     keys = values.filter((pl.col("value") > 1) & ~pl.col("key").is_in(others))["key"].sort().to_list()
     if not keys:
         return None
-    rows = section_titles(panels.sections) * len(keys)
-    figure, axes = grid(rows, [f"{origin} candidates" for origin in panels.origins], height=2.5)
+    families = list(by_family(runs))
+    titles = [title for title, _ in families]
+    figure, axes = grid(titles * len(keys), [f"{origin} candidates" for origin in origins], height=2.5)
     drawn: set[str] = set()
-    places = [(k, *section, o) for k in keys for section in panels.sections for o in panels.origins]
-    for (key, collection, ranker, origin), ax in zip(places, axes, strict=True):
+    for (key, (_, family), origin), ax in zip(product(keys, families, origins), axes, strict=True):
         setting = pairs.filter(key=key).select("run", "number", setting="value")
-        here = panels.runs.filter(collection=collection, ranker=ranker, candidates=origin)
-        here = here.join(setting, on="run", how="left")
+        here = family.filter(candidates=origin).join(setting, on="run", how="left")
         if key.startswith("negatives.") and here["number"].count():  # a method without the function shows none of it
             here = here.with_columns(pl.col("number").fill_null(0.0))
         known = here.drop_nulls("setting") if here["number"].null_count() else here
         draw = _numbers if known["number"].null_count() == 0 else _names
-        draw(ax, known, panels.looks)
+        draw(ax, known, styles)
         drawn |= set(known["method"])
         name_axes(ax, key, measure)
-    legend(figure, panels.looks, drawn, lines=False)
+    legend(figure, styles, drawn, lines=False)
     return figure
 
 
 def _numbers(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
-    levels = here["number"].unique().sort().to_numpy()
+    levels = here["number"].unique().sort().to_list()
     few = len(levels) <= LEVELS
     if len(levels) and levels[0] > 0 and levels[-1] > 20 * levels[0]:
         ax.set_xscale("log")
@@ -205,8 +224,7 @@ def _numbers(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:
         if few and 1 < len(means) < len(of):
             ax.plot(means["number"], means["value"], color=look.colour, ls=look.line, lw=1.2, alpha=0.75)
     if few:
-        ax.set_xticks(levels, [f"{level:g}" for level in levels])
-        ax.set_xticks([], minor=True)
+        label_ticks(ax.xaxis, levels)
 
 
 def _names(ax: Axes, here: pl.DataFrame, looks: dict[str, Look]) -> None:

@@ -12,41 +12,38 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.output.event_log import EventLog
-from cluster.output.failure_summary import failure_summary
 from cluster.output.manifest import CONFIG, read_config
 from cluster.output.methods import (
     EMBEDDINGS,
-    diverged,
     evaluations,
     leading_evaluations,
     method_columns,
-    stopped_runs,
     with_factors,
     with_methods,
 )
+from cluster.output.run_log import failure_summary
 from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, read_table, required_scan, required_trials, scan_table
 from cluster.output.terminal import counted
 from cluster.reports import analysis_sections, result_sections
 from cluster.reports.actions_taken import actions_section
 from cluster.reports.embedding_map import map_section
-from cluster.reports.examples import examples_section
-from cluster.reports.hardness import hardness_section
 from cluster.reports.labels import Letters, duration, value
 from cluster.reports.paper_table import baseline_of, paper_section, read_published
 from cluster.reports.report import (
     Cell,
-    Facts,
     Fold,
-    Items,
     Report,
     Section,
     Table,
     TerminalLine,
-    Verbatim,
+    definitions,
+    items,
     lost_section,
+    verbatim,
 )
 from cluster.reports.result_sections import measures_of
+from cluster.reports.shown_negatives import examples_section, hardness_section
 from cluster.reports.verdict_section import verdict_section
 from cluster.runs.negative_tables import SCHEMA
 from cluster.statistics.comparison import named_baseline
@@ -60,14 +57,7 @@ from ranking.errors import BadInput
 
 @dataclass(frozen=True)
 class StudyResults:
-    """The results of a study: its tables by the names of their files, and
-
-    Args:
-        config: the content of `config.yaml`.
-        written: its text.
-        lost: one sentence for each thing that was lost and repeated.
-        waiting: the number of runs without a result, if the study is still running.
-    """
+    """The results of a study: its tables by the names of their files, its configuration and losses."""
 
     trials: pl.DataFrame
     queries: pl.DataFrame | pl.LazyFrame
@@ -76,10 +66,10 @@ class StudyResults:
     zero_shot: pl.DataFrame | None = None
     examples: pl.DataFrame | None = None
     actions: pl.DataFrame | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
-    written: str = ""
-    lost: Sequence[str] = ()
-    waiting: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)  # the content of `config.yaml`
+    written: str = ""  # its text
+    lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
+    waiting: int = 0  # the number of runs without a result, if the study is still running
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -96,24 +86,20 @@ class StudyResults:
         """Read the results of a finished study; refuse a folder without any, and damaged tables."""
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
         others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
-        return cls._of(storage, {"trials": required_trials(storage), **by_run, **others})
+        return cls.of_tables(storage, {"trials": required_trials(storage), **by_run, **others})
 
     @classmethod
-    def of_tables(
-        cls, storage: Storage, tables: Mapping[str, pl.DataFrame | RunRows], waiting: int = 0
-    ) -> StudyResults:
+    def of_tables(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
         """Take the tables of `cluster.reports.study_tables.tables_of`; those of queries and steps, once they are
         written, are read from their files rather than from the runs' results.
         """
-        read: dict[str, Any] = {}
+        shown = {}
         for name, table in tables.items():
-            file = scan_table(storage, name) if isinstance(table, RunRows) and not waiting else None
-            read[name] = file if file is not None else table.lazy() if isinstance(table, RunRows) else table
-        return cls._of(storage, read, waiting)
-
-    @classmethod
-    def _of(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
-        shown = {name: table for name, table in tables.items() if table is not None and name != "samplers"}
+            if isinstance(table, RunRows):
+                written = None if waiting else scan_table(storage, name)
+                table = table.lazy() if written is None else written
+            if table is not None and name != "samplers":
+                shown[name] = table
         return cls(
             **shown | {"trials": with_converged(tables["trials"], storage)},
             config=read_config(storage),
@@ -146,16 +132,14 @@ def study_report(
     factors: Sequence[str] | None = None,
     contrasts: Sequence[str] | None = None,
 ) -> Report:
-    """Make the report of a study; its figures show the leading measure, that of the first column.
-
-    Raises:
-        BadInput: if the baseline, a factor or a contrast names nothing in the study, or its experiment is damaged.
+    """Make the report of a study; its figures show the leading measure, that of the first column. A baseline, factor or
+    contrast that names nothing in the study is refused, and so is a damaged experiment.
     """
     options, queries, within = results.options, results.queries, results.options.get("equal_within")
     trials, summary, baseline = _compared(results, baseline, factors)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
-    facts = Section("", [Facts(_facts(trials, results)), Verbatim(results.config.get("command", ""))])
+    facts = Section("", [definitions(_facts(trials, results)), verbatim(results.config.get("command", ""))])
     if not summary["runs"].sum():
         return Report(title, [facts, Section("", ["No run has finished."]), *_runs(trials, results)])
     measure = measures_of(summary)[0]
@@ -221,10 +205,7 @@ def _contrasts(
     """The contrasts that are requested, or else the study's, or else its experiment's.
 
     A line names those that can't be made: the study still runs, or all runs of a method failed. Those of an experiment
-    are left out if the user left out one of its methods.
-
-    Raises:
-        BadInput: if a requested contrast names no method of the study, or one method twice.
+    are left out if the user left out one of its methods. Requested ones that can't be made are refused.
     """
     named = requested or results.options.get("contrasts")
     chosen = named or results.design.get("contrasts")
@@ -240,21 +221,19 @@ def _contrasts(
     tested, missing = planned_contrasts(trials, results.queries, chosen, within)
     lines = [f"contrasts: {line}" for line in missing]
     sections = [] if tested.is_empty() else [analysis_sections.contrasts(tested, letters)]
-    return [*sections, Section("", [Items(lines)], lines)] if lines else sections
+    return [*sections, Section("", [items(lines)], lines)] if lines else sections
 
 
 def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
-    done = trials.filter(pl.col("status") == "done")
-    failed, lost = int((trials["status"] == "failed").sum()), len(diverged(trials))
-    stopped, behind = map(len, stopped_runs(trials))
+    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
     seeds = trials["seed"].n_unique()
     ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
     counts = {
-        "done": len(done), "failed": failed, "diverged": lost, "not started": stopped,
-        "stopped by the search, which no figure includes": behind,
+        "done": len(done), "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
+        "not started": stopped, "stopped by the search, which no figure includes": behind,
         "to come, the study is still running": results.waiting,
     }  # fmt: skip
     read = [line for lines in results.config.get("read", {}).values() for line in lines]
@@ -268,20 +247,24 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     }
 
 
+def _stopped(trials: pl.DataFrame) -> tuple[int, int]:
+    """Count the runs that did not start before the study's time was over, and those that a scheduler stopped."""
+    epochs = trials.filter(status="stopped")["epochs"]
+    return int((epochs == 0).sum()), int((epochs > 0).sum())
+
+
 def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     """Whatever went wrong, every run with its command, and the configuration."""
     sections = []
-    failed = trials.filter(pl.col("status") == "failed").sort("run")
-    if len(failed):
-        rows = [
-            [row["run"], Cell(f"pyrite train {row['overrides']}", code=True), row["error"] or "no error was recorded"]
-            for row in failed.iter_rows(named=True)
-        ]
+    failed = trials.filter(status="failed").sort("run").select("run", "overrides", "error").rows()
+    if failed:
+        rows = [[run, _command(text), error or "no error was recorded"] for run, text, error in failed]
         lines = [TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}") for run, _, error in rows]
         sections.append(Section("Failed runs", [Table(["run", "command", "error"], rows, words=3)], lines))
-    lost = diverged(trials).select("run", "overrides", "best_epoch", "epochs").rows()
+    done = trials.filter(status="done")
+    lost = done.filter("diverged").select("run", "overrides", "best_epoch", "epochs").rows()
     if lost:
-        rows = [[run, Cell(f"pyrite train {text}", code=True), *epochs] for run, text, *epochs in lost]
+        rows = [[run, _command(text), *epochs] for run, text, *epochs in lost]
         sections.append(Section(
             "Runs that diverged",
             ["The loss or the scores of these runs were no longer numbers; their best earlier weights were measured.",
@@ -289,7 +272,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
             [TerminalLine(f"[yellow]diverged[/] {escape(run)} in epoch {epochs}; its best weights were measured")
              for run, _, _, epochs in lost],
         ))  # fmt: skip
-    stopped, behind = map(len, stopped_runs(trials))
+    stopped, behind = _stopped(trials)
     counts = {
         f"before {counted(stopped, 'run')} began; to run them: --resume with another time_budget=": stopped,
         f"{counted(behind, 'run')} behind in the search; no figure includes them": behind,
@@ -297,19 +280,22 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
     sections.append(Section("", [], lines))
     sections += lost_section(results.lost)
-    count = int((trials["status"] == "done").sum())
     return [*sections, Section("Every run and its command", [
         "Each command repeats its run alone and, on a CPU, to the last bit.",
-        Fold(counted(count, "run"), [_commands(trials)]),
-    ]), Section("Configuration", [Fold("config.yaml", [Verbatim(results.written)])])]  # fmt: skip
+        Fold(counted(len(done), "run"), [_commands(trials)]),
+    ]), Section("Configuration", [Fold("config.yaml", [verbatim(results.written)])])]  # fmt: skip
+
+
+def _command(overrides: str) -> Cell:
+    return Cell(f"pyrite train {overrides}", code=True)
 
 
 def _commands(trials: pl.DataFrame) -> Table:
     columns = [f"{origin}:{measure}" for origin, measure in leading_evaluations(trials)]
-    done = trials.filter(pl.col("status") == "done").join(with_methods(trials).select("run", "method"), on="run")
+    done = trials.filter(status="done").join(with_methods(trials).select("run", "method"), on="run")
     rows = [
         [
-            *(row["run"], row["ranker"], row["method"], Cell(f"pyrite train {row['overrides']}", code=True)),
+            *(row["run"], row["ranker"], row["method"], _command(row["overrides"])),
             *(row["seed"], row["best_epoch"], *(value(row[column]) for column in columns)),
         ]
         for row in done.sort("ranker", "method", "seed", "run").iter_rows(named=True)

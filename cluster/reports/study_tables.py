@@ -48,16 +48,14 @@ def check_comparison(
 ) -> None:
     """Check before anything runs that baseline and contrasts name methods of the study, and that factors are swept.
 
-    Args:
-        complete: whether `runs` are all runs; otherwise a search may still choose what a contrast names.
+    If `runs` are not all runs, a search may still choose what a contrast names.
     """
-    if baseline is not None or requested is not None or contrasts:
-        rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
-        trials = with_factors(trials_table(rows), requested)
-        if baseline is not None:
-            named_baseline(with_methods(trials).select(method_columns(trials)).unique(), baseline)
-        if contrasts:
-            check_contrasts(trials, contrasts, complete)
+    rows = [trial_row(planned, collections[planned.name], None, None) for planned in runs]
+    trials = with_factors(trials_table(rows), requested)
+    if baseline is not None:
+        named_baseline(with_methods(trials).select(method_columns(trials)).unique(), baseline)
+    if contrasts:
+        check_contrasts(trials, contrasts, complete)
 
 
 def write_tables(storage: Storage, tables: Tables) -> int:
@@ -90,8 +88,7 @@ def tables_of(
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
         if planned.name in errors:
             outcome = None  # a result from before, of other parts
-        error = None if outcome else errors.get(planned.name, "did not run")
-        row = trial_row(planned, collection, outcome, error)
+        row = trial_row(planned, collection, outcome, None if outcome else errors.get(planned.name, "did not run"))
         stop = (stopped or {}).get(planned.name)
         if outcome is None and planned.name not in errors and (out_of_time or stop):
             row |= {"status": "stopped", "error": None}
@@ -107,13 +104,16 @@ def tables_of(
                 embedded.append(planned.name)
     trials = trials_table(rows)
 
+    def known(run: str) -> Outcome:
+        outcome = read_outcome(storage, run)
+        assert outcome is not None  # it existed a moment ago, and nothing else writes here
+        return outcome
+
     def outcomes(among: Iterable[Planned] = done) -> Iterator[tuple[Planned, Outcome]]:
-        for planned in among:
-            yield planned, _outcome(storage, planned.name)
+        return ((planned, known(planned.name)) for planned in among)
 
     def queries() -> Iterator[pl.DataFrame]:
-        for planned, outcome in outcomes():
-            yield query_rows(planned, collections[planned.name], outcome)
+        return (query_rows(planned, collections[planned.name], outcome) for planned, outcome in outcomes())
 
     def steps() -> Iterator[pl.DataFrame]:
         for planned, outcome in outcomes():
@@ -137,16 +137,8 @@ def tables_of(
     if sum(map(len, examples)):
         tables["examples"] = pl.concat(examples)
     if embedded:
-        tables["embeddings"] = embeddings_table(
-            trials, collections, embedded, lambda run: _outcome(storage, run).embeddings
-        )
+        tables["embeddings"] = embeddings_table(trials, collections, embedded, lambda run: known(run).embeddings)
     return tables
-
-
-def _outcome(storage: Storage, run: str) -> Outcome:
-    outcome = read_outcome(storage, run)
-    assert outcome is not None  # it existed a moment ago, and nothing else writes here
-    return outcome
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, Place
 from cluster.executors.lost_process import NOTICE, cause_of, draining, is_draining, is_loss, leave, nodes_of_job
 from cluster.executors.task import MAX_RESTARTS
 from cluster.output.result_store import ResultStore
+from cluster.output.throttle import Throttle
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
 from cluster.rollouts.ranker_host import RankerHost, RemoteVectorEnvironment
@@ -36,11 +36,7 @@ REPLACED_S = 600.0
 
 
 def in_workers(config: dict[str, Any], shared: Mapping[str, Any] | None) -> RolloutBackend:
-    """Return the backend whose workers hold the rankers. Each node holds the collection once, in Ray's object store.
-
-    Args:
-        shared: its parts in the object store, by name; None reads them from the cache.
-    """
+    """Return the backend whose workers hold the rankers. Each node holds the collection once, in Ray's object store."""
     return RolloutBackend(Environments(config, shared), workers_of(config), config["resources"]["cpu"])
 
 
@@ -53,11 +49,9 @@ def workers_of(config: dict[str, Any]) -> int:
 
 
 def on_hosts(hosts: Sequence[str], total: int, first: int, count: int) -> RemoteVectorEnvironment:
-    """Return environments `first` to `first + count − 1`, which are stepped on a host.
+    """Return environments `first` to `first + count − 1`, which are stepped on one of the `hosts`, by their names.
 
-    Args:
-        hosts: names of the actors. Neighbouring environments share one.
-        total: number of environments of an agent; the next ones are on the same hosts again.
+    Neighbouring environments share one. After the `total` of an agent, the next ones are on the same hosts again.
     """
     return RemoteVectorEnvironment(hosts[first % total * len(hosts) // total], first, count)
 
@@ -70,17 +64,13 @@ def learn(
     on_progress: OnProgress,
     on_loss: Callable[[str], None],
 ) -> pl.DataFrame:
-    """Learn an agent on Ray, and resume from the last state whenever a process is lost.
+    """Learn an agent on Ray, and return the episodes, which do not depend on losses.
+
+    It resumes from the last state whenever a process is lost, unless losses keep it from making progress.
 
     Args:
         on_progress: called after each update; repeated updates are reported again.
         on_loss: called with a line about each lost process and each node that is left.
-
-    Returns:
-        The episodes. They do not depend on losses.
-
-    Raises:
-        ray.exceptions.RayError: if losses keep the learning from making progress.
     """
     shared = {} if config["hosts"] else {name: ray.put(part) for name, part in parts.items()}
     farthest, failures, losses, latest = -1, 0, 0, 0
@@ -125,11 +115,7 @@ def leaves_nodes_of_job(home: str) -> Leave:
 def train_on_hosts(
     config: dict[str, Any], store: ResultStore, on_progress: OnProgress, facts: Mapping[str, Any], name: str
 ) -> pl.DataFrame:
-    """Train on ranker hosts in one placement group, from the last state to the end or until a process is lost.
-
-    Args:
-        name: name of the learning, unique on the cluster. Hosts are called `NAME-host-0`, `NAME-host-1`, …
-    """
+    """Train on ranker hosts in one placement group, from the last state to the end or until a process is lost."""
     workers = workers_of(config)
     timeout = FEASIBLE_S if store.storage.read(STATE) is None else REPLACED_S
     with ranker_hosts(config, workers, name, timeout) as (group, names):
@@ -173,14 +159,11 @@ def _learn(
     home: str,
 ) -> pl.DataFrame:
     """Train in the learner's process, next to its workers and hosts."""
-    last = 0.0
+    throttle = Throttle(1)  # a call per update would cost more than the update
 
     def on_progress(progress: LearningProgress) -> None:
-        nonlocal last
-        # A call per update would cost more than the update.
-        if time.monotonic() - last > 1 or progress.episodes >= progress.wanted:
+        if throttle.due() or progress.episodes >= progress.wanted:
             queue.put(progress)
-            last = time.monotonic()
 
     backend = RolloutBackend(functools.partial(on_hosts, hosts, config["copies"]), workers, RUNNER_CPUS)
     parts = Environments(config).parts()
@@ -189,13 +172,10 @@ def _learn(
 
 @contextmanager
 def ranker_hosts(config: dict[str, Any], workers: int, name: str, timeout: float) -> Iterator[tuple[Any, list[str]]]:
-    """Start a placement group for the learner, its workers and their hosts, and the hosts in it.
+    """Start a placement group for the learner, its workers and their hosts, and the hosts in it: `NAME-host-0`, …
 
     RLlib puts worker k into bundle k. A host shares the bundle of its first worker. One host puts everything on one
     node; several are packed onto as few nodes as can hold them, unless `resources.placement` spreads them.
-
-    Args:
-        timeout: seconds to wait for room, without which it is refused.
     """
     hosts, resources = config["hosts"], config["resources"]
     workers_per_host = workers // hosts

@@ -28,11 +28,7 @@ BODY, ON_WORKERS = "cluster.rollouts.candidates:train_candidate", "cluster.rollo
 
 @dataclass(frozen=True)
 class CandidateTraining:
-    """The training of one ranker under one candidate.
-
-    Args:
-        generation: its generation, from 0. A generation shares its seeds.
-    """
+    """The training of one ranker under one candidate. A generation shares its seeds."""
 
     generation: int
     candidate: int

@@ -24,11 +24,7 @@ from sampling.sampler import Sampler
 
 @dataclass(frozen=True)
 class Environments:
-    """Makes environments in the process that steps them.
-
-    Args:
-        shared: its parts in Ray's object store, by name; None reads them from the cache.
-    """
+    """Makes environments in the process that steps them, from parts in Ray's object store or, without, in the cache."""
 
     config: dict[str, Any]
     shared: Mapping[str, Any] | None = None

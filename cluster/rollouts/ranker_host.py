@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import gymnasium
 import ray
 from gymnasium import spaces
 from numpy.typing import NDArray
@@ -50,10 +49,8 @@ class RankerHost:
             return getattr(self._shares[first], method)(*arguments)
 
 
-class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
+class RemoteVectorEnvironment:
     """The environments of a share on a `RankerHost`, with the same steps and results as in this process."""
-
-    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
 
     def __init__(self, host: str, first: int, count: int) -> None:
         self.host, self.first, self.num_envs = host, first, count
@@ -61,10 +58,10 @@ class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
         observations_and_actions: Any = ray.get(self.actor.attach.remote(first, count))
         self.single_observation_space, self.single_action_space = observations_and_actions
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Observations, Infos]:  # type: ignore[override]
+    def reset(self) -> tuple[Observations, Infos]:
         return self._call("reset")
 
-    def step(self, actions: NDArray[Any]) -> Transition:  # type: ignore[override]
+    def step(self, actions: NDArray[Any]) -> Transition:
         return self._call("step", actions)
 
     def state_dict(self) -> dict[str, Any]:
@@ -73,7 +70,7 @@ class RemoteVectorEnvironment(gymnasium.vector.VectorEnv):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._call("load_state_dict", state)
 
-    def close(self, **arguments: Any) -> None:
+    def close(self) -> None:
         """Drop the environments on the host, which ends with the learning."""
         with contextlib.suppress(ray.exceptions.RayError):
             ray.get(self.actor.detach.remote(self.first))

@@ -32,10 +32,6 @@ def search_agent(
 
     The result depends on the configuration alone, whatever the interrupts and the backend. A resumed search asks and is
     told again from the finished trainings, and the seeds of a training are named by (seed, generation, number).
-
-    Args:
-        evaluate: trains a generation.
-        store: the results of trainings; finished ones are not repeated.
     """
     storage = store.storage
     agent: PolicySearch = build(config["agent"])

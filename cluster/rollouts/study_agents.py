@@ -11,14 +11,13 @@ from rich.console import Console
 
 from cluster.executors.ray_tasks import opened
 from cluster.executors.resources import Resources
-from cluster.executors.task import Context, Retry, Task
+from cluster.executors.task import Context, Task
 from cluster.executors.tune import TuneExecutor
 from cluster.output.episodes import LEARNED, numbers, recent, table
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
 from cluster.rollouts.environments import Environments
-from cluster.rollouts.request import LearnRequest
-from cluster.rollouts.wanted_agents import FOLDER
+from cluster.rollouts.request import AGENTS, LearnRequest
 from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
@@ -55,10 +54,10 @@ def learn_agents(
     executor = TuneExecutor(storage, {"stored": stored}, options["concurrent"], name="StudyAgent")
     with LiveTable(console, len(requests), 0, measure, "episode") as live:
         watch = RunWatch(live, tracking)
-        for done in executor.run(tasks, watch=watch, retry=Retry(errors=options["retries"])):
+        for done in executor.run(tasks, watch=watch, retries=options["retries"]):
             raise_unwritable(done)
     for name, error in watch.errors.items():
-        raise BadInput(f"an agent could not be learned ({error})", f"{FOLDER}/{name}", "continue with --resume")
+        raise BadInput(f"an agent could not be learned ({error})", f"{AGENTS}/{name}", "continue with --resume")
 
 
 def learn_agent(
@@ -72,9 +71,7 @@ def learn_agent(
     """Learn one agent, whose environments are stepped in this process: the body of an agent's task.
 
     Args:
-        facts: what its record has of the collection.
         stored: references to the parts of all agents in the object store, by key; only those of this one are opened.
-        context: receives episodes as `epoch`, and the mean of the last ones.
     """
     # RLlib, which a study without agents does not need.
     from cluster.rollouts.train_agent import RolloutBackend, train_agent

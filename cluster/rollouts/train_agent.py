@@ -35,17 +35,12 @@ EPISODES = "episodes.parquet"
 
 @dataclass(frozen=True)
 class RolloutBackend:
-    """The processes that step the environments of a learning. The result does not depend on them.
-
-    Args:
-        environments: makes environments `first` to `first + count − 1`; of a learning, the random agent's come after
-            the others.
-        workers: number of processes that step them; 0 steps them in this process.
-        cpus: cores per process.
-    """
+    """The processes that step the environments of a learning. The result does not depend on them."""
 
     environments: Callable[[int, int], Any]
+    """Makes environments `first` to `first + count − 1`. The random agent's come after the others."""
     workers: int
+    """Number of processes that step them; 0 steps them in this process."""
     cpus: float
 
 
@@ -54,9 +49,7 @@ class LearningProgress:
     """The progress of a learning after an update.
 
     Args:
-        rows: rows of all finished episodes, including the random agent's.
-        episodes: number of finished episodes of the agent.
-        wanted: number of episodes after which the learning ends.
+        rows: rows of all finished episodes, including the random agent's, of which `episodes` and `wanted` count none.
         losses: number of times that the learning went back to its last state because a process was lost.
     """
 
@@ -78,13 +71,11 @@ def train_agent(
     facts: Mapping[str, Any] | None = None,
     leave: Leave = stay,
 ) -> pl.DataFrame:
-    """Train an agent and write its file, its episodes and, meanwhile, its state.
+    """Train an agent from the last state in its store, and write its file, its episodes and, meanwhile, its state.
 
     The result depends on the configuration alone, whatever the interrupts and the number of workers.
 
     Args:
-        backend: the processes that step its environments.
-        store: the learning's results; training resumes from a state in it.
         facts: facts to write into the agent's file.
         leave: called every few seconds between two updates (see `cluster.runs.execute.Leave`).
     """
@@ -105,7 +96,17 @@ def train_agent(
         imitation = state["imitation"] if state else _imitate(config, trainer, parts)
         _learn(config, trainer, rows, store, report, imitation, leave)
         outcome = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
-        agent = _agent(config, trainer, parts, outcome)
+        agent = TrainedAgent(
+            functions=list(config["function"]),
+            state=build(config["state"]),
+            decision_every=config["decision_every"],
+            pairs=config["training"]["batch_size"],
+            dimension=parts["compressed"].dimension,
+            network=trainer.network,
+            weights=trainer.policy_weights(),
+            documents=config["actions"]["documents"],
+            facts={**outcome, **trainer.counters},
+        )
         storage.write(FILE, agent.to_bytes())
     finally:
         trainer.close()
@@ -166,9 +167,9 @@ def _imitate(config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, 
     (environment,) = environments.environments
     assert isinstance(environment, SamplingEnvironment)
     states = states_of(environment, options.states, rng)
-    imitated = imitate(described(trainer.network, trainer.policy_weights()), states, options, rng)
-    trainer.begin_with(imitated.weights)
-    return imitated.figures
+    weights, figures = imitate(described(trainer.network, trainer.policy_weights()), states, options, rng)
+    trainer.begin_with(weights)
+    return figures
 
 
 def _random_baseline(
@@ -202,20 +203,4 @@ def _build(
         workers=backend.workers,
         copies=config["copies"],
         cpus=backend.cpus,
-    )
-
-
-def _agent(
-    config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, Any], facts: Mapping[str, Any]
-) -> TrainedAgent:
-    return TrainedAgent(
-        functions=list(config["function"]),
-        state=build(config["state"]),
-        decision_every=config["decision_every"],
-        pairs=config["training"]["batch_size"],
-        dimension=parts["compressed"].dimension,
-        network=trainer.network,
-        weights=trainer.policy_weights(),
-        documents=config["actions"]["documents"],
-        facts={**facts, **trainer.counters},
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.config.build import build
 from cluster.executors.pieces import run_pieces
 from cluster.output.cache import cache_of
-from cluster.output.file_lock import file_lock
+from cluster.output.lock import file_lock
 from cluster.output.provenance import contents
 from cluster.runs.what_was_read import notes
 from ranking.backing import BackedPath

@@ -15,7 +15,7 @@ from pooling.pool import make_pool
 from pooling.simulation import adjudicator_of, simulate
 from pooling.systems.inputs import Rerank
 from pooling.systems.systems import ranked_by_all
-from pooling.terms import CollectionTexts, with_terms
+from pooling.terms import with_terms
 from ranking.backing import at_hand, publish
 from ranking.collections.collection import Collection
 from ranking.digest import digest
@@ -67,7 +67,7 @@ def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | No
     pool = make_pool(ranked_by_all(collection, options["depth"], feeders, rerank), qrels, options["depth"])
     if "texts" in adjudicator_of(method).needs:
         topics = dict(collection.queries.select("id", "text").iter_rows())
-        pool = with_terms(pool, CollectionTexts(collection.documents, topics))
+        pool = with_terms(pool, collection.documents, topics)
     judged = simulate(method, pool, [0])[0].judged
     reached = pl.concat(
         pl.DataFrame({"query": topic.name, "document": topic.documents.gather(judged(number, options["budget"]))})

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.executors.ray_tasks import RayExecutor
 from cluster.executors.resources import Resources
 from cluster.executors.task import MAX_RESTARTS, POLL_S, Done, Listed, Task, Wait
-from cluster.output.file_lock import Busy, file_lock
+from cluster.output.lock import Busy, file_lock
 from cluster.runs.artifacts import Artifacts, cached_part, message_of
 from ranking.backing import at_hand
 from ranking.digest import digest

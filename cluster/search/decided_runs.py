@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from cluster.config.groups import CHOICES
-from cluster.executors.task import Done, Task, Wait
 from cluster.output.event_log import EventLog
 from cluster.output.methods import LABEL, is_learned
 from cluster.plan.study import StudyPlan
@@ -61,30 +60,17 @@ class DecidedRuns(Proposals):
         self.given: dict[str, int] = dict.fromkeys(self.methods, 0)
         self._logged = [event for event in EventLog.read(plan.storage) if event["event"] == EVENT]
         self._round = 0
-        self._queue: list[Planned] = []
-        self._open: dict[str, Planned] = {}
         self._values: dict[str, dict[int, float]] = {name: {} for name in self.methods}
         self._method_of = {planned.name: name for name, runs in self.methods.items() for planned in runs.values()}
-        self._advance()
+        self.propose()
 
     @property
     def total(self) -> int:
         """Runs so far; more may follow."""
         return len(self.proposed)
 
-    def next(self) -> Task | Wait | None:
-        """Return the next run; `Wait.WAIT` if the next round depends on runs that have not ended."""
-        if not self._queue and not self._open:
-            self._advance()
-        if not self._queue:
-            return Wait.WAIT if self._open else None
-        planned = self._queue.pop(0)
-        self._open[planned.name] = planned
-        return self.task_of(planned)
-
-    def ended(self, done: Done) -> None:
-        """Receive the end of a run."""
-        self._load(self._open.pop(done.task.key))
+    def receive(self, planned: Planned) -> None:
+        self._load(planned)
 
     def _load(self, planned: Planned) -> bool:
         """Read a run's result if it exists. A run that failed leaves its seed without a pair."""
@@ -96,9 +82,9 @@ class DecidedRuns(Proposals):
         self._values[self._method_of[planned.name]][planned.config["seed"]] = float(np.mean(leading))
         return True
 
-    def _advance(self) -> None:
-        """Start rounds until one has something to run, or no comparison is open."""
-        while not self._queue and (chosen := self._next()):
+    def propose(self) -> None:
+        """Start rounds, once the last one is over, until one has something to run, or no comparison is open."""
+        while not self._queue and not self._running and (chosen := self._next()):
             for name, count in chosen.items():
                 for seed in self.seeds[self.given[name] : self.given[name] + count]:
                     planned = self.methods[name][seed]

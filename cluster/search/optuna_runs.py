@@ -10,7 +10,6 @@ from typing import cast
 import optuna
 
 from cluster.config.override import key_of
-from cluster.executors.task import Done, Task, Wait
 from cluster.output.methods import METHOD
 from cluster.plan.searches import Search, Suggest, searches
 from cluster.plan.study import StudyPlan
@@ -81,17 +80,18 @@ class OptunaRuns(Proposals):
         self._shown = StoredSearch(url, names) if url else None
         self._open: list[list[tuple[optuna.Trial, list[Planned]]]] = [[] for _ in self.searches]
         self._left = [self.samples] * len(self.searches)
-        self._queue: list[Planned] = []
-        self._running: dict[str, Planned] = {}
         self._results: dict[str, float | None] = {}
         self._repeated = 0
-        for method in range(len(self.searches)):
-            self._propose(method)
+        self.propose()
 
     @property
     def total(self) -> int:
         """Runs of the whole search; fewer if a proposal repeats an earlier one, whose runs count once."""
         return len(self.searches) * self.samples * len(self.seeds) - self._repeated
+
+    def propose(self) -> None:
+        for method in range(len(self.searches)):
+            self._propose(method)
 
     def _propose(self, method: int) -> None:
         """Queue a method's next proposals, except those with a finished result."""
@@ -149,21 +149,8 @@ class OptunaRuns(Proposals):
                 self._shown.add(method, told)
         self._open[method] = []
 
-    def next(self) -> Task | Wait | None:
-        """Return the next run; `Wait.WAIT` if it is proposed after results that are missing."""
-        if not self._queue:
-            for method in range(len(self.searches)):
-                self._propose(method)
-        if not self._queue:
-            return Wait.WAIT if any(self._left) or self._running else None
-        planned = self._queue.pop(0)
-        self._running[planned.name] = planned
-        return self.task_of(planned)
-
-    def ended(self, done: Done) -> None:
-        """Receive the end of a run. One without a result counts as 0."""
-        planned = self._running.pop(done.task.key)
-        self._results[planned.name] = self._best(planned) or 0.0
+    def receive(self, planned: Planned) -> None:
+        self._results[planned.name] = self._best(planned) or 0.0  # one without a result counts as 0
         for method in range(len(self.searches)):
             self._tell(method)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cluster.executors.task import Task, Tasks
+from cluster.executors.task import Done, Task, Tasks, Wait
 from cluster.output.provenance import differences
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned
@@ -27,12 +27,36 @@ class Proposals(Tasks, ABC):
 
     def __init__(self, plan: StudyPlan, made_of: MadeOf) -> None:
         self.plan, self.seeds, self.made_of = plan, plan.seeds, made_of
+        self._queue: list[Planned] = []
+        self._running: dict[str, Planned] = {}
         self.proposed: list[Planned] = []
         self.examples: list[Planned] = []
         """Runs with all parts that proposed runs may have, which are prepared."""
         self.task_of: Callable[[Planned], Task] = lambda planned: Task(planned.name, "")
         self.on_total: Callable[[int], None] = lambda total: None
         """Called with the total when it changes."""
+
+    def next(self) -> Task | Wait | None:
+        """Return the next run; `Wait.WAIT` if it is proposed after results that are missing."""
+        if not self._queue:
+            self.propose()
+        if not self._queue:
+            return Wait.WAIT if self._running else None
+        planned = self._queue.pop(0)
+        self._running[planned.name] = planned
+        return self.task_of(planned)
+
+    def ended(self, done: Done) -> None:
+        """Receive the end of a run, with a result or without."""
+        self.receive(self._running.pop(done.task.key))
+
+    @abstractmethod
+    def propose(self) -> None:
+        """Queue runs, as far as they do not depend on results that are missing."""
+
+    @abstractmethod
+    def receive(self, planned: Planned) -> None:
+        """Read the result of a run that has ended."""
 
     def outcome(self, planned: Planned) -> Outcome | None:
         """Return the result of a run; None if there is none, or it was built from something else."""

@@ -17,6 +17,7 @@ from typing import Any
 from cluster.config.build import as_node, build, locate
 from cluster.config.durations import seconds_of
 from cluster.config.override import key_of
+from cluster.executors.task import Scheduler
 from cluster.plan.sweep import Planned
 from cluster.runs.outcome import Stop
 from ranking.errors import BadInput
@@ -56,31 +57,38 @@ class _NoOthers:
     get_live_trials = get_trials
 
 
-class EarlyStopping:
+class EarlyStopping(Scheduler):
     """One scheduler per method of a search, so that no method is stopped because of another.
 
     Args:
         make: builds a scheduler of Ray Tune; None builds none, and only `stoppers` decide.
         stoppers: stoppers of Ray Tune, which may stop a run, or keep further ones from starting.
-        stopped: runs that an earlier command has stopped.
+        events: the study's log, which has the runs that earlier commands have stopped, and what they reached.
         made_of: returns a digest of what a run would be built from now. A run that was built from something else is
             not stopped yet.
-        reached: what runs of earlier commands reported, as (epoch, validation).
     """
 
     def __init__(
         self,
         make: Callable[[], Any] | None,
         stoppers: Sequence[Any] = (),
-        stopped: Mapping[str, Stop] | None = None,
-        reached: Mapping[str, Sequence[tuple[int, float]]] | None = None,
+        events: Iterable[Mapping[str, Any]] = (),
         made_of: Callable[[dict[str, Any]], str] = lambda config: "",
     ) -> None:
         self.make, self.stoppers, self.made_of = make, stoppers, made_of
-        self.stopped: dict[str, Stop] = dict(stopped or {})
-        self._reached = dict(reached or {})
+        self.stopped: dict[str, Stop] = {}
+        self._reached: dict[str, list[tuple[int, float]]] = {}
         self._searches: dict[tuple[str, ...], tuple[Any, list[_Run]]] = {}
         self._runs: dict[str, _Run] = {}
+        for event in events:
+            if event["event"] == "run stopped":
+                name, at = event["run"], int(event["reached"])
+                curve = tuple(value for step, value in self._reached.get(name, ()) if step <= at)
+                self.stopped[name] = Stop(at, curve or (float(event["best"]),), event["made_of"])
+            elif event["event"] == "run reached" and METRIC in event.get("numbers", {}):
+                reached, value = self._reached.setdefault(event["run"], []), event["numbers"][METRIC]
+                if not reached or int(event["step"]) > reached[-1][0]:
+                    reached.append((int(event["step"]), 0.0 if value is None else float(value)))
 
     def enter(self, runs: Iterable[Planned]) -> None:
         """Add proposals in their order. Runs that no interval is drawn for are compared by seed, and never stopped."""
@@ -99,7 +107,7 @@ class EarlyStopping:
                     scheduler.set_search_properties(METRIC, "max")
                 self._searches[method] = (scheduler, [])
             scheduler, others = search = self._searches[method]
-            run = self._runs[name] = _Run(name, planned.config, search, list(self._reached.pop(name, ())))
+            run = self._runs[name] = _Run(name, planned.config, search, self._reached.pop(name, []))
             others.append(run)
             if scheduler is not None:
                 scheduler.on_trial_add(_NoOthers(), run)
@@ -127,7 +135,6 @@ class EarlyStopping:
         return self._answers(run)
 
     def let_go(self, name: str) -> None:
-        """A run waits no longer, because it lost its process or its place. It will report again."""
         if name in self._runs:
             self._runs[name].held = False
 
@@ -208,21 +215,6 @@ def built_as(kind: type, nodes: Sequence[Any], key: str) -> list[Any]:
             name = kind.__name__
             raise BadInput(f"is no {name.lower()} of Ray Tune", node["_target_"], f"subclass ray.tune.{name}")
     return built
-
-
-def read_log(events: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Stop], dict[str, list[tuple[int, float]]]]:
-    """Return where the runs of a log were stopped, and what they reached as (epoch, validation)."""
-    stopped: dict[str, Stop] = {}
-    reached: dict[str, list[tuple[int, float]]] = {}
-    for event in events:
-        if event["event"] == "run stopped":
-            curve = tuple(value for step, value in reached.get(event["run"], ()) if step <= event["reached"])
-            stopped[event["run"]] = Stop(int(event["reached"]), curve or (float(event["best"]),), event["made_of"])
-        elif event["event"] == "run reached" and METRIC in event.get("numbers", {}):
-            curve_so_far, value = reached.setdefault(event["run"], []), event["numbers"][METRIC]
-            if not curve_so_far or int(event["step"]) > curve_so_far[-1][0]:
-                curve_so_far.append((int(event["step"]), 0.0 if value is None else float(value)))
-    return stopped, reached
 
 
 class TimeBudget:

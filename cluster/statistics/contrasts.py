@@ -29,8 +29,6 @@ SCHEMA: dict[str, Any] = {
 }
 """Columns of contrasts.parquet."""
 
-BySeed = dict[int, tuple[NDArray[np.int64], Floats]]
-
 
 def planned_contrasts(
     trials: pl.DataFrame, queries: Queries, requested: Sequence[str], equal_within: float | None = None
@@ -64,9 +62,9 @@ def planned_contrasts(
     leading = leading_evaluations(trials)
     seeds_of = [dict(runs.select("run", "seed").rows()) for runs in chosen]
     names, values_of = named_values(queries, {run for runs in seeds_of for run in runs}, leading[0][1])
-    rows: list[dict[str, Any]] = []
+    order, rows = np.argsort(np.array(names)), list[dict[str, Any]]()
     for origin, measure in leading:
-        first, *others = (_by_seed(runs, names, values_of.get(origin, {})) for runs in seeds_of)
+        first, *others = (_by_seed(runs, order, values_of.get(origin, {})) for runs in seeds_of)
         for values, other in zip(others, chosen[1:], strict=True):
             pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
             both = f"{pair['method']} and {pair['against']}"
@@ -74,10 +72,11 @@ def planned_contrasts(
             if not seeds:
                 lines.append(f"{both} have no finished run of the same seed over {origin}; they are not compared")
                 continue
-            if len({side[seed][0].tobytes() for side in (first, values) for seed in seeds}) > 1:
+            sides = [[side[seed] for seed in seeds] for side in (first, values)]
+            if len({np.isnan(row).tobytes() for side in sides for row in side}) > 1:
                 lines.append(f"{both} have values of different queries over {origin}; they are not compared")
                 continue
-            one, two = (np.array([side[seed][1] for seed in seeds]) for side in (first, values))
+            one, two = (np.array([row[~np.isnan(row)] for row in side]) for side in sides)
             tested = _contrast(one, two, equal_within)
             rows.append({"candidates": origin, "measure": measure, **pair, **tested})
     for name in ("p_both", "p"):
@@ -134,15 +133,13 @@ def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame | None:
     return matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
 
 
-def _by_seed(runs: Mapping[str, int], names: Sequence[str], by_run: Mapping[str, Floats]) -> BySeed:
-    """Return a method's queries, as ranks of their names, and their values in this order, by seed of its runs."""
-    order = np.argsort(np.array(names))
-    by_seed = {}
-    for seed in sorted({runs[run] for run in by_run if run in runs}):
-        values = np.array([by_run[run][order] for run in by_run if runs.get(run) == seed])
-        known = ~np.isnan(values)
-        by_seed[seed] = known.T.nonzero()[0], values.T[known.T]
-    return by_seed
+def _by_seed(runs: Mapping[str, int], order: NDArray[np.intp], by_run: Mapping[str, Floats]) -> dict[int, Floats]:
+    """Return the values of a method's runs by their seed, in an order of the queries; NaN if missing."""
+    values: dict[int, list[Floats]] = {}
+    for run in by_run:
+        if run in runs:
+            values.setdefault(runs[run], []).append(by_run[run][order])
+    return {seed: np.array(same).T.ravel() for seed, same in values.items()}
 
 
 def _contrast(first: Floats, second: Floats, equal_within: float | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from cluster.output.methods import METHOD, evaluations, leading_evaluations
-from cluster.statistics.comparison import MethodRuns, baselines, families, methods_of
+from cluster.statistics.comparison import MethodRuns, baselines, best_baselines, families, methods_of
 from cluster.statistics.paired import Floats
 from ranking.evaluation.significance import holm
 
@@ -56,12 +56,12 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None) -> pl.DataFr
 
 
 def _family(methods: Mapping[str, MethodRuns], line: float | None, seed: int) -> list[dict[str, Any]]:
-    ranked = baselines(methods.values())
+    ranked, best = baselines(methods.values()), best_baselines([*methods.values()])
     if line is None and ranked:
         line = SHARE * float(np.median(ranked[0].values))
     rows = []
     for method, runs in sorted(methods.items()):
-        other = next((other for other in ranked if other is not runs), None)
+        other = best.get(method)
         rng = np.random.default_rng([0, seed, crc32(method.encode())])
         row: dict[str, Any] = {"method": method, "against": other and other.method, "runs": len(runs.values)}
         row |= {f"best_of_{k}": best_of(runs.values, k) for k in BEST_OF}

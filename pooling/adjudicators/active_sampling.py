@@ -38,7 +38,6 @@ class ActiveState(NamedTuple):
         drawn: int32 [documents], in the order of drawing.
         out: int64 [1], the number of documents drawn.
         chance_of: float64 [documents], the probability of the draw that took it from the documents left.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     rank_weights: NDArray[np.float64]

@@ -46,9 +46,6 @@ class Adjudicator(ABC):
 
     Args:
         reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
-
-    Raises:
-        BadInput: if an option of a subclass is outside its bounds.
     """
 
     needs: tuple[str, ...] = ()
@@ -95,19 +92,13 @@ def topic_rng(seed: int, topic: str) -> np.random.Generator:
 def judging_order(
     adjudicator: Adjudicator, pool: TopicPool, rewards: NDArray[np.float64], rng: np.random.Generator, runs: list[str]
 ) -> NDArray[np.int32]:
-    """Return the order in which a topic's documents are judged: int32 [documents].
-
-    Args:
-        rewards: float64 [documents], the rewards that the method will receive.
-        rng: the topic's generator (`topic_rng`).
-
-    Raises:
-        BadInput: if a method of the user's own leaves documents out or chooses one twice.
+    """Return the order in which a topic's documents are judged, given the rewards that the method will receive: int32
+    [documents].
     """
     order = np.empty(pool.size, np.int32)
     state = adjudicator.start(pool, rng, runs)
     adjudicator.loop(pool, state, adjudicator.options(), rng, rewards, order)
-    if (np.bincount(order[order >= 0], minlength=pool.size) != 1).any():
+    if (np.bincount(order[order >= 0], minlength=pool.size) != 1).any():  # a method of the user's own
         what = f"{type(adjudicator).__name__} did not choose each of a topic's {pool.size:,} documents once"
         raise BadInput(what, "method", "choose one that is open, until none is left")
     return order
@@ -125,13 +116,6 @@ class Adjudication:
 
     The order is that of `judging_order` from the same seed. Several documents may be handed out at once; none is handed
     out twice.
-
-    Args:
-        rng: the topic's generator (`topic_rng`).
-        relevant_from, highest: the lowest grade that counts as relevant, the highest grade of the scale.
-
-    Attributes:
-        state: the adjudicator's current state.
     """
 
     def __init__(
@@ -153,11 +137,7 @@ class Adjudication:
         return None if document < 0 else document
 
     def judge(self, document: int, grade: int) -> None:
-        """Learn the grade of a document, whether handed out here or judged elsewhere.
-
-        Raises:
-            ValueError: if the document is not in the pool, or was judged before.
-        """
+        """Learn the grade of a document, whether handed out here or judged elsewhere."""
         if not 0 <= document < self._pool.size:
             raise ValueError(f"there is no document {document} in this pool")
         if not np.isnan(self.state.rewards[document]):
@@ -168,11 +148,7 @@ class Adjudication:
         self._adjudicator.learn(self._pool, self.state, self._options, np.int64(document), reward)
 
     def supply(self, run: int) -> int:
-        """Return the best document of a run that was not handed out yet, whatever the method would have chosen.
-
-        Raises:
-            ValueError: if the run has none left.
-        """
+        """Return the best document of a run that was not handed out yet, whatever the method would have chosen."""
         for document in self._pool.ranking[run, : self._pool.lengths[run]]:
             if self.state.taken[document] == OPEN:
                 self._adjudicator.take(self._pool, self.state, self._options, np.int64(document), np.int64(run))
@@ -194,15 +170,10 @@ class Adjudication:
         return {"rng": self._rng.bit_generator.state, "arrays": arrays}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state that `state_dict` returned, with the same adjudicator and pool.
-
-        Raises:
-            ValueError: if the state is of another pool or method.
-        """
+        """Continue from a state that `state_dict` returned, with the same adjudicator and pool."""
         own = _flat(self.state)
-        if {name: array.shape for name, array in own.items()} != {
-            name: array.shape for name, array in state["arrays"].items()
-        }:
+        shapes, others = ({name: a.shape for name, a in arrays.items()} for arrays in (own, state["arrays"]))
+        if shapes != others:
             raise ValueError("the state is of another pool or another method")
         for name, array in state["arrays"].items():
             own[name][...] = array

@@ -31,12 +31,8 @@ HERE = Path(__file__).parent
 
 
 def options_of(function: Any, owner: Any, given: int) -> tuple[float, ...]:
-    """Return the options that a compiled function names among its arguments, read from the object that has them.
-
-    Args:
-        function: compiled, or as it is written.
-        owner: an object with each option as an attribute.
-        given: the number of leading arguments that are not options.
+    """Return the options that a function, compiled or not, names among its arguments, read from the attributes of their
+    owner. The first `given` arguments are no options.
     """
     return tuple(float(getattr(owner, name)) for name in _arguments(getattr(function, "py_func", function))[given:])
 
@@ -53,9 +49,6 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
         template: a plain function that may call the names in `uses` as if they were globals.
         name: the method's name; unique within a module.
         uses: compiled functions, by the names under which the template calls them.
-
-    Raises:
-        BadInput: if a function of the user's own is not compiled.
     """
     for called, used in uses.items():
         if not hasattr(used, "py_func") and not getattr(numba_config, "DISABLE_JIT", 0):

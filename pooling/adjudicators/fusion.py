@@ -29,7 +29,6 @@ class FusionState(NamedTuple):
             rewards.
         weights: float64 [runs].
         priority: int32 [documents], the lowest comes first among tied documents.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
         heap: int32 [documents], documents that may be open, as a binary heap whose root has the highest score.
         scores: float64 [documents], for each in the heap the weighted sum over its holders when it was last computed.
         slot: int32 [documents], the position of each document in `heap`.

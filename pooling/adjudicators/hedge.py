@@ -52,5 +52,4 @@ class Hedge(Fusion):
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return 0.5 * np.log(len(ranks) / ranks)
 
-    def evidence_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.rank_weight(ranks)
+    evidence_weight = rank_weight

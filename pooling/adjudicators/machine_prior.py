@@ -32,7 +32,6 @@ class MachineState(NamedTuple):
         counts: float64 [levels, 2], documents of each level that people judged, and the sum of their rewards.
         prior: float64 [levels], the expected share of relevant ones of each level before any was judged.
         by_runs: float64 [documents], log-odds that the runs' ranks give to each.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     level: NDArray[np.int32]
@@ -56,9 +55,6 @@ class MachinePrior(Adjudicator):
     Args:
         doubt: number of judgements of each grade that the prior is worth, above 0.
         runs: weight of the runs' ranks relative to the machine's grade, 0 or more.
-
-    Raises:
-        BadInput: if an option is out of range; in `start`, if the pool has no machine's grades.
     """
 
     needs = ("machine",)

@@ -23,7 +23,6 @@ class MtcState(NamedTuple):
         if_not: float64 [cells], the same if all other open documents turn out relevant: what its not being relevant
             takes from the highest sum that the run can have.
         sums: float64 [documents, 4], for each document over the runs: Σ and Σ of squares of either.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
         cell_at: int32 [runs, depth], the cell of the document at each rank, -1 beyond the end of a run.
     """
 

@@ -46,8 +46,7 @@ class MoffatA(Fusion):
     def rank_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
         return (1 - self.p) * self.p ** (ranks - 1)
 
-    def evidence_weight(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.rank_weight(ranks)
+    evidence_weight = rank_weight
 
 
 class MoffatB(MoffatA):

@@ -36,7 +36,6 @@ class BesideState(NamedTuple):
         chosen: bool [documents], whether the order, too, has chosen the document.
         counts: int64 [3], documents handed out, those of them that the sample requested, and the position of the sample
             in `lined_up`.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     inner: Any

@@ -20,7 +20,6 @@ class StaticState(NamedTuple):
     Args:
         order: int32 [documents].
         place: int64 [1], the number of them that were passed.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     order: NDArray[np.int32]

@@ -27,7 +27,6 @@ class StratifiedState(NamedTuple):
         place: int64 [strata], the position of the next document of each.
         rates: float64 [strata], the sampling rates relative to each other.
         counts: int64 [strata, 2], documents of each that were not given, and the number of these that are handed out.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     strata: NDArray[np.int32]
@@ -52,9 +51,6 @@ class StratifiedSampling(Sampled):
         bounds: the last rank of each stratum but the lowest, which has all others.
         rates: sampling rate of each stratum, one more than bounds: 8 against 1 judges a document eight times as often,
             until the stratum is judged completely.
-
-    Raises:
-        BadInput: if bounds do not rise, or rates are not one more, all above 0.
     """
 
     @checked

@@ -28,7 +28,6 @@ class LearningState(NamedTuple):
         line: int32 [documents], those of the batches so far that will be judged, in the order of judging.
         batch_of: int32 [documents], the batch of each, -1 if it is in none yet.
         counts: int64 [4], documents in `line`, those of them that were passed, size of the next batch, batches so far.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
     """
 
     priority: NDArray[np.int32]
@@ -106,13 +105,8 @@ class TextLearning(Adjudicator):
     def scores(
         self, pool: TopicPool, judged: NDArray[np.int64], relevant: NDArray[np.bool_], presumed: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Score how relevant each document looks: float64 [documents], rounded so that no last bit decides.
-
-        Args:
-            pool: the topic's pool, with its terms.
-            judged: documents.
-            relevant: bool, for each of these.
-            presumed: documents presumed not relevant.
+        """Score how relevant each document looks, by judged ones and by those presumed not relevant: float64
+        [documents], rounded so that no last bit decides.
         """
         from sklearn.linear_model import LogisticRegression  # takes a second, and few methods need it
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import os
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
@@ -19,11 +18,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pooling.judging.folder import make_private
+from pooling.judging.folder import make_private, private_file
 from ranking.errors import BadInput
 
 FILE = "secret"
-LONGEST_BODY = 1 << 20
 COOKIE_SECONDS = 90 * 86_400
 HEADERS = {
     # No script, style or image except the page's files, and nothing inline.
@@ -41,27 +39,17 @@ _OPEN_LINK = (
 )
 
 
-class Visitor(NamedTuple):
-    """The person that a link is for.
+class Link(NamedTuple):
+    """A link that admits one visitor.
 
     Args:
         owner: whether the visitor may see others' judgements and download them.
-        assessor: the assessor of the link; None lets the visitor sign in under a name.
+        assessor: the visitor's name; None lets them sign in under any.
+        token: the link's secret. Anyone who has it is that visitor.
     """
 
     owner: bool
     assessor: str | None
-
-
-class Link(NamedTuple):
-    """A link that admits a visitor.
-
-    Args:
-        visitor: the person that it is for.
-        token: its secret. Anyone who has it is that visitor.
-    """
-
-    visitor: Visitor
     token: str
 
     @property
@@ -73,24 +61,15 @@ class Link(NamedTuple):
 def secret_of(folder: Path) -> bytes:
     """Return the secret of a folder, created if it does not exist: 256 random bits in a file that only its owner may
     read.
-
-    Raises:
-        BadInput: if it can't be read or written.
     """
     path = folder / FILE
     try:
         make_private(folder)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            path.chmod(0o600)
-            secret = path.read_text(encoding="ascii").strip()
-            if secret:
-                return secret.encode()
-            handle = os.open(path, os.O_WRONLY)  # the process was killed between creating the file and writing it
-        secret = secrets.token_urlsafe(32)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secret + "\n")
+        private_file(path)
+        secret = path.read_text(encoding="ascii").strip()
+        if not secret:  # a new file, or the process was killed before it wrote the secret
+            secret = secrets.token_urlsafe(32)
+            path.write_text(secret + "\n", encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"the secret can't be stored ({error})", path, "choose another out=") from None
     return secret.encode()
@@ -101,14 +80,14 @@ def links_of(secret: bytes, assessors: Sequence[str] | None) -> list[Link]:
 
     A link is the same at every start with the same secret, and works while its assessor is on the list.
     """
-    owner = Link(Visitor(True, None), _derived(secret, "owner"))
+    owner = Link(True, None, _derived(secret, "owner"))
     if assessors is None:
-        return [owner, Link(Visitor(False, None), _derived(secret, "anyone"))]
-    return [owner, *(Link(Visitor(False, name), _derived(secret, f"assessor {name}")) for name in assessors)]
+        return [owner, Link(False, None, _derived(secret, "anyone"))]
+    return [owner, *(Link(False, name, _derived(secret, f"assessor {name}")) for name in assessors)]
 
 
 class AccessControl:
-    """Middleware that refuses requests without a link, and passes the visitor to the application as `scope["visitor"]`.
+    """Middleware that refuses requests without a link, and passes the link to the application as `scope["link"]`.
 
     - Every request needs a link's token: as `/?token=…`, which is exchanged for a cookie and removed from the address,
       or as that cookie, which holds an id derived from the token; scripts can't read it, other sites can't send it, and
@@ -143,14 +122,7 @@ class AccessControl:
         # TLS may end here or at a proxy in front of the server.
         forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
         scope["encrypted"] = self._encrypted or "https" in (scope["scheme"], forwarded)
-        answer = self._answer(request)
-        if answer is None and scope["method"] == "POST":
-            body = await _body(receive)
-            if body is None:
-                answer = PlainTextResponse("That is too much.", 413)
-            else:
-                receive = _again(body)
-        await (answer or self._app)(scope, receive, send_guarded)
+        await (self._answer(request) or self._app)(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> Response | None:
         """Return a refusal, or the exchange of a token for a cookie; None admits the request."""
@@ -166,7 +138,7 @@ class AccessControl:
             return PlainTextResponse(_OPEN_LINK, 403)
         if request.method not in ("GET", "HEAD") and not _from_page(request.headers):
             return PlainTextResponse("This was not sent by the page.", 403)
-        request.scope["visitor"] = links[0].visitor
+        request.scope["link"] = links[0]
         return None
 
     def _exchange(self, link: Link, scope: Scope) -> Response:
@@ -174,24 +146,22 @@ class AccessControl:
         # link was clicked in a mail, and so without the cookie. A page of this site that continues immediately starts
         # a new visit.
         answer = HTMLResponse('<!doctype html><title>…</title><meta http-equiv="refresh" content="0; url=./">')
-        answer.set_cookie(
-            self._name, link.cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
-            secure=scope["encrypted"],
-        )  # fmt: skip
+        set_cookie(answer, self._name, link.cookie, scope)
         return answer
 
     def _known_host(self, host: str) -> bool:
         try:
             name = (urlsplit(f"//{host}").hostname or "").lower()
+            return name in self._hosts or bool(ipaddress.ip_address(name))
         except ValueError:
             return False
-        if name in self._hosts:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
+
+
+def set_cookie(answer: Response, name: str, value: str, scope: Scope) -> None:
+    """Set a cookie that scripts can't read and other sites can't send."""
+    answer.set_cookie(
+        name, value, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", secure=scope["encrypted"]
+    )  # fmt: skip
 
 
 def _derived(secret: bytes, use: str) -> str:
@@ -209,24 +179,3 @@ def _from_page(headers: Headers) -> bool:
     if origin is not None:
         return urlsplit(origin).netloc == headers.get("host")
     return site is not None
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """Read the whole body of a request. None if it is longer than anything that the page sends."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > LONGEST_BODY:
-            return None
-    return body
-
-
-def _again(body: bytes) -> Receive:
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,8 @@ def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
 def weighted_kappa(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> float | None:
     """Compute Cohen's κ of two grades per document (Cohen 1960); each document counts `weights` times.
 
-    Grades count as names: 0 and 3 differ no more than 0 and 1.
-
-    Returns:
-        1 for full agreement, 0 for chance; None without documents, or if both gave the same grade to all: chance
-        explains that completely.
+    Grades count as names: 0 and 3 differ no more than 0 and 1. None without documents, or if both gave the same grade
+    to all: chance explains that completely.
     """
     if len(np.unique([first, second])) < 2:
         return None
@@ -38,13 +36,7 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> f
 
 
 def agreement_of(counts: Mapping[tuple[int, int], int], relevant_from: int) -> dict[str, Any]:
-    """Compute how far two judges of the same documents agree, as the page shows it: documents, equal grades, κ of
-    grades and of relevance.
-
-    Args:
-        counts: documents by the grades that the first and the second gave.
-        relevant_from: lowest grade that counts as relevant.
-    """
+    """Compute how far two judges agree, by the number of documents for each pair of their grades."""
     relevance = Counter[tuple[int, int]]()
     for (first, second), documents in counts.items():
         relevance[int(first >= relevant_from), int(second >= relevant_from)] += documents
@@ -56,33 +48,27 @@ def agreement_of(counts: Mapping[tuple[int, int], int], relevant_from: int) -> d
     }
 
 
-def krippendorff_alpha(coincidences: Mapping[int, Mapping[tuple[int, int], int]]) -> float | None:
-    """Compute Krippendorff's α of ordinal grades, for any number of assessors (Krippendorff 2011, "Computing
-    Krippendorff's alpha-reliability").
+def krippendorff_alpha(documents: Iterable[Sequence[int]]) -> float | None:
+    """Compute Krippendorff's α of the ordinal grades of each document, by any number of assessors (Krippendorff 2011,
+    "Computing Krippendorff's alpha-reliability").
 
-    Two grades differ by the square of the number of grades given between them: 0 and 3 more than 0 and 1.
-
-    Args:
-        coincidences: for each number of grades that a document has, counts of ordered pairs of them by two different
-            assessors.
-
-    Returns:
-        1 for full agreement, 0 for chance; None without documents with two grades, or if all grades are equal.
+    Two grades differ by the square of the number of grades given between them: 0 and 3 more than 0 and 1. None without
+    documents with two grades, or if all grades are equal.
     """
-    pairs: dict[tuple[int, int], float] = {}
-    for judges, counts in coincidences.items():
-        for pair, count in counts.items():
-            pairs[pair] = pairs.get(pair, 0.0) + count / (judges - 1)
+    pairs: defaultdict[tuple[int, int], float] = defaultdict(float)
+    for given in documents:
+        for pair in permutations(given, 2):
+            pairs[pair] += 1 / (len(given) - 1)
     grades = sorted({grade for pair in pairs for grade in pair})
     if len(grades) < 2:
         return None
-    given = {grade: sum(count for (first, _), count in pairs.items() if first == grade) for grade in grades}
+    totals = {grade: sum(count for (first, _), count in pairs.items() if first == grade) for grade in grades}
 
     def apart(one: int, other: int) -> float:
-        between = [given[grade] for grade in grades if min(one, other) <= grade <= max(one, other)]
-        return 0.0 if one == other else (sum(between) - (given[one] + given[other]) / 2) ** 2
+        between = [totals[grade] for grade in grades if min(one, other) <= grade <= max(one, other)]
+        return 0.0 if one == other else (sum(between) - (totals[one] + totals[other]) / 2) ** 2
 
-    total = sum(given.values())
+    total = sum(totals.values())
     observed = sum(count * apart(*pair) for pair, count in pairs.items())
-    expected = sum(given[one] * given[other] * apart(one, other) for one in grades for other in grades) / (total - 1)
+    expected = sum(totals[one] * totals[other] * apart(one, other) for one in grades for other in grades) / (total - 1)
     return 1 - observed / expected

@@ -79,46 +79,35 @@ def table(snapshot: Snapshot) -> str:
     )  # fmt: skip
 
 
-def write_table(snapshot: Snapshot, path: Path) -> None:
-    """Write the table completely or not at all.
-
-    Raises:
-        BadInput: if it can't be written.
-    """
-    _write(path, table(snapshot))
-
-
 def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
-    """Write qrels, each file completely or not at all.
-
-    Returns:
-        The second file, with the disagreements, `PATH.disagreements.tsv`; None if no document has two judgements.
-
-    Raises:
-        BadInput: if a file can't be written.
+    """Write qrels and, if a document has two judgements, the disagreements: `PATH.disagreements.tsv`, which is
+    returned.
     """
-    _write(path, qrels(snapshot, rule))
+    write(path, qrels(snapshot, rule))
     if all(len(by_assessor) < 2 for by_assessor in _by_document(snapshot.judgements).values()):
         return None
-    beside = path.with_name(f"{path.name}.disagreements.tsv")
-    _write(beside, disagreements(snapshot, rule))
-    return beside
+    return write(path.with_name(f"{path.name}.disagreements.tsv"), disagreements(snapshot, rule))
 
 
 def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
     """Write a machine's grades of documents that no assessor judged into a separate file, `PATH.machine.txt`: they are
     no judgements, and mixing them with these should be a decision.
-
-    Args:
-        grades: query, document, grade.
-        path: the qrels file whose name it derives from.
     """
     judged = pl.concat([snapshot.known, snapshot.judgements.drop_nulls("grade").select(snapshot.known.columns)])
     pair = {"query": "topic", "document": "document"}
     left = grades.rename(pair).join(judged, on=["topic", "document"], how="anti", maintain_order="left")
-    beside = path.with_name(f"{path.name}.machine.txt")
-    _write(beside, _qrels(left.select(query="topic", document="document", grade="grade")))
-    return beside
+    rows = left.select(query="topic", document="document", grade="grade")
+    return write(path.with_name(f"{path.name}.machine.txt"), _qrels(rows))
+
+
+def write(path: Path, content: str) -> Path:
+    """Write a file completely or not at all."""
+    try:
+        with replace_file(path) as temporary:
+            temporary.write_text(content, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise BadInput(f"can't be written ({error.strerror})", path) from None
+    return path
 
 
 def _no_formula(column: str) -> pl.Expr:
@@ -148,11 +137,3 @@ def _qrels(rows: pl.DataFrame) -> str:
     content = io.BytesIO()
     trec_files.write_qrels(content, rows)
     return content.getvalue().decode()
-
-
-def _write(path: Path, content: str) -> None:
-    try:
-        with replace_file(path) as temporary:
-            temporary.write_text(content, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise BadInput(f"can't be written ({error.strerror})", path) from None

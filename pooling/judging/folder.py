@@ -34,13 +34,10 @@ def private_file(path: Path) -> None:
 
 
 def check_local(folder: Path) -> None:
-    """Check that a folder is on a disk of this machine.
+    """Refuse a folder on a network file system.
 
     SQLite's write-ahead log is shared memory: processes on two machines would each see a different one, and the locks
     of many network file systems do not hold. The result would be a damaged file of judgements.
-
-    Raises:
-        BadInput: if the folder is on a network file system.
     """
     kind = file_system(folder)
     if kind in NETWORK:

@@ -13,11 +13,9 @@ from starlette.applications import Starlette
 from pooling.across_topics import AcrossTopics
 from pooling.campaign import Campaign
 from pooling.judging.access import Link, links_of, secret_of
-from pooling.judging.documents import PooledDocuments
+from pooling.judging.documents import CollectionSearch, PooledDocuments
 from pooling.judging.options import Options
-from pooling.judging.outlook import estimate_recall, expected_yield
 from pooling.judging.progress import TopicProgress
-from pooling.judging.search import CollectionSearch
 from pooling.judging.server import application
 from pooling.judging.session import Session
 from pooling.judging.store import Store
@@ -37,10 +35,9 @@ class Judging:
     """A pool that is ready for judging.
 
     Args:
-        session: serves the assessors; `session.state` is its state.
-        store: records their events. Close it to let another process have the folder.
+        store: records the assessors' events. Close it to let another process have the folder.
         app: the page.
-        links: the links that admit visitors: the owner's, then the assessors'.
+        links: the owner's, then the assessors'.
         notes: counts that the owner should know of before judging begins, by description.
     """
 
@@ -72,11 +69,7 @@ def open_judging(
     """Start to judge a pool, or continue.
 
     Args:
-        out: folder of the judgements.
-        pool: the pool, without judgements.
-        method: decides the order.
         documents: id, text: those of a collection, or only the pooled ones.
-        topics: texts by id.
         options: options of judging. Seed and grades of a folder are fixed; the others may change from start to start.
         of: values by name that identify the pool and the method, so that a folder refuses others.
         qrels: query, document, grade: judgements made before. Those of the pool's topics are taken over.
@@ -86,24 +79,15 @@ def open_judging(
         hosts, encrypted: see `pooling.judging.access.AccessControl`.
         grow: whether the pool may differ from the one that the folder was made with, as runs or depth were added. All
             judgements, assessors, notes and skips are kept.
-
-    Raises:
-        BadInput: if the folder is in use or holds judgements of another pool.
     """
     options = options or Options()
     _check_ids(pool)
-    known = None if qrels is None else _of_topics(qrels, pool)
-    settings = {
-        **of,
-        "seed": options.seed,
-        "grades": list(options.grades),
-        "qrels": "" if known is None else hashlib.sha256(known.write_csv().encode()).hexdigest()[:16],
-    }
-    tried = None if gold is None else _of_topics(gold, pool)
+    known, tried = (None if grades is None else _of_topics(grades, pool) for grades in (qrels, gold))
+    settings = {**of, "seed": options.seed, "grades": list(options.grades), "qrels": _digest(known)}
     if tried is not None:
-        settings["gold"] = hashlib.sha256(tried.write_csv().encode()).hexdigest()[:16]
+        settings["gold"] = _digest(tried)
     folder = Path(out)
-    store = Store(folder, settings, known, grow=frozenset({"pool"} if grow else ()))
+    store = Store(folder, settings, known, grow=grow)
     try:
         search = None if collection is None else CollectionSearch(collection, stemming)
         session = Session(pool, method, store, options, tried, None if search is None else search.holds)
@@ -120,12 +104,13 @@ def open_judging(
         store.close()
         raise
     lacking, blank = texts.missing(pool)
-    unjudged = 0 if qrels is None else int((qrels["grade"] == -1).sum())
-    others = 0 if qrels is None else int((~qrels["query"].is_in([topic.name for topic in pool.topics])).sum())
+    before = pl.DataFrame(schema={"query": pl.String, "grade": pl.Int32}) if qrels is None else qrels
     notes = {
         "judgements taken over": len(session.known),
-        "judgements of topics that no run has, which are not taken over": others,
-        "judgements of -1 (pooled, not judged), which are not taken over": unjudged,
+        "judgements of topics that no run has, which are not taken over": int(
+            (~before["query"].is_in([topic.name for topic in pool.topics])).sum()
+        ),
+        "judgements of -1 (pooled, not judged), which are not taken over": int((before["grade"] == -1).sum()),
         "pooled documents that the collection lacks": lacking,
         "pooled documents with nothing to read in them": blank,
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),
@@ -146,17 +131,21 @@ def _rehearse(session: Session, method: Method) -> None:
         place = campaign.next(topic)
         if place is not None:
             campaign.judge(*place, grades[-1] if step else grades[0])
-    expected_yield([True], 1)
+    progress = TopicProgress()
+    progress.set(0, True)
+    progress.ahead(1)
     if rule is not None:
-        progress = TopicProgress()
-        progress.set(0, True)
-        estimate_recall(progress, 2, 0, rule)
+        progress.recall(2, 0, rule)
 
 
 def _of_topics(qrels: pl.DataFrame, pool: Pool) -> pl.DataFrame:
     names = [topic.name for topic in pool.topics]
     rows = qrels.filter(pl.col("query").is_in(names), pl.col("grade") != -1).unique(["query", "document"], keep="last")
     return rows.select(topic="query", document="document", grade="grade").sort("topic", "document")
+
+
+def _digest(grades: pl.DataFrame | None) -> str:
+    return "" if grades is None else hashlib.sha256(grades.write_csv().encode()).hexdigest()[:16]
 
 
 def _check_ids(pool: Pool) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from pooling.judging.export import RULES, Rule
+from pooling.judging.export import Rule
 from pooling.stopping import TargetRecall
+from ranking.bounds import AtLeast, NonNegative, Positive, checked
 from ranking.errors import BadInput
 
 LONGEST_NAME = 40
 LONGEST_NOTE = 2000
 
 
+@checked
 @dataclass(frozen=True)
 class Options:
     """How a pool is judged.
@@ -36,18 +38,15 @@ class Options:
             None never reports it.
         confidence: confidence of that report.
         seed: seed of the method's random choices.
-
-    Raises:
-        BadInput: if an option is out of range.
     """
 
     grades: Sequence[int] = (0, 1)
     names: Sequence[str] | None = None
-    budget: int | None = None
-    double: int | float = 0
-    judges: int = 2
-    burn_in: int = 5
-    gold_every: int = 20
+    budget: Annotated[int, Positive] | None = None
+    double: Annotated[float, NonNegative] = 0
+    judges: Annotated[int, AtLeast(2)] = 2
+    burn_in: Annotated[int, NonNegative] = 5
+    gold_every: Annotated[int, Positive] = 20
     guidelines: Sequence[str] | None = None
     resolve: Rule = "highest"
     assessors: Sequence[str] | None = None
@@ -62,21 +61,11 @@ class Options:
             raise BadInput(f"grades are {grades}", remedy="give two or more whole numbers, ascending, e.g. [0,1,2]")
         if -1 in grades:
             raise BadInput(f"grades are {grades}", remedy="-1 means pooled and not judged: give another number")
-        if self.names is not None and len(self.names) != len(grades):
-            raise BadInput(f"{len(self.names)} names for {len(grades)} grades", remedy="give each grade a name")
-        if self.budget is not None and self.budget < 1:
-            raise BadInput(f"budget is {self.budget}", remedy="give 1 or more, or null for the whole pool")
-        if self.double < 0 or (isinstance(self.double, float) and self.double > 1):
+        for option, texts in (("names", self.names), ("guidelines", self.guidelines)):
+            if texts is not None and len(texts) != len(grades):
+                raise BadInput(f"{len(texts)} {option} for {len(grades)} grades", remedy="give each grade one")
+        if isinstance(self.double, float) and self.double > 1:
             raise BadInput(f"double is {self.double}", remedy="give a share from 0.0 to 1.0, or a number of documents")
-        if self.burn_in < 0 or self.gold_every < 1:
-            what = f"burn_in is {self.burn_in} and gold_every {self.gold_every}"
-            raise BadInput(what, remedy="give burn_in 0 or more, gold_every 1 or more")
-        if self.judges < 2:
-            raise BadInput(f"judges is {self.judges}", remedy="give 2 or more, who judge the documents of double=")
-        if self.guidelines is not None and len(self.guidelines) != len(grades):
-            raise BadInput(f"{len(self.guidelines)} guidelines for {len(grades)} grades", remedy="give each grade one")
-        if self.resolve not in RULES:
-            raise BadInput(f"there is no rule {self.resolve!r}", remedy=f"choose one of {', '.join(RULES)}")
         if self.assessors is not None and not self.assessors:
             raise BadInput("assessors is empty", remedy="give names, or null for anyone with the link")
         names = [assessor_name(name) for name in self.assessors or ()]
@@ -91,11 +80,7 @@ class Options:
 
 
 def assessor_name(name: str) -> str:
-    """Normalize an assessor's name.
-
-    Raises:
-        BadInput: if it is empty, too long or not printable.
-    """
+    """Normalize an assessor's name, and refuse one that is empty, too long or not printable."""
     plain = " ".join(unicodedata.normalize("NFC", name).split())
     if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
         raise BadInput(f"an assessor's name has 1 to {LONGEST_NAME} printable characters", "assessors")

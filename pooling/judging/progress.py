@@ -1,11 +1,48 @@
-"""Keeps running totals of a topic, so that an answer costs the same after ten judgements and after ten thousand."""
+"""Keeps running totals of a topic, so that an answer costs the same after ten judgements and after ten thousand, and
+estimates what is left of it: relevant documents among the next ones and in the rest, and whether to stop.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+import scipy  # its `stats` is imported when it is first used
+
+from pooling.stopping import TargetRecall
+from pooling.yield_curves import exponential_rest
 
 CURVE_POINTS = 120
 """Points of the curve that is drawn: about as many as can be told apart."""
+RECENT = 20
+"""Recent judgements that the estimate of the next documents uses."""
+AHEAD = 10
+"""Documents that this estimate is about."""
+
+
+class Expectation(NamedTuple):
+    """Relevant documents to expect among the next `documents`: their mean, and the central 90% interval."""
+
+    documents: int
+    mean: float
+    low: int
+    high: int
+
+
+class RecallEstimate(NamedTuple):
+    """What is left of a topic.
+
+    Args:
+        most: upper bound of the relevant documents left, at the confidence.
+        recall: lower bound of the share of the pool's relevant documents that is found.
+        may_stop: whether the target is reached.
+    """
+
+    most: int
+    recall: float
+    may_stop: bool
 
 
 class TopicProgress:
@@ -46,16 +83,39 @@ class TopicProgress:
         for judgement, each in enumerate(self._relevant.values(), 1):
             self._count(judgement, each)
 
-    def recent(self, count: int) -> list[bool]:
-        """Return the last judgements, latest first."""
-        return list(islice(reversed(self._relevant.values()), count))
-
     def curve(self) -> list[tuple[int, int]]:
         """Return judgements, and relevant documents found by then, at some of those that found one, the last among
         them.
         """
         every = -(-len(self._found_at) // CURVE_POINTS) or 1
         return [(self._found_at[number - 1], number) for number in range(self.found, 0, -every)][::-1]
+
+    def ahead(self, left: int) -> Expectation | None:
+        """Estimate the relevant documents among the next few, if they are like the last few; None if no document is
+        left. A good order finds fewer and fewer, so this is rather too high than too low.
+        """
+        recent = list(islice(reversed(self._relevant.values()), RECENT))
+        return None if left < 1 else _expectation(sum(recent), len(recent), min(AHEAD, left))
+
+    def recall(self, size: int, known: int, rule: TargetRecall) -> RecallEstimate | None:
+        """Compute the decision of `TargetRecall` after the judgements so far, from their sums; None if nothing relevant
+        was found yet.
+
+        Args:
+            size: documents of the topic's pool that were not judged before.
+            known: relevant ones among those judged before: they count as found.
+            rule: the rule, with the exponential curve.
+        """
+        if not self.found:
+            return None
+        judged = len(self)
+        size = max(size, judged)  # documents that no run has may be judged besides
+        rest, found = size - judged, self.found + known
+        sums = np.array([judged]), np.array([self.found]), np.array([self.places])
+        expected = exponential_rest(*sums, size, rule.confidence)
+        most = min(int(scipy.stats.poisson.ppf(rule.confidence, expected[0])), rest)
+        stop = bool(rule.reached(np.array([found]), np.array([rest]), expected)[0])
+        return RecallEstimate(most, found / (found + most), stop)
 
     def _count(self, judgement: int, relevant: bool) -> None:
         if relevant:
@@ -67,3 +127,10 @@ class TopicProgress:
         return isinstance(other, TopicProgress) and list(self._relevant.items()) == list(other._relevant.items())
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@lru_cache(maxsize=(RECENT + 1) ** 2 * AHEAD)
+def _expectation(found: int, judged: int, ahead: int) -> Expectation:
+    """Estimate from a share with Jeffreys' prior, Beta(½, ½): the number among the next documents is beta-binomial."""
+    number = scipy.stats.betabinom(ahead, 0.5 + found, 0.5 + judged - found)
+    return Expectation(ahead, float(number.mean()), int(number.ppf(0.05)), int(number.ppf(0.95)))

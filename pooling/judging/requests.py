@@ -1,157 +1,37 @@
-"""Defines the requests that the judging page sends, and checks them."""
+"""Checks the requests of the judging page against the arguments of the functions that meet them."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, signature
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
-
-Id = Annotated[str, StringConstraints(min_length=1)]
-RequestId = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
 
 
 class Refused(Exception):
     """A request that can't be met. Its text is shown to the assessor."""
 
 
-class PageRequest(BaseModel):
-    """A request without content. Unknown keys are ignored; values are not converted from other types."""
-
-    model_config = ConfigDict(strict=True)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the fields as arguments of the method that meets the request."""
-        return dict(self)
+def _clean(note: str) -> str:
+    if "\x00" in note:
+        raise ValueError("holds a NUL character")
+    return note.strip()
 
 
-class SignInRequest(PageRequest):
-    """Sign in under a name."""
-
-    name: Id
-
-
-class GradedRequest(PageRequest):
-    """The part that a judgement and its correction share.
-
-    Args:
-        request: id of the request, the same if the page sends it again.
-        grade: one of the page's grades; required unless `cannot_judge` is true.
-        cannot_judge: whether the assessor can't judge the document.
-        note: the assessor's note.
-    """
-
-    request: RequestId
-    grade: int | None = None
-    cannot_judge: bool = False
-    note: str = ""
-
-    @field_validator("note")
-    @classmethod
-    def _clean(cls, note: str) -> str:
-        if "\x00" in note:
-            raise ValueError("holds a NUL character")
-        return note.strip()
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the fields, with the grade None if the assessor can't judge.
-
-        Raises:
-            Refused: if there is neither a grade nor that.
-        """
-        if self.grade is None and not self.cannot_judge:
-            raise Refused("The grade is missing.")
-        fields = dict(self)
-        return fields | {"grade": None} if fields.pop("cannot_judge") else fields
+Id = Annotated[str, StringConstraints(min_length=1)]
+RequestId = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+"""An id of a request, the same if the page sends it again."""
+Note = Annotated[str, AfterValidator(_clean)]
 
 
-class DocumentOfTopic(PageRequest):
-    """The part that requests about a document share: ids of topic and document."""
+def parse(body: bytes, function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the arguments of a function by name, from the body of the request that it meets.
 
-    topic: Id
-    document: Id
-
-
-class JudgeRequest(DocumentOfTopic, GradedRequest):
-    """Judge the document on the screen."""
-
-
-class CorrectRequest(GradedRequest):
-    """Give an earlier judgement another grade or note."""
-
-    judgement: int
-
-
-class SkipRequest(DocumentOfTopic):
-    """Lay the document on the screen aside."""
-
-    request: RequestId
-
-
-class UndoRequest(PageRequest):
-    """Withdraw the assessor's last judgement."""
-
-    request: RequestId
-
-
-class TurnRequest(PageRequest):
-    """Turn to a topic; None lets the method choose it.
-
-    Args:
-        topic: its id.
-        step: instead, 1 or -1: the next or previous topic with documents left for the assessor.
-    """
-
-    topic: Id | None = None
-    step: Literal[1, -1] | None = None
-
-
-class TakeRequest(DocumentOfTopic):
-    """Judge a document that a search found."""
-
-
-class JudgedRequest(PageRequest):
-    """List the assessor's judgements, of one topic if given, made before the judgement `before` if given."""
-
-    topic: Id | None = None
-    before: int | None = None
-
-
-class DocumentRequest(PageRequest):
-    """Show the document of an earlier judgement."""
-
-    judgement: int
-
-
-class RestRequest(DocumentOfTopic):
-    """Show more of a long document, from a character on."""
-
-    start: int = Field(ge=0)
-
-
-class SearchRequest(PageRequest):
-    """Search the collection."""
-
-    query: Id
-
-
-class ResolveRequest(DocumentOfTopic):
-    """Decide which grade counts if assessors differ."""
-
-    grade: int
-    request: RequestId
-
-
-Model = TypeVar("Model", bound=PageRequest)
-
-
-def parse(body: bytes, model: type[Model]) -> Model:
-    """Check the body of a request.
-
-    Half a surrogate pair, which JSON may hold and no file can, is replaced by U+FFFD.
-
-    Raises:
-        Refused: if the body is not a JSON object, or a value is missing or of the wrong type.
+    Unknown keys are ignored, and values are not converted from other types. Half a surrogate pair, which JSON may hold
+    and no file can, becomes U+FFFD.
     """
     try:
         content = json.loads(body, parse_constant=_no_constant)
@@ -160,10 +40,22 @@ def parse(body: bytes, model: type[Model]) -> Model:
     if not isinstance(content, dict):
         raise Refused("Requests are JSON objects.")
     try:
-        return model.model_validate(well_formed(content))
+        return dict(_model(function).model_validate(well_formed(content)))
     except ValidationError as error:
         key = ".".join(map(str, error.errors()[0]["loc"]))
         raise Refused(f"The {key} is missing or is not valid.") from None
+
+
+@cache
+def _model(function: Callable[..., Any]) -> type[BaseModel]:
+    """Return the model of a function's arguments, without the assessor and what it is called on."""
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {
+        name: (hints[name], ... if parameter.default is Parameter.empty else parameter.default)
+        for name, parameter in signature(function).parameters.items()
+        if name not in ("self", "session", "assessor")
+    }
+    return create_model(function.__name__, __config__=ConfigDict(strict=True), **fields)
 
 
 def well_formed(value: Any) -> Any:

@@ -18,13 +18,7 @@ SAVE_EVERY = 200
 
 
 class Step(NamedTuple):
-    """A hand-out or a judgement that the campaign has processed.
-
-    Args:
-        place: topic and document.
-        grade: the grade of a judgement; None if the document was handed out.
-        by_method: whether the method chose the topic too, for a hand-out.
-    """
+    """A judgement, or a hand-out (grade None) for which the method chose the topic too if `by_method`."""
 
     place: Place
     grade: int | None = None
@@ -32,13 +26,7 @@ class Step(NamedTuple):
 
 
 class _Saved(NamedTuple):
-    """A state of the campaign.
-
-    Args:
-        steps: the number of steps that it had processed.
-        state: the state.
-        ahead: documents that it had chosen and that were not handed out.
-    """
+    """The campaign's state after a number of steps, and documents that it had chosen and that were not handed out."""
 
     steps: int
     state: dict[str, Any]
@@ -73,10 +61,8 @@ class RevocableOrder:
         self._heard: set[Place] = set()
 
     def offer(self, topic: int | None = None) -> Place | None:
-        """Return a document that was not handed out, the same again until it is; None if nothing is left.
-
-        Args:
-            topic: its number; None leaves it to the method.
+        """Return a document that was not handed out, the same again until it is; None if nothing is left. A topic of
+        None leaves it to the method.
         """
         campaign = self._current()
         if not self._offered(topic):
@@ -88,7 +74,6 @@ class RevocableOrder:
 
         Args:
             event: a number by which to `forget` it. A step with an existing number replaces that one.
-            step: a hand-out of any document, or a judgement.
         """
         before = self._steps.get(event)
         if before is not None and before != step:

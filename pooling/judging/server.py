@@ -7,27 +7,25 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote, unquote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from pooling.judging import export, requests, store
-from pooling.judging.access import COOKIE_SECONDS, AccessControl, Link, Visitor
-from pooling.judging.requests import Model, PageRequest, Refused, parse
+from pooling.judging import export, store
+from pooling.judging.access import AccessControl, Link, set_cookie
+from pooling.judging.requests import Id, Note, Refused, RequestId, parse, well_formed
 from pooling.judging.session import Session, Stale
 from pooling.judging.view import View
 
+LONGEST_BODY = 1 << 20
 Endpoint = Callable[[Request], Any]
-Act = Callable[..., None]
-"""Changes a session for an assessor."""
-Look = Callable[..., dict[str, Any]]
-"""Returns what a session and its view show an assessor."""
 _PAGE = {
     "/": ("index.html", "text/html"),
     "/judge.css": ("judge.css", "text/css"),
@@ -43,181 +41,175 @@ def application(
     hosts: Iterable[str] = (),
     encrypted: bool = False,
 ) -> Starlette:
-    """Build the web application: the page, its requests, and downloads of the judgements.
+    """Build the web application.
 
-    Every request of the page is a POST (`pooling.judging.requests`). Those by which one judges return all that the page
-    shows (`View.of`), the next document included; `/judge`, `/correct`, `/skip` and `/undo` carry an id, by which a
-    request that arrives twice is recognised. Others' judgements are for the owner only: `/overview` and the downloads.
+    Every request of the page is a POST whose fields are the arguments of the function that meets it. Those by which one
+    judges return all that the page shows (`View.of`), the next document included; `/judge`, `/correct`, `/skip` and
+    `/undo` carry an id, by which a request that arrives twice is recognised. Others' judgements are for the owner only:
+    `/overview` and the downloads.
 
     Args:
         folder: the folder of the session's store.
-        links: the links that let visitors in, the owner's first.
-        hosts, encrypted: see `pooling.judging.access.AccessControl`.
+        links, hosts, encrypted: see `pooling.judging.access`.
     """
     server = hashlib.sha256(links[0].cookie.encode()).hexdigest()[:8]
     handlers = _Handlers(session, view, folder, f"assessor-{server}")
-    routes = [Route(path, _file(*named)) for path, named in _PAGE.items()]
     posts: dict[str, Endpoint] = {"/sign-in": handlers.sign_in, "/leave": handlers.leave}
-    posts |= {path: handlers.act(act, model) for path, (act, model) in _ACTS.items()}
-    posts |= {path: handlers.look(look, model) for path, (look, model) in _LOOKS.items()}
-    posts |= {path: handlers.own(owner_endpoint, model) for path, (owner_endpoint, model) in _OWNERS.items()}
-    routes += [Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()]
-    routes += [Route(f"/{name}", handlers.download(name, content)) for name, content in _DOWNLOADS.items()]
+    posts |= {path: handlers.act(act) for path, act in _ACTS.items()}
+    posts |= {path: handlers.look(look) for path, look in _LOOKS.items()}
+    posts |= {path: handlers.own(act) for path, act in _OWNERS.items()}
     return Starlette(
-        routes=routes,
+        routes=[
+            *(Route(path, _file(*named)) for path, named in _PAGE.items()),
+            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()),
+            *(Route(f"/{name}", handlers.download(name, content)) for name, content in _DOWNLOADS.items()),
+        ],
         middleware=[
             Middleware(AccessControl, links=links, cookie=f"pyrite-{server}", hosts=hosts, encrypted=encrypted)
         ],
-        exception_handlers={Refused: _refused, sqlite3.Error: _not_saved, Exception: _failed},
-    )
+        exception_handlers={
+            Refused: _refused, ClientDisconnect: _refused, sqlite3.Error: _not_saved, Exception: _failed,
+        },
+    )  # fmt: skip
 
 
 class _Handlers:
     """Endpoints around one session. Work is done in threads, so requests do not wait for each other's disk writes.
 
     Args:
-        session, view, folder: see `application`.
         cookie: name of the cookie that holds the name of an assessor without a personal link.
     """
 
     def __init__(self, session: Session, view: View, folder: Path, cookie: str) -> None:
         self._session, self._view, self._folder, self._cookie = session, view, folder, cookie
 
-    def act(self, act: Act, model: type[PageRequest]) -> Endpoint:
+    def act(self, act: Callable[..., None]) -> Endpoint:
         """An endpoint that changes the session and returns the page's new state."""
 
-        async def endpoint(request: Request) -> Response:
-            assessor, owner = self._assessor(request), _visitor(request).owner
-            if not await run_in_threadpool(self._signed_in, request, assessor):
-                return self._ask_for_name(request)
-            content = await _content(request, model)
+        def run(link: Link, assessor: str, **fields: Any) -> dict[str, Any]:
+            act(self._session, assessor, **fields)
+            return self._state(link, assessor)
 
-            def run() -> dict[str, Any]:
-                act(self._session, assessor, **content.arguments())
-                return self._state(assessor, owner)
+        return self._endpoint(run, act)
 
-            try:
-                return await _answer(run)
-            except Stale as stale:
-                state = await run_in_threadpool(self._state, assessor, owner)
-                return _json({"message": str(stale), "state": state}, 409)
-
-        return endpoint
-
-    def look(self, look: Look, model: type[PageRequest]) -> Endpoint:
+    def look(self, look: Callable[..., dict[str, Any]]) -> Endpoint:
         """An endpoint for assessors that changes nothing."""
+        return self._endpoint(lambda link, assessor, **fields: look(self._view, assessor, **fields), look)
 
-        async def endpoint(request: Request) -> Response:
-            assessor = self._assessor(request)
-            if not await run_in_threadpool(self._signed_in, request, assessor):
-                return self._ask_for_name(request)
-            content = await _content(request, model)
-            return await _answer(lambda: look(self._session, self._view, assessor, **content.arguments()))
-
-        return endpoint
-
-    def own(self, act: Act, model: type[PageRequest]) -> Endpoint:
+    def own(self, act: Callable[..., None]) -> Endpoint:
         """An endpoint for the owner, which returns the overview."""
 
-        async def endpoint(request: Request) -> Response:
-            if not _visitor(request).owner:
-                return _owner_only()
-            content, assessor = await _content(request, model), self._assessor(request) or "owner"
+        def run(link: Link, assessor: str, **fields: Any) -> dict[str, Any]:
+            act(self._session, assessor or "owner", **fields)
+            return self._view.overview()
 
-            def run() -> dict[str, Any]:
-                act(self._session, assessor, **content.arguments())
-                return self._view.overview()
-
-            return await _answer(run)
-
-        return endpoint
+        return self._endpoint(run, act, of_owner=True)
 
     def download(self, name: str, content: Callable[[store.Snapshot, export.Rule], str]) -> Endpoint:
         """An endpoint for the owner, which returns a file."""
 
         async def endpoint(request: Request) -> Response:
-            if not _visitor(request).owner:
+            if not _link(request).owner:
                 return _owner_only()
             text = await run_in_threadpool(lambda: content(store.read(self._folder), self._session.options.resolve))
             return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
         return endpoint
 
+    def _endpoint(
+        self, run: Callable[..., dict[str, Any]], function: Callable[..., Any], of_owner: bool = False
+    ) -> Endpoint:
+        """An endpoint that returns what `run` returns for the link, the assessor and the arguments of the function."""
+
+        async def endpoint(request: Request) -> Response:
+            link, assessor = _link(request), self._assessor(request)
+            if of_owner and not link.owner:
+                return _owner_only()
+            if not of_owner and not await run_in_threadpool(self._signed_in, link, assessor):
+                return self._ask_for_name(link)
+            fields = await _fields(request, function)
+            try:
+                return _json(await run_in_threadpool(run, link, assessor, **fields))
+            except Stale as stale:
+                state = await run_in_threadpool(self._state, link, assessor)
+                return _json({"message": str(stale), "state": state}, 409)
+
+        return endpoint
+
     async def sign_in(self, request: Request) -> Response:
         """Sign in under a name, and remember it in a cookie."""
-        content, linked = await _content(request, requests.SignInRequest), _visitor(request).assessor
-        if linked not in (None, content.name):
-            raise Refused(f"This is the link of {linked}.")
-        assessor, owner = await run_in_threadpool(self._session.sign_in, content.name), _visitor(request).owner
-        answer = await _answer(lambda: self._state(assessor, owner))
-        answer.set_cookie(
-            self._cookie, quote(assessor), max_age=COOKIE_SECONDS, httponly=True, samesite="strict",
-            secure=request.scope["encrypted"],
-        )  # fmt: skip
+        fields, link = await _fields(request, Session.sign_in), _link(request)
+        if link.assessor not in (None, fields["name"]):
+            raise Refused(f"This is the link of {link.assessor}.")
+        assessor = await run_in_threadpool(self._session.sign_in, **fields)
+        answer = _json(await run_in_threadpool(self._state, link, assessor))
+        set_cookie(answer, self._cookie, quote(assessor), request.scope)
         return answer
 
     async def leave(self, request: Request) -> Response:
         """Return the assessor's open documents and forget the name."""
         await run_in_threadpool(self._session.leave, self._assessor(request))
-        answer = self._ask_for_name(request)
+        answer = self._ask_for_name(_link(request))
         answer.delete_cookie(self._cookie)
         return answer
 
     def _assessor(self, request: Request) -> str:
         """The name that the link is for, or else the name by which the visitor signed in."""
-        return _visitor(request).assessor or unquote(request.cookies.get(self._cookie, ""))
+        return _link(request).assessor or unquote(request.cookies.get(self._cookie, ""))
 
-    def _state(self, assessor: str, owner: bool) -> dict[str, Any]:
-        return self._view.of(assessor, self._session.next(assessor), owner)
+    def _state(self, link: Link, assessor: str) -> dict[str, Any]:
+        return self._view.of(assessor, self._session.next(assessor), link.owner)
 
-    def _signed_in(self, request: Request, assessor: str) -> bool:
-        if _visitor(request).assessor is not None:
+    def _signed_in(self, link: Link, assessor: str) -> bool:
+        if link.assessor is not None:
             self._session.sign_in(assessor)  # a personal link needs no further sign-in
         return self._session.has_signed_in(assessor)
 
-    def _ask_for_name(self, request: Request) -> JSONResponse:
-        linked = _visitor(request).assessor
-        names = self._session.assessors if linked is None else [linked]
-        return _json({"assessors": names, "owner": _visitor(request).owner}, 401)
+    def _ask_for_name(self, link: Link) -> JSONResponse:
+        names = self._session.assessors if link.assessor is None else [link.assessor]
+        return _json({"assessors": names, "owner": link.owner}, 401)
 
 
 def _nothing(session: Session, assessor: str) -> None:
     """Change nothing: the answer is all that is asked for."""
 
 
-def _turn(session: Session, assessor: str, topic: str | None, step: Literal[1, -1] | None) -> None:
-    if step is not None:
-        session.turn_by(assessor, step)
-    else:
-        session.turn(assessor, topic)
+def _judge(
+    session: Session, assessor: str, topic: Id, document: Id, request: RequestId, grade: int | None = None,
+    cannot_judge: bool = False, note: Note = "",
+) -> None:  # fmt: skip
+    session.judge(assessor, topic, document, _given(grade, cannot_judge), request, note)
 
 
-# The request's fields are arguments by name.
-_ACTS: Mapping[str, tuple[Act, type[PageRequest]]] = {
-    "/next": (_nothing, PageRequest),
-    "/judge": (Session.judge, requests.JudgeRequest),
-    "/correct": (Session.correct, requests.CorrectRequest),
-    "/skip": (Session.skip, requests.SkipRequest),
-    "/undo": (Session.undo, requests.UndoRequest),
-    "/turn": (_turn, requests.TurnRequest),
-    "/take": (Session.take, requests.TakeRequest),
+def _correct(
+    session: Session, assessor: str, judgement: int, request: RequestId, grade: int | None = None,
+    cannot_judge: bool = False, note: Note = "",
+) -> None:  # fmt: skip
+    session.correct(assessor, judgement, _given(grade, cannot_judge), request, note)
+
+
+def _given(grade: int | None, cannot_judge: bool) -> int | None:
+    if grade is None and not cannot_judge:
+        raise Refused("The grade is missing.")
+    return None if cannot_judge else grade
+
+
+_ACTS: Mapping[str, Callable[..., None]] = {
+    "/next": _nothing,
+    "/judge": _judge,
+    "/correct": _correct,
+    "/skip": Session.skip,
+    "/undo": Session.undo,
+    "/turn": Session.turn,
+    "/take": Session.take,
 }
-_LOOKS: Mapping[str, tuple[Look, type[PageRequest]]] = {
-    "/judged": (
-        lambda session, view, assessor, **asked: view.judgements(session.judged_by(assessor, **asked)),
-        requests.JudgedRequest,
-    ),
-    "/document": (
-        lambda session, view, assessor, **asked: view.document_of(assessor, **asked),
-        requests.DocumentRequest,
-    ),
-    "/rest": (lambda session, view, assessor, **asked: view.rest(**asked), requests.RestRequest),
-    "/search": (lambda session, view, assessor, **asked: view.found(assessor, **asked), requests.SearchRequest),
+_LOOKS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "/judged": View.judged,
+    "/document": View.document_of,
+    "/rest": View.rest,
+    "/search": View.found,
 }
-_OWNERS: Mapping[str, tuple[Act, type[PageRequest]]] = {
-    "/overview": (_nothing, PageRequest),
-    "/resolve": (Session.resolve, requests.ResolveRequest),
-}
+_OWNERS: Mapping[str, Callable[..., None]] = {"/overview": _nothing, "/resolve": Session.resolve}
 _DOWNLOADS: Mapping[str, Callable[[store.Snapshot, export.Rule], str]] = {
     "qrels.txt": export.qrels,
     "disagreements.tsv": export.disagreements,
@@ -234,26 +226,27 @@ def _file(name: str, kind: str) -> Endpoint:
     return endpoint
 
 
-def _visitor(request: Request) -> Visitor:
-    visitor: Visitor = request.scope["visitor"]
-    return visitor
+def _link(request: Request) -> Link:
+    link: Link = request.scope["link"]
+    return link
 
 
-async def _content(request: Request, model: type[Model]) -> Model:
+async def _fields(request: Request, function: Callable[..., Any]) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise Refused("Requests are JSON.")
-    return parse(await request.body(), model)
-
-
-async def _answer(run: Callable[[], dict[str, Any]]) -> Response:
-    return _json(await run_in_threadpool(run))
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LONGEST_BODY:
+            raise HTTPException(413, "That is too much.")
+    return parse(body, function)
 
 
 def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
     try:
         return JSONResponse(content, status)
     except UnicodeEncodeError:  # half a surrogate pair in a document
-        return JSONResponse(requests.well_formed(content), status)
+        return JSONResponse(well_formed(content), status)
 
 
 def _owner_only() -> Response:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, permutations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from pooling.judging.options import Options
 from pooling.judging.progress import TopicProgress
 from pooling.judging.revocable_order import Place, RevocableOrder, Step
 from pooling.judging.store import Event
 
+T = TypeVar("T")
 SKIPPED_FOR = 10
 """A skipped document is handed out again after this many judgements of its topic."""
 
@@ -23,11 +24,8 @@ class Judgement(NamedTuple):
     Args:
         id: id of the event by which the document was first judged.
         event: the same, or that of the last correction.
-        assessor: name of the assessor.
-        place: topic and document.
-        grade: the grade; None if the assessor could not judge the document.
+        grade: None if the assessor could not judge the document.
         at: seconds since 1970.
-        note: the assessor's note.
     """
 
     id: int
@@ -36,7 +34,7 @@ class Judgement(NamedTuple):
     place: Place
     grade: int | None
     at: float
-    note: str | None = None
+    note: str | None
 
 
 @dataclass
@@ -89,10 +87,8 @@ class JudgingState:
     Args:
         orders: the order of each topic, by the topic's number; one object may serve several.
         limits: documents to judge per topic.
-        names: names of the topics, each with the numbers of its documents by id: events use these names.
-        double: share of a topic's documents that other assessors judge too, or (as an int) their number.
+        names: the numbers of each topic's documents by id, by the topic's name: events use these names.
         relevant_from: lowest grade that counts as relevant.
-        judges: number of assessors of these documents.
         gold: documents of each topic with known grades, to test assessors; the orders, totals and judgements leave them
             out.
     """
@@ -101,10 +97,9 @@ class JudgingState:
         self,
         orders: Sequence[RevocableOrder],
         limits: Sequence[int],
-        names: Sequence[tuple[str, dict[str, int]]],
-        double: int | float,
+        names: dict[str, dict[str, int]],
+        options: Options,
         relevant_from: int,
-        judges: int,
         gold: Sequence[dict[int, int]],
     ) -> None:
         self.gold = gold
@@ -126,19 +121,15 @@ class JudgingState:
         self.own_progress: defaultdict[tuple[str, int], TopicProgress] = defaultdict(TopicProgress)
         # Handed out, not judged, and at least one assessor could not judge it.
         self.unjudgeable: list[dict[int, None]] = [{} for _ in names]
-        self.agreement: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
         # Documents with two different grades, and the grades that count while they differ, by the owner's decision.
         self.disputed: dict[Place, None] = {}
         self.resolved: dict[Place, int] = {}
-        # Ordered pairs of the grades of documents, by the number of grades, for Krippendorff's α.
-        self.coincidences: defaultdict[int, Counter[tuple[int, int]]] = defaultdict(Counter)
-        self._topics = {name: number for number, (name, _) in enumerate(names)}
-        self._documents = [documents for _, documents in names]
-        self._sizes = [len(documents) for _, documents in names]
+        self._topics = {name: number for number, name in enumerate(names)}
+        self._documents = list(names.values())
+        self._sizes = list(map(len, self._documents))
         # Ids by number. Documents that no run has and assessors found follow the pool's.
-        self._names = [list(documents) for _, documents in names]
-        self._judges = judges
-        self._double, self._relevant_from = double, relevant_from
+        self._names = list(map(list, self._documents))
+        self._options, self._relevant_from = options, relevant_from
 
     def apply(self, event: Event) -> None:
         """Process an event that is in the store."""
@@ -166,8 +157,8 @@ class JudgingState:
         """Process an event of a gold document: it is on a screen, or was judged."""
         if event.kind == "hand out":
             self.open[event.assessor][place] = None
-            return
-        self.open[event.assessor].pop(place, None)
+        else:
+            self.open[event.assessor].pop(place, None)
         if event.kind == "gold":
             self.gold_given[event.assessor][place] = event.grade
 
@@ -175,21 +166,16 @@ class JudgingState:
         """Return a document that was handed out before and that this assessor should judge now.
 
         Args:
-            assessor, topic: who requests a document of which topic.
             soon: whether a skipped one need not be due, as nothing else is left.
             as_second: whether to return only documents that another assessor has looked at.
         """
-        if not self.waiting[topic]:
-            return None
         judged = len(self.progress[topic])
         firsts = [
             next(iter(documents.items()))
             for (judges, _), documents in self.waiting[topic].items()
             if assessor not in judges and (judges or not as_second)
         ]
-        able = [
-            (assignment.since or 0, document) for document, assignment in firsts if soon or assignment.due <= judged
-        ]
+        able = [(each.since or 0, document) for document, each in firsts if soon or each.due <= judged]
         return (topic, min(able)[1]) if able else None
 
     def waiting_count(self, topic: int) -> int:
@@ -219,7 +205,7 @@ class JudgingState:
 
     def last_judgement(self, assessor: str) -> Judgement | None:
         """Return the judgement that this assessor would undo."""
-        return next(reversed(self.of_assessor[assessor].values()), None) if assessor in self.of_assessor else None
+        return next(reversed(self.of_assessor.get(assessor, {}).values()), None)
 
     def _place(self, event: Event) -> Place:
         topic = self._topics[str(event.topic)]
@@ -234,7 +220,7 @@ class JudgingState:
             if turn == 1:
                 self.owners[topic] = event.assessor
             twice = self._doubled(turn, topic) > self._doubled(turn - 1, topic)
-            assignment = Assignment(event.id, self._judges if twice else 1)
+            assignment = Assignment(event.id, self._options.judges if twice else 1)
             self.assignments[topic][document] = assignment
             self.handed_out += 1
             if document < self._sizes[topic]:  # the method knows only the pool
@@ -243,9 +229,10 @@ class JudgingState:
         self.open[event.assessor][place] = None
 
     def _doubled(self, turn: int, topic: int) -> int:
-        if isinstance(self._double, int):
-            return turn * min(self._double, self.limits[topic]) // max(self.limits[topic], 1)
-        return math.floor(turn * self._double + 1e-9)
+        double, limit = self._options.double, self.limits[topic]
+        if isinstance(double, int):
+            return turn * min(double, limit) // max(limit, 1)
+        return math.floor(turn * double + 1e-9)
 
     def _judge(self, event: Event, place: Place) -> None:
         self._lay_down(event.assessor, place)
@@ -257,7 +244,6 @@ class JudgingState:
         number, (topic, document) = event.original or event.id, place
         judgement = Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note)
         assignment = self.assignments[topic][document]
-        self._count_agreement(assignment, -1)
         before = assignment.judgements.get(judgement.assessor)
         if before is not None and before.grade is None:
             del assignment.judgements[judgement.assessor]  # this is its first grade, and follows the existing ones
@@ -286,7 +272,6 @@ class JudgingState:
         judgement = self.judgements.pop(int(event.original or event.withdraws or 0))
         topic, document = place
         assignment = self.assignments[topic][document]
-        self._count_agreement(assignment, -1)
         del assignment.judgements[judgement.assessor], self.of_assessor[judgement.assessor][judgement.id]
         if judgement.note:
             self.withdrawn_notes[judgement.assessor, place] = judgement.note
@@ -299,31 +284,15 @@ class JudgingState:
         """Update the totals after an assessor's judgement of a document was added, changed or removed."""
         topic, document = place
         grades = assignment.grades
-        new_grade = dict(grades).get(assessor)
+        own = [grade for name, grade in grades if name == assessor]
         self.progress[topic].set(document, grades[0][1] >= self._relevant_from if grades else None)
-        self.own_progress[assessor, topic].set(
-            document, None if new_grade is None else new_grade >= self._relevant_from
-        )
-        if assignment.judgements and not grades:
-            self.unjudgeable[topic][document] = None
-        else:
-            self.unjudgeable[topic].pop(document, None)
-        self._count_agreement(assignment, 1)
-        if len({grade for _, grade in grades}) > 1:
-            self.disputed[place] = None
-        else:
-            self.disputed.pop(place, None)
+        self.own_progress[assessor, topic].set(document, own[0] >= self._relevant_from if own else None)
+        _mark(self.unjudgeable[topic], document, bool(assignment.judgements) and not grades)
+        _mark(self.disputed, place, len({grade for _, grade in grades}) > 1)
 
     def _resolve(self, event: Event, place: Place) -> None:
         if event.grade is not None:
             self.resolved[place] = event.grade
-
-    def _count_agreement(self, assignment: Assignment, by: int) -> None:
-        grades = [grade for _, grade in assignment.grades]
-        for pair in permutations(grades, 2):
-            _add(self.coincidences[len(grades)], pair, by)
-        for (one, first), (other, second) in combinations(sorted(assignment.grades), 2):
-            _add(self.agreement[one, other], (first, second), by)
 
     def _stop_waiting(self, assignment: Assignment, place: Place) -> None:
         if assignment.since is not None:
@@ -351,8 +320,8 @@ class JudgingState:
     }  # fmt: skip
 
 
-def _add(counts: Counter[tuple[int, int]], pair: tuple[int, int], by: int) -> None:
-    """Change the count of a pair. Pairs that do not occur have no entry."""
-    counts[pair] += by
-    if not counts[pair]:
-        del counts[pair]
+def _mark(marked: dict[T, None], key: T, is_marked: bool) -> None:
+    if is_marked:
+        marked[key] = None
+    else:
+        marked.pop(key, None)

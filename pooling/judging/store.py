@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,13 +53,11 @@ class Event:
         kind: an assessor signed in, turned to a topic, was handed a document, judged it, corrected that, skipped the
             document, withdrew a judgement or returned a document; or the owner decided which of two grades counts; or
             an assessor judged a gold document, a test.
-        assessor: name of the assessor.
         topic, document: ids, if the event is about them. A turn to no topic leaves the topic to the method.
         grade: the grade of a judgement; None if the assessor could not judge the document.
         by_method: whether the method chose the topic too, for a hand-out.
         withdraws: id of the judgement that is withdrawn, or that a correction replaces.
         request: the page's id of the request, by which a repeated request is recognised.
-        note: the assessor's note to a judgement.
         original: for a correction, and for the withdrawal of a corrected judgement: id of the judgement that was
             corrected first.
         id: its position in the order of events, set by `Store.append`.
@@ -92,15 +90,10 @@ class Store:
     read its files.
 
     Args:
-        folder: the folder; created if it does not exist.
         settings: identify the pool and the method. A folder with events under other settings is refused.
         known: topic, document, grade: judgements made before, stored in a folder without events.
         clock: returns seconds since 1970.
-        grow: names of settings that may differ from those of the folder, and replace them.
-
-    Raises:
-        BadInput: if another process has the folder, it was made with other settings, is on a network file system, or
-            can't be written.
+        grow: whether the setting `pool` may differ from that of the folder, and replaces it.
     """
 
     def __init__(
@@ -109,7 +102,7 @@ class Store:
         settings: Mapping[str, Any],
         known: pl.DataFrame | None = None,
         clock: Callable[[], float] = time.time,
-        grow: frozenset[str] = frozenset(),
+        grow: bool = False,
     ) -> None:
         self._clock, self._grow = clock, grow
         with ExitStack() as failed:  # release the folder unless everything succeeds
@@ -130,9 +123,8 @@ class Store:
     def append(self, *events: Event) -> list[Event]:
         """Write events, all or none. Returns them with their `id` and `at`.
 
-        Raises:
-            sqlite3.Error: if that failed. Nearly always none is written then, but the disk may fail after all of them
-                are: `reopen`, and read `events`.
+        If that fails (`sqlite3.Error`), nearly always none is written, but the disk may fail after all of them are:
+        `reopen`, and read `events`.
         """
         stored = []
         self._connection.execute("BEGIN IMMEDIATE")
@@ -177,26 +169,23 @@ class Store:
         begun = self._connection.execute("SELECT 1 FROM events LIMIT 1").fetchone() is not None
         stored = dict(self._connection.execute("SELECT name, value FROM settings").fetchall())
         encoded = {name: json.dumps(value, sort_keys=True) for name, value in settings.items()}
-        other = {name for name in stored.keys() | encoded.keys() if stored and stored.get(name) != encoded.get(name)}
-        if begun and other - self._grow:
+        other = {name for name in stored.keys() | encoded.keys() if stored.get(name) != encoded.get(name)}
+        if begun and not other <= ({"pool"} if self._grow else set()):
             what = f"holds judgements made with other options ({', '.join(sorted(other))})"
-            remedy = "give the same as then, or choose another out="
-            if other <= {"pool"}:
-                remedy = (
-                    "give runs, depth, relevant_from and machine as then, or continue with others by --resume FOLDER"
-                )
-            raise BadInput(what, folder, remedy)
-        if stored and not other:
+            if other == {"pool"}:
+                same = "give runs, depth, relevant_from and machine as then, or continue with others by --resume FOLDER"
+            else:
+                same = "give the same as then, or choose another out="
+            raise BadInput(what, folder, same)
+        if stored == encoded:
             return
         self._connection.execute("BEGIN IMMEDIATE")
         if not begun:  # settings without an event bind nothing: that start may have been refused for its options
             self._connection.execute("DELETE FROM settings")
             self._connection.execute("DELETE FROM known")
-            stored = {}
-        changed = [(name, value) for name, value in encoded.items() if not stored or name in other]
-        self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", changed)
-        if known is not None and not stored:
-            self._connection.executemany("INSERT INTO known VALUES (?, ?, ?)", known.select(list(KNOWN)).iter_rows())
+            rows = [] if known is None else known.select(list(KNOWN)).iter_rows()
+            self._connection.executemany("INSERT INTO known VALUES (?, ?, ?)", rows)
+        self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", encoded.items())
         self._connection.execute("COMMIT")
 
 
@@ -215,15 +204,11 @@ class Snapshot:
     settings: dict[str, Any]
     known: pl.DataFrame
     judgements: pl.DataFrame
-    resolved: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=KNOWN))
+    resolved: pl.DataFrame
 
 
 def read(folder: Path) -> Snapshot:
-    """Read a folder, whether or not a server is writing to it.
-
-    Raises:
-        BadInput: if there are no judgements in it.
-    """
+    """Read a folder, whether or not a server is writing to it."""
     if not (folder / FILE).is_file():
         raise BadInput("no judgements in it", folder, "give the out= of `pyrite judge`")
     try:

@@ -25,22 +25,15 @@ def read_topics(path: str | Path, encoding: str = "utf-8", faults: Faults | None
 
     Args:
         faults: receives broken lines and ids that come twice, of which the first counts. None raises.
-
-    Raises:
-        BadInput: a file without topics, or a fault if strict.
     """
-    topics: dict[str, TopicText] = {}
-    faults = faults or Faults()
+    topics, faults = dict[str, TopicText](), faults or Faults()
     for line, name, texts in topic_rows(Path(path), faults, encoding):
         if name in topics:
             faults.report("duplicate id", f"another topic is called {name!r}", path, line)
             continue
         # The first name that has a text counts; `question` alone is the title.
-        parts = []
-        for names in TEXTS.values():
-            field = next((field for field in names if texts.get(field)), "")
-            parts.append(texts.pop(field, ""))
-        topics[name] = TopicText(*parts)
+        fields = (next((field for field in names if texts.get(field)), "") for names in TEXTS.values())
+        topics[name] = TopicText(*(texts.pop(field, "") for field in fields))
     if not topics:
         raise BadInput("no topics in it", path)
     return topics

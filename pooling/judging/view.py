@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import combinations, islice, pairwise
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from pooling.judging.agreement import agreement_of, krippendorff_alpha
-from pooling.judging.documents import PooledDocuments, readable
-from pooling.judging.marking import Marking
-from pooling.judging.outlook import RECENT, estimate_recall, expected_yield
+from pooling.judging.documents import CollectionSearch, Marking, PooledDocuments, readable
 from pooling.judging.progress import TopicProgress
-from pooling.judging.requests import Refused
+from pooling.judging.requests import Id, Refused
 from pooling.judging.revocable_order import Place
-from pooling.judging.search import CollectionSearch
 from pooling.judging.session import PAGE, Session
-from pooling.judging.state import Judgement
 from pooling.judging.topics import TopicText
 from pooling.sentinels import NO_GRADE
 
@@ -42,8 +40,7 @@ class View:
 
     Args:
         topics: texts by id.
-        stemming: language of the stemmer for words that are marked (`pooling.judging.marking.Marking`).
-        title: title of the page.
+        stemming: language of the stemmer for words that are marked (`pooling.judging.documents.Marking`).
         search: search over the whole collection; None if the page has none.
     """
 
@@ -62,6 +59,8 @@ class View:
         self._recalls: dict[int, tuple[tuple[int, int, float], dict[str, Any] | None]] = {}
         Marking("", stemming)  # refuses an unknown language at the start, though words are marked at first use
         self._stemming, self._markings = stemming, dict[int, Marking]()
+        grades, relevant_from = session.options.grades, session.pool.relevant_from
+        self._grade_names = session.options.names or _names_of(grades, [grade >= relevant_from for grade in grades])
 
     def of(self, assessor: str, place: Place | None, owner: bool = False) -> dict[str, Any]:
         """Return all that is on the page.
@@ -74,74 +73,63 @@ class View:
         blind = bool(options.double) and not owner
         with session.up_to_date() as state:
             turned = state.assessors[assessor]
-            topic = place[0] if place is not None else turned
+            topic, topics = place[0] if place is not None else turned, session.pool.topics
+            document = None
+            if place is not None:
+                document = self._document(place) | {"note": state.withdrawn_notes.get((assessor, place), "")}
             return {
                 "title": self._title,
                 "assessor": assessor,
                 "owner": owner,
                 "blind": blind,
                 "by_method": session.by_method,
-                "turned": None if turned is None else session.pool.topics[turned].name,
+                "turned": None if turned is None else topics[turned].name,
                 "grades": [
                     {
                         "grade": grade,
-                        "name": self._grade_name(number),
+                        "name": name,
                         "relevant": grade >= session.pool.relevant_from,
                         "guideline": options.guidelines[number] if options.guidelines else "",
                     }
-                    for number, grade in enumerate(options.grades)
+                    for number, (grade, name) in enumerate(zip(options.grades, self._grade_names, strict=True))
                 ],
                 "topics": [self._progress(assessor, number) for number in self._window(topic)],
-                "topic_count": len(session.pool.topics),
-                "elsewhere": self._elsewhere(assessor, topic),
+                "topic_count": len(topics),
+                "elsewhere": any(session.has_for(assessor, other) for other in range(len(topics)) if other != topic),
                 "total": {
                     "judged": sum(map(len, state.progress)),
-                    "limit": min(session.limit, sum(state.limits)) + sum(map(state.beyond, range(len(state.limits)))),
+                    "limit": min(session.limit, sum(state.limits)) + sum(map(state.beyond, range(len(topics)))),
                 },
                 "topic": None if topic is None else self._topic(assessor, topic, blind),
-                "document": None if place is None else self._on_screen(assessor, place),
+                "document": document,
                 "tried": self._tried(assessor),
                 "searches": self._search is not None,
                 "undo": state.last_judgement(assessor) is not None,
                 "pace": self._pace(assessor),
             }
 
-    def judgements(self, made: Sequence[Judgement]) -> dict[str, Any]:
-        """Return a list of an assessor's judgements; `more` is whether others may follow."""
-        return {"judgements": [self._judgement(each) for each in made], "more": len(made) == PAGE}
+    def judged(self, assessor: str, topic: Id | None = None, before: int | None = None) -> dict[str, Any]:
+        """Return the judgements of `Session.judged_by`; `more` is whether others may follow."""
+        made = self._session.judged_by(assessor, topic, before)
+        listed = [
+            self._heading(each.place) | {"id": each.id, "at": each.at, "grade": each.grade, "note": each.note or ""}
+            for each in made
+        ]
+        return {"judgements": listed, "more": len(made) == PAGE}
 
     def document_of(self, assessor: str, judgement: int) -> dict[str, Any]:
-        """Return a document that the assessor judged, with its topic.
+        """Return a document that the assessor judged."""
+        return self._document(self._session.judgement_of(assessor, judgement).place)
 
-        Raises:
-            Refused: if this assessor has no such judgement.
-        """
-        with self._session.up_to_date() as state:
-            entry = state.of_assessor.get(assessor, {}).get(judgement)
-        if entry is None:
-            raise Refused("This judgement was taken back.")
-        document = self._document(entry.place)
-        return self._judgement(entry) | {"pieces": document["pieces"], "more": document["more"]}
-
-    def rest(self, topic: str, document: str, start: int) -> dict[str, Any]:
-        """Return more of a long document, from a character on.
-
-        Raises:
-            Refused: if there is no such topic, or no text.
-        """
+    def rest(self, assessor: str, topic: Id, document: Id, start: Annotated[int, Field(ge=0)]) -> dict[str, Any]:
+        """Return more of a long document, from a character on."""
         text, number = self._text(document), self._session.topics.get(topic)
         if text is None or number is None:
             raise Refused("There is no text of this document.")
-        more = max(len(text) - start - SHOWN, 0)
-        return {"pieces": self._marking(number).pieces(text[start : start + SHOWN]), "more": more}
+        return self._pieces(number, text[start:])
 
-    def found(self, assessor: str, query: str) -> dict[str, Any]:
-        """Return the collection's documents for a query: document, snippet, and whether the assessor judged it for the
-        topic.
-
-        Raises:
-            Refused: if the page has no search.
-        """
+    def found(self, assessor: str, query: Id) -> dict[str, Any]:
+        """Return the collection's documents for a query, and whether the assessor judged each for the topic."""
         if self._search is None:
             raise Refused("This page has no search.")
         lines = self._search.search(query)
@@ -152,26 +140,19 @@ class View:
                 assignment = None
                 if turned is not None:
                     assignment = state.assignments[turned].get(state.number_of(turned, name))
-                judgement = None if assignment is None else assignment.judgements.get(assessor)
-                shown.append({
-                    "document": name, "snippet": _snippet(text),
-                    "judged": judgement is not None, "grade": None if judgement is None else judgement.grade,
-                })  # fmt: skip
+                judged = assignment is not None and assessor in assignment.judgements
+                shown.append({"document": name, "snippet": _snippet(text), "judged": judged})
         return {"found": shown, "topic": None if turned is None else self._session.pool.topics[turned].name}
 
     def overview(self) -> dict[str, Any]:
-        """Return what only the owner may see: each assessor's work, their agreement, and documents that could not be
-        judged.
-        """
-        session = self._session
+        """Return what only the owner may see."""
+        session, shown = self._session, self._session.pool.topics[:TOPICS]
         with session.up_to_date() as state:
             return {
-                "title": self._title,
                 "assessors": [self._work(name) for name in sorted(state.assessors)],
-                "agreement": self._agreement(),
-                "alpha": krippendorff_alpha(state.coincidences),
+                **self._agreement(),
                 "machine": self._machine_agreement(),
-                "grades": [[grade, self._grade_name(n)] for n, grade in enumerate(session.options.grades)],
+                "grades": list(zip(session.options.grades, self._grade_names, strict=True)),
                 "disputed": [self._dispute(place) for place in list(state.disputed)[:PAGE]],
                 "disputes": len(state.disputed),
                 "graded": len(session.options.grades) > 2,
@@ -187,12 +168,10 @@ class View:
                         "judged": len(progress),
                         "relevant": progress.found,
                         "limit": state.limits[number] + state.beyond(number),
-                        "owner": session.assigning.owner_of(number),
+                        "owner": session.owner_of(number),
                         "recall": self._recall(number),
                     }
-                    for number, (topic, progress) in islice(
-                        enumerate(zip(session.pool.topics, state.progress, strict=True)), TOPICS
-                    )
+                    for number, (topic, progress) in enumerate(zip(shown, state.progress, strict=False))
                 ],
                 "topic_count": len(session.pool.topics),
             }
@@ -203,7 +182,7 @@ class View:
         recall = self._recall(topic)
         if blind and recall is not None:  # the numbers would reveal what others found
             recall = {key: recall[key] for key in ("may_stop", "target", "sure")}
-        ahead = expected_yield(progress.recent(RECENT), state.limits[topic] - len(state.progress[topic]))
+        ahead = progress.ahead(state.limits[topic] - len(state.progress[topic]))
         return {
             "name": session.pool.topics[topic].name,
             "title": title,
@@ -215,46 +194,32 @@ class View:
             "recall": recall,
             "waiting": state.waiting_count(topic),
             "unjudgeable": len(state.unjudgeable[topic]),
-            "owner": session.assigning.owner_of(topic),
+            "owner": session.owner_of(topic),
         }
-
-    def _on_screen(self, assessor: str, place: Place) -> dict[str, Any]:
-        """Return a document, with the note of the judgement of it that the assessor has just taken back."""
-        return self._document(place) | {"note": self._session.state.withdrawn_notes.get((assessor, place), "")}
 
     def _document(self, place: Place) -> dict[str, Any]:
         name = self._session.state.name_of(place)
         text = self._text(name)
-        return {
-            "name": name,
-            "pieces": self._marking(place[0]).pieces(text[:SHOWN]) if text is not None and readable(text) else None,
-            "more": 0 if text is None else max(len(text) - SHOWN, 0),
-            "fields": self._documents.fields(name),
-        }
+        shown = self._pieces(place[0], text) if text is not None and readable(text) else {"pieces": None, "more": 0}
+        return shown | {"name": name, "fields": self._documents.fields(name)}
 
-    def _judgement(self, judgement: Judgement) -> dict[str, Any]:
-        topic = self._session.pool.topics[judgement.place[0]]
-        name = self._session.state.name_of(judgement.place)
-        return {
-            "id": judgement.id,
-            "at": judgement.at,
-            "topic": topic.name,
-            "title": self._texts[judgement.place[0]].title,
-            "document": name,
-            "snippet": _snippet(self._text(name)),
-            "grade": judgement.grade,
-            "note": judgement.note or "",
-        }
+    def _pieces(self, topic: int, text: str) -> dict[str, Any]:
+        """Return the start of a text, with the topic's words marked, and the number of characters after it."""
+        if topic not in self._markings:  # made at first use: there may be thousands of topics
+            words = self._texts[topic].title or self._texts[topic].description
+            self._markings[topic] = Marking(words, self._stemming)
+        return {"pieces": self._markings[topic].pieces(text[:SHOWN]), "more": max(len(text) - SHOWN, 0)}
+
+    def _heading(self, place: Place) -> dict[str, Any]:
+        """Return what a list shows of a document."""
+        name = self._session.state.name_of(place)
+        topic, title = self._session.pool.topics[place[0]].name, self._texts[place[0]].title
+        return {"topic": topic, "title": title, "document": name, "snippet": _snippet(self._text(name))}
 
     def _window(self, topic: int | None) -> range:
         count = len(self._session.pool.topics)
         first = min(max((topic or 0) - TOPICS // 2, 0), max(count - TOPICS, 0))
         return range(first, min(first + TOPICS, count))
-
-    def _elsewhere(self, assessor: str, topic: int | None) -> bool:
-        """Return whether another topic has documents left for the assessor."""
-        others = (number for number in range(len(self._session.pool.topics)) if number != topic)
-        return any(self._session.assigning.has_for(assessor, number) for number in others)
 
     def _progress(self, assessor: str, topic: int) -> dict[str, Any]:
         session, state = self._session, self._session.state
@@ -264,7 +229,7 @@ class View:
             "title": self._texts[topic].title or self._texts[topic].description,
             "judged": len(state.progress[topic]),
             "limit": state.limits[topic] + state.beyond(topic),
-            "left": session.assigning.has_for(assessor, topic),
+            "left": session.has_for(assessor, topic),
             "may_stop": recall is not None and recall["may_stop"],
         }
 
@@ -276,7 +241,7 @@ class View:
         progress = session.state.progress[topic]
         version = len(progress), progress.found, progress.places
         if topic not in self._recalls or self._recalls[topic][0] != version:
-            estimate = estimate_recall(progress, session.sizes[topic], session.known_relevant[topic], rule)
+            estimate = progress.recall(session.sizes[topic], session.known_relevant[topic], rule)
             shown = None if estimate is None else estimate._asdict() | {"target": rule.recall, "sure": rule.confidence}
             self._recalls[topic] = version, shown
         return self._recalls[topic][1]
@@ -316,13 +281,19 @@ class View:
             "listed": self._session.is_listed(name),
         }
 
-    def _agreement(self) -> list[dict[str, Any]]:
-        """Return the agreement of each pair of assessors with common documents."""
-        return [
-            {"assessors": [one, other], **agreement_of(counts, self._session.pool.relevant_from)}
-            for (one, other), counts in sorted(self._session.state.agreement.items())
-            if counts
+    def _agreement(self) -> dict[str, Any]:
+        """Return the agreement of each pair of assessors with common documents, and that of all."""
+        documents, by_pair = [], defaultdict[tuple[str, str], Counter[tuple[int, int]]](Counter)
+        for assignments in self._session.state.assignments:
+            for grades in (each.grades for each in assignments.values() if len(each.judgements) > 1):
+                documents.append([grade for _, grade in grades])
+                for (one, first), (other, second) in combinations(sorted(grades), 2):
+                    by_pair[one, other][first, second] += 1
+        pairs = [
+            {"assessors": pair, **agreement_of(counts, self._session.pool.relevant_from)}
+            for pair, counts in sorted(by_pair.items())
         ]
+        return {"agreement": pairs, "alpha": krippendorff_alpha(documents)}
 
     def _machine_agreement(self) -> dict[str, Any] | None:
         """Return how far people agree with a machine's grades on documents with both; None without such grades. The
@@ -344,26 +315,8 @@ class View:
         """Return a document on which assessors differ: their grades, and the owner's decision."""
         state = self._session.state
         judgements = state.assignments[place[0]][place[1]].judgements.values()
-        name = state.name_of(place)
-        return {
-            "topic": self._session.pool.topics[place[0]].name,
-            "title": self._texts[place[0]].title,
-            "document": name,
-            "snippet": _snippet(self._text(name)),
-            "grades": [
-                [judgement.assessor, judgement.grade, judgement.note or ""]
-                for judgement in judgements
-                if judgement.grade is not None
-            ],
-            "resolved": state.resolved.get(place),
-        }
-
-    def _marking(self, topic: int) -> Marking:
-        """Return what marks the words of a topic, made at first use: there may be thousands of topics."""
-        if topic not in self._markings:
-            text = self._texts[topic]
-            self._markings[topic] = Marking(text.title or text.description, self._stemming)
-        return self._markings[topic]
+        grades = [[each.assessor, each.grade, each.note or ""] for each in judgements if each.grade is not None]
+        return self._heading(place) | {"grades": grades, "resolved": state.resolved.get(place)}
 
     def _text(self, name: str) -> str | None:
         text = self._documents.text(name)
@@ -371,13 +324,13 @@ class View:
             text = self._search.text(name)
         return None if text is None else _LINE_END.sub("\n", text)
 
-    def _grade_name(self, number: int) -> str:
-        options = self._session.options
-        if options.names is not None:
-            return options.names[number]
-        sides = [grade >= self._session.pool.relevant_from for grade in options.grades]
-        name = "relevant" if sides[number] else "not relevant"
-        return name if sides.count(sides[number]) == 1 else f"{name}, grade {options.grades[number]}"
+
+def _names_of(grades: Sequence[int], relevant: Sequence[bool]) -> list[str]:
+    """Name grades by whether they are relevant, with their number if several are."""
+    return [
+        f"{'' if is_relevant else 'not '}relevant" + ("" if relevant.count(is_relevant) == 1 else f", grade {grade}")
+        for grade, is_relevant in zip(grades, relevant, strict=True)
+    ]
 
 
 def _snippet(text: str | None) -> str:

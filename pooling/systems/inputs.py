@@ -107,11 +107,7 @@ class SystemInputs:
         return Sources(self.collection, self.encoded, self.vectors)
 
     def bag_of_vectors(self, idf: bool) -> Scores:
-        """Compute the cosine of mean word vectors, exactly, by faiss.
-
-        Raises:
-            BadInput: if faiss or the word vectors are not installed.
-        """
+        """Compute the cosine of mean word vectors, exactly, by faiss."""
         topics = replace(self.encoded, queries=self.encoded.queries.take(self.split.test))
         if not idf:
             topics = replace(topics, idf=np.ones_like(topics.idf))
@@ -125,9 +121,6 @@ class SystemInputs:
             first: the system that made the lists.
             overrides: the ranker and its training, as in `pyrite train`; negatives are from `function=bm25` or
                 `random`.
-
-        Raises:
-            BadInput: if nothing trains rankers here, or the collection has nothing to train on or to validate with.
         """
         if self.rerank is None:
             raise BadInput("needs a ranker, and nothing here trains one", remedy="give rerank=")

@@ -99,14 +99,8 @@ def rocchio(index: TermIndex, feedback: int = 10, terms: int = 30) -> Scores:
 
 
 def relevance_model(index: TermIndex, mu: float, feedback: int = 10, terms: int = 20, share: float = 0.5) -> TermIndex:
-    """RM3 (Abdul-Jaleel et al. 2004): the index with topics expanded from the best documents by query likelihood.
-
-    Args:
-        index: the index with the original topics.
-        mu: smoothing of the query likelihood.
-        feedback: documents to expand from; they count by their likelihood.
-        terms: terms kept of the expansion.
-        share: weight of the original topic.
+    """RM3 (Abdul-Jaleel et al. 2004): the index with topics expanded by a number of terms from their best documents,
+    which count by query likelihood. The original topic keeps a share.
     """
     scores = dirichlet(index, mu)
     likelihoods = np.where(_best(scores, feedback), np.exp(scores - scores.max(1, keepdims=True)), 0)
@@ -120,10 +114,6 @@ def latent_semantics(index: TermIndex, dimensions: int, rng: np.random.Generator
     singular vectors of tf·idf (Deerwester et al. 1990), the strongest first.
 
     The vectors are found by two rounds of random subspace iteration (Halko et al. 2011, algorithm 4.4).
-
-    Args:
-        dimensions: number of vectors, at most the number of terms.
-        rng: draws the initial subspace.
     """
     documents = _document_vectors(index)
     basis = rng.standard_normal((documents.shape[1], dimensions + 10))

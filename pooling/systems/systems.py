@@ -81,9 +81,6 @@ def make_systems(
         depth: documents that a system ranks for a topic, at most.
         rerank: trains the rankers among the systems; without it they are left out.
         on_system: called with the name of each finished system, the number of finished systems, and their total.
-
-    Raises:
-        BadInput: no topic has that many relevant documents, an id has a blank in it, or the folder can't be written.
     """
     if min(topics, fewest, depth) < 1:
         raise BadInput(f"topics={topics}, fewest={fewest}, depth={depth}", remedy="give whole numbers from 1 up")
@@ -128,9 +125,6 @@ def ranked_by_all(
             of five folds if it has no split).
         rerank: trains these.
         cells: scores of a system that are held at once, 8 bytes each and several times.
-
-    Raises:
-        BadInput: if a feeder can't be trained.
     """
     encoded, vocabulary = Encoder().encode(collection)
     split = split_queries(collection, encoded, 5, {"train": None, "dev": None, "test": None})[0]
@@ -182,11 +176,7 @@ def pydocs_systems(
 
     Args:
         cache: the folder for collections and runs; None is `PYRITE_CACHE`, or the user's cache folder.
-        rerank: see `make_systems`.
-        on_system: see `make_systems`; also called when the collection is read, which takes longest the first time.
-
-    Raises:
-        BadInput: if the folder is a URI.
+        rerank, on_system: see `make_systems`. The collection is read first, which takes longest the first time.
     """
     named = str(cache or os.environ.get("PYRITE_CACHE") or default_cache())
     if "://" in named:

@@ -109,11 +109,8 @@ class TermIndex:
 
 
 def character_grams(index: TermIndex, words: Sequence[str], n: int) -> TermIndex:
-    """Build the index of sequences of n characters instead of words, with a mark at the beginning and end of a word.
-
-    Args:
-        words: the word of each column.
-        n: number of characters.
+    """Build the index of sequences of n characters instead of words (one per column), with a mark at the beginning and
+    end of a word.
     """
     spelt = [[f"_{word}_"[start : start + n] for start in range(max(len(word) + 3 - n, 1))] for word in words]
     of_topics = {gram for term in np.unique(index.topics.indices) for gram in spelt[term]}

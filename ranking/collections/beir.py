@@ -13,20 +13,11 @@ import polars as pl
 
 from ranking.collections.candidate_files import FolderWithCandidates
 from ranking.collections.faults import Faults
-from ranking.collections.json_documents import read_json, read_parquet
+from ranking.collections.json_documents import read_entries
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.opened import ENDINGS, plain_name
-from ranking.collections.reader import (
-    DOCUMENTS,
-    QUERIES,
-    Portion,
-    Span,
-    frames,
-    stamps,
-    together,
-)
+from ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
 from ranking.collections.row_files import NO_DATA
-from ranking.collections.spans import spans_of
 from ranking.collections.splits import SPLIT_FILES, split_named
 from ranking.errors import BadInput
 
@@ -55,13 +46,12 @@ class Beir(FolderWithCandidates):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         return frames(self._texts("corpus", faults), DOCUMENTS)
 
-    def portions(self, size: int) -> Sequence[Portion]:
+    def portions(self, size: int) -> Sequence[tuple[int, int]]:
         files = self._files("corpus")
         return spans_of(files[0], size) if files[0].suffix != ".parquet" else []
 
-    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
-        assert isinstance(portion, Span)
-        return frames(read_json(self._files("corpus")[0], faults, (portion.start, portion.stop)), DOCUMENTS)
+    def read_portion(self, portion: tuple[int, int], faults: Faults) -> Iterator[pl.DataFrame]:
+        return frames(read_entries(self._files("corpus")[0], faults, portion), DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         return together(frames(self._texts("queries", faults), QUERIES), QUERIES)
@@ -77,11 +67,11 @@ class Beir(FolderWithCandidates):
             read_name = self._files(name)[0].name
             twins = (f"{name}.jsonl{ending}" for ending in ("", *ENDINGS))
             others += [twin for twin in twins if twin != read_name and (self.folder / twin).exists()]
-        return {"files that are not read": f"{len(others):,} ({', '.join(others[:3])})"} if others else {}
+        return not_read(others)
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         for file in self._files(name):
-            yield from (read_parquet(file, faults) if file.suffix == ".parquet" else read_json(file, faults))
+            yield from read_entries(file, faults)
 
     def _files(self, name: str) -> list[Path]:
         here = self.folder

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,9 +16,8 @@ from ranking.collections import checks, pieces, splits
 from ranking.collections.arrow_files import batches, mapped, write
 from ranking.collections.faults import Faults
 from ranking.collections.ids import id_files, write_ids
-from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_files, write_pieces
+from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_file, piece_files, write_pieces
 from ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
-from ranking.collections.spans import collected, portion_to_piece
 from ranking.errors import BadInput
 
 _CHUNK = 50_000  # rows
@@ -26,8 +26,6 @@ STORED: Mapping[str, Mapping[str, pl.DataType]] = {
     "queries": {name: pl.String() for name in ("id", "text", "split", "category", "subcategory")},
     "judgements": {"query": pl.String(), "document": pl.String(), "grade": pl.Int32()},
 }
-
-
 ABOUT = "collection.json"
 """The file that is written last: a folder with it is whole."""
 GIVEN_FILE = "given.arrow"
@@ -135,24 +133,33 @@ def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
     portions = reader.portions(pieces.PIECE)
     if len(portions) < 2:
         return False
-    run(partial(portion_to_piece, reader, portions, folder, dict(STORED["documents"])), len(portions))
-    hashes, skipped = collected(folder, len(portions))
-    documents = mapped_pieces(piece_files(folder))
-    if not skipped and not documents.is_empty() and not len(_repeated(documents, hashes)):
-        return True
-    for written in piece_files(folder):
-        written.unlink()
+    run(partial(portion_to_piece, reader, portions, folder), len(portions))
+    written = piece_files(folder)
+    if len(written) == len(portions):
+        documents = mapped_pieces(written)
+        if not documents.is_empty() and _repeated(documents).is_empty():
+            return True
+    for file in written:
+        file.unlink()
     return False
 
 
+def portion_to_piece(reader: Reader, portions: Sequence[Any], folder: Path, number: int) -> None:
+    """Write the documents of a portion as a piece; leave none if it has a fault."""
+    faults, file = Faults(strict=False), folder / piece_file(number)
+    documents = checks.documents_with_text(reader.read_portion(portions[number], faults), faults)
+    write(file, STORED["documents"], documents)
+    if faults.skipped:
+        file.unlink()
+
+
 def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
-    hashes = [np.empty(0, np.uint64)]
-    chunks = checks.documents_with_text(reader.read_documents(faults), faults, hashes)
+    chunks = checks.documents_with_text(reader.read_documents(faults), faults)
     write_pieces(folder, STORED["documents"], chunks)
     documents = mapped_pieces(piece_files(folder))
     if documents.is_empty():
         raise _nothing("not one document", reader, faults)
-    again = _repeated(documents, np.concatenate(hashes))
+    again = _repeated(documents)
     if len(again):
         file, line = _file_and_line(reader, int(again[0])) if faults.strict else ("", None)
         what = f"another document is called {documents['id'][int(again[0])]!r}"
@@ -169,16 +176,16 @@ def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
         distinct.rmdir()
 
 
-def _repeated(documents: pl.DataFrame, hashes: np.ndarray) -> pl.Series:
+def _repeated(documents: pl.DataFrame) -> pl.Series:
     """Return the rows of documents whose id an earlier document has.
 
-    Equal ids have equal hashes: ids are only compared if their hashes repeat, which is rare.
+    Equal ids have equal hashes, of eight bytes: ids are only compared if their hashes repeat, which is rare.
     """
-    hashes.sort()
+    hashes = np.sort(documents["id"].hash().to_numpy())
     suspects = pl.Series(np.unique(hashes[1:][hashes[1:] == hashes[:-1]]), dtype=pl.UInt64)
     if suspects.is_empty():
         return pl.Series(dtype=pl.UInt32)
-    rows = documents.select(pl.col("id")).with_row_index("row").filter(documents["id"].hash().is_in(suspects.implode()))
+    rows = documents.select("id").with_row_index("row").filter(documents["id"].hash().is_in(suspects.implode()))
     return rows.filter(~pl.col("id").is_first_distinct())["row"]
 
 

@@ -165,7 +165,9 @@ def _load(entry: Path, strict: bool) -> Collection | None:
         **given, files=files, rows=tuple(about["documents"].values()), ids=id_table if id_table.files else None,
         empty=tuple(about["empty"]), source=about["source"],
     )  # fmt: skip
-    return collection if here else collection.unopened()
+    if not here:
+        del vars(collection)["documents"]  # which are opened when they are first read
+    return collection
 
 
 def _here(files: Iterable[Path]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.json_rows import DECODER, json_rows
+from ranking.collections.faults import Faults, RowFault
+from ranking.collections.json_rows import DECODER, json_rows, parsed
 from ranking.collections.judgement_files import run_rows
 from ranking.collections.lines import lines
 from ranking.collections.opened import plain_name
 from ranking.collections.reader import GIVEN, FolderReader
-from ranking.collections.row_files import TextOptions, read_rows
-from ranking.collections.row_forms import IDS, RowFault, number
+from ranking.collections.row_files import read_rows
+from ranking.collections.row_forms import IDS, number
 
 QUERIES = ("qid", "query_id", "query-id", "query")
 DOCUMENTS = re.compile(r"(pos|neg|positive|negative)s?(_document|_passage)?(_?p?ids?)?(_\d+)?", re.I)
@@ -78,13 +77,13 @@ def each_once(rows: pl.DataFrame, faults: Faults) -> pl.DataFrame:
 
 def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFrame:
     if plain_name(file).endswith(".parquet"):
-        first = next((row for _, row in read_rows(file, faults, TextOptions())), {})
-        if any(map(DOCUMENTS.fullmatch, first)):
-            return _of_rows(file, read_rows(file, faults, TextOptions()), faults)
-        return _of_run(file, faults)
+        first = next((row for _, row in read_rows(file, faults)), {})
+        is_row = any(map(DOCUMENTS.fullmatch, first))
+        return _of_rows(file, read_rows(file, faults), faults) if is_row else _of_run(file, faults)
     _, line = next(lines(file, Faults(strict=False)), (0, ""))
     line = line.strip()
-    if line.startswith("[") and _is_list_of_ids(line):
+    items = parsed(line) if line.startswith("[") else None
+    if items and len(items) > 1 and not isinstance(items[0], list) and not any(isinstance(it, dict) for it in items):
         return _of_lists(file, faults)
     if line.startswith(("{", "[")):
         entry = next((entry for _, entry in json_rows(file, Faults(strict=False))), {})
@@ -94,21 +93,10 @@ def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFram
     if len(cells) == 4 and not re.fullmatch(r"-?[\d.]+", cells[2].strip()) and cells[2].strip().lower() != "rank":
         return _of_lines(file, r"\t", 4, faults)
     cells = re.split(_BETWEEN, line)
-    is_triple = len(cells) == 3 and not _is_rank(cells[2], file) and cells[2].strip().lower() not in ("rank", "score")
+    third = cells[2].strip().lower() if len(cells) == 3 else "rank"
+    is_rank = third == "1" and "triple" not in file.name.lower()  # as in MS MARCO's runs, whose first rank is 1
+    is_triple = not is_rank and third not in ("rank", "score")
     return _of_lines(file, _BETWEEN, 3, faults) if is_triple else _of_run(file, faults)
-
-
-def _is_rank(cell: str, file: Path) -> bool:
-    """Return whether the third of three columns is a rank, as in MS MARCO's runs: the first of them is 1."""
-    return cell.strip() == "1" and "triple" not in file.name.lower()
-
-
-def _is_list_of_ids(line: str) -> bool:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return False
-    return len(entry) > 1 and not any(isinstance(item, dict) for item in entry) and not isinstance(entry[0], list)
 
 
 def _of_run(file: Path, faults: Faults) -> pl.DataFrame:
@@ -152,7 +140,7 @@ def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: 
         try:
             documents = [document for name in names for document in _ids(row[name])]
         except RowFault as fault:
-            faults.report(fault.kind, fault.what, file, place)
+            faults.report_row(fault, file, place)
             continue
         yield from ((str(query), *document) for document in documents)
 

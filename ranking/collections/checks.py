@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-import numpy as np
 import polars as pl
 
 from ranking.collections.faults import Faults
@@ -20,10 +19,7 @@ MERGED = {"max": "the highest grade counts", "mean": "the mean of the grades cou
 
 
 def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.DataFrame:
-    """Return what a reader, which may be the user's, has read.
-
-    Args:
-        method: the reader's method, for the message.
+    """Return what a method of a reader, which may be the user's, has read.
 
     Raises:
         BadInput: if it is no data frame of polars, lacks a column, has one of another type, or an unknown split.
@@ -46,42 +42,29 @@ def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.Da
     return rows
 
 
-def with_text(rows: pl.DataFrame, what: str, faults: Faults) -> pl.DataFrame:
+def with_text(read: object, what: str, faults: Faults) -> pl.DataFrame:
     """Return the rows of documents or queries that have an id and a text, in Unicode's composed form, without blanks
     around it.
 
     Composed (NFC) and decomposed letters look the same, but are other words to a tokenizer.
     """
-    rows = table(rows, DOCUMENTS, f"read_{'queries' if what == 'query' else 'documents'}")
+    rows = table(read, DOCUMENTS, f"read_{'queries' if what == 'query' else 'documents'}")
     rows = rows.with_columns(pl.col("text").str.normalize("NFC").str.strip_chars())
-    for column, kind in (("id", "broken line"), ("text", "empty text")):
-        empty = rows[column].is_null() | (rows[column] == "")
-        if empty.any():
-            first = rows.row(int(empty.arg_max() or 0), named=True)
-            what_is_wrong = f"the {what} {first['id']!r} has no text" if column == "text" else f"a {what} has no id"
-            faults.report(kind, what_is_wrong, first["file"], first["line"], times=int(empty.sum()))
-            rows = rows.filter(~empty)
-    return rows
+    rows = _only(rows, pl.col("id").fill_null("") != "", "broken line", f"a {what} has no id", faults)
+    complaint = f"the {what} {{id!r}} has no text"
+    return _only(rows, pl.col("text").fill_null("") != "", "empty text", complaint, faults)
 
 
-def documents_with_text(
-    chunks: Iterable[pl.DataFrame], faults: Faults, hashes: list[np.ndarray]
-) -> Iterator[pl.DataFrame]:
-    """Yield the chunks of documents, see `with_text`, and add the hashes of their ids to `hashes`."""
-    for chunk in chunks if chunks is not None else [chunks]:  # None if the user's method neither yields nor returns
-        chunk = with_text(chunk, "document", faults)
-        hashes.append(chunk["id"].hash().to_numpy())
-        yield chunk
+def documents_with_text(chunks: Iterable[object] | None, faults: Faults) -> Iterator[pl.DataFrame]:
+    """Yield the chunks of documents, see `with_text`."""
+    for chunk in [None] if chunks is None else chunks:  # None if the user's method neither yields nor returns
+        yield with_text(chunk, "document", faults)
 
 
 def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     """Return queries without those whose id an earlier one has."""
-    again = ~queries["id"].is_first_distinct()
-    if again.any():
-        first = queries.row(int(again.arg_max() or 0), named=True)
-        what = f"another query is called {first['id']!r}"
-        faults.report("duplicate id", what, first["file"], first["line"], times=int(again.sum()))
-    return queries.filter(~again)
+    complaint = "another query is called {id!r}"
+    return _only(queries, pl.col("id").is_first_distinct(), "duplicate id", complaint, faults)
 
 
 def join_repeats(
@@ -91,11 +74,6 @@ def join_repeats(
 
     As separate queries they would leak: a query of the test may have been trained on, and the answer to one would be a
     hard negative of the other.
-
-    Args:
-        queries: columns id, text and split.
-        judgements: a frame of `ranking.collections.reader.JUDGEMENTS`, checked.
-        given: a frame of `ranking.collections.reader.GIVEN`.
 
     Returns:
         The queries, the first of each text with its id, in the most valuable split among them (test, then dev); the
@@ -132,9 +110,7 @@ def sound(
     """Return judgements of known documents for known queries, each pair once, each query in one split.
 
     Args:
-        judgements: a frame of `ranking.collections.reader.JUDGEMENTS`.
-        queries: all queries, with their ids.
-        documents: all documents, with their ids; possibly far more than fit into memory, if mapped from a file.
+        documents: all documents; possibly far more than fit into memory, if mapped from a file.
         faults: receives the others. When not strict, a query in several splits stays in the most valuable one
             (test, then dev).
         repeated: the grade of a document that is judged more than once for a query: the highest (`max`), the mean,
@@ -189,22 +165,22 @@ def known_ids(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:
 
 
 def _only(
-    judgements: pl.DataFrame,
+    rows: pl.DataFrame,
     condition: pl.Expr,
     kind: str,
     complaint: str,
     faults: Faults,
     named: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Return the judgements that meet a condition; `named` has the ids among which those of the others are missing."""
-    good = judgements.select(condition).to_series()
+    """Return the rows that meet a condition; `named` has the ids among which those of the others are missing."""
+    good = rows.select(condition).to_series()
     if not good.all():
-        first = judgements.row(int(good.arg_min() or 0), named=True)
+        first = rows.row(int(good.arg_min() or 0), named=True)
         what = complaint.format_map(first)
         if named is not None and faults.strict:
             what += _alike(first[kind.removeprefix("unknown ")], named)
         faults.report(kind, what, first["file"], first["line"], times=int((~good).sum()))
-    return judgements.filter(good)
+    return rows.filter(good)
 
 
 def _alike(missing: str, named: pl.DataFrame) -> str:

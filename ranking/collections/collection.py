@@ -65,12 +65,6 @@ class Collection:
     self_documents: str = field(default="drop", kw_only=True)
     duplicates: str = field(default="keep", kw_only=True)
 
-    def unopened(self) -> Collection:
-        """Return a copy whose `documents` are opened when they are first read."""
-        other = copy.copy(self)
-        del vars(other)["documents"]
-        return other
-
     def changed(self, **fields: Any) -> Collection:
         """Return a copy with other fields; `dataclasses.replace` would open the documents."""
         other = copy.copy(self)

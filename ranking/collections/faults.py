@@ -9,6 +9,19 @@ from ranking.errors import BadInput
 SKIP = "fix it, or set strict=false to skip and count such faults"
 
 
+class RowFault(ValueError):
+    """A fault of a row, raised where its file and line are not known.
+
+    Args:
+        kind: the name under which it is counted.
+        always: whether it stops the reading also if it is not strict, because it concerns the whole file.
+    """
+
+    def __init__(self, what: str, remedy: str = SKIP, *, kind: str = "broken line", always: bool = False) -> None:
+        super().__init__(what)
+        self.what, self.remedy, self.kind, self.always = what, remedy, kind, always
+
+
 class Faults:
     """The report of all faults that readers meet, so that none decides by itself what follows.
 
@@ -37,20 +50,17 @@ class Faults:
         remedy: str = SKIP,
         times: int = 1,
     ) -> None:
-        """Report a fault, or `times` faults of a kind of which this is the first.
-
-        Args:
-            kind: the name under which it is counted, e.g. "broken line".
-            what: the fault, in the user's words.
-            line: its line, counted from 1.
-
-        Raises:
-            BadInput: at once, if strict.
-        """
+        """Report a fault, or `times` faults of a kind of which this is the first; raise it as `BadInput` if strict."""
         if self.strict:
             remedy = remedy.replace("strict=false", self.option)
             raise BadInput(f"{kind}: {what}", file if line is None else f"{file}:{line}", remedy)
         self.skipped[kind] = self.skipped.get(kind, 0) + times
+
+    def report_row(self, fault: RowFault, file: str | PathLike[str], line: int) -> None:
+        """Report the fault of a row of a file."""
+        if fault.always:
+            raise BadInput(fault.what, f"{file}:{line}", fault.remedy)
+        self.report(fault.kind, fault.what, file, line, remedy=fault.remedy)
 
     def report_encoding(self, what: str, file: str | PathLike[str], line: int, usual: str) -> None:
         """Report a line that is not in the encoding of its file, for which `usual` may be right."""

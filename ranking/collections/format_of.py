@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ranking.collections.beir import Beir
-from ranking.collections.hub_files import HUB
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
+from ranking.hub import HUB
 
 FOLDERS = {"beir": Beir, "msmarco": MsMarco, "trec": Trec}
 """Readers of folders by the names of their formats. The first one that can read a folder is taken."""
@@ -39,12 +39,9 @@ def format_of(path: str | Path) -> str:
     inside = sorted(place.iterdir())
     inner = next((folder for folder in inside if folder.is_dir() and _recognised(folder)), None)
     remedy = f"give collection=NAME, of {', '.join([*FOLDERS, 'pairs'])}; docs/guide/collections.md has their files"
+    remedy = f"name the folder in it: {inner}" if inner else remedy
     holds = ", ".join(file.name for file in inside[:6]) or "nothing"
-    raise BadInput(
-        f"can't recognise the format of the collection (the folder holds {holds})",
-        place,
-        f"name the folder in it: {inner}" if inner else remedy,
-    )
+    raise BadInput(f"can't recognise the format of the collection (the folder holds {holds})", place, remedy)
 
 
 def _recognised(folder: Path) -> str | None:

@@ -56,22 +56,13 @@ class IdTable:
 
 
 def sort_ids(pieces: list[Path], starts: list[int], folder: Path, number: int) -> None:
-    """Sort the ids of a piece.
-
-    Args:
-        starts: the first row of each piece.
-    """
+    """Sort the ids of a piece; `starts` has the first row of each."""
     ids = mapped(pieces[number]).select("id").with_row_index("row", starts[number]).sort("id")
     write(folder / f"run-{number:05d}.arrow", SCHEMA, [ids.select("id", "row")])
 
 
 def merge_ids(runs: list[Path], bounds: list[str], folder: Path, number: int) -> None:
-    """Merge one range of ids of all pieces.
-
-    Args:
-        runs: the sorted ids of the pieces.
-        bounds: each part's first id; the first part has all ids before the second one's.
-    """
+    """Merge one range of the sorted ids of all pieces: `bounds` has the first id of each but the first."""
     parts = []
     for file in runs:
         run = mapped(file)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ranking.collections.faults import Faults
-from ranking.collections.lines import blocks
+from ranking.collections.lines import blocks, lines
 from ranking.collections.opened import encoding_of, open_bytes
 from ranking.collections.splits import split_named
 from ranking.errors import BadInput
@@ -39,12 +39,14 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
         BadInput: if an array or a whole object is broken.
     """
     head = _head(file, encoding)
-    if head.startswith("[") and not _is_row(head):
-        entries = _array(file, faults, encoding)
-    elif head.startswith("{") and not _is_object(head.split("\n", 1)[0]) and file.name.lower().find(".json") >= 0:
+    items = parsed(head) if head.startswith("[") else None
+    is_row = isinstance(items, list) and not any(isinstance(item, (dict, list)) for item in items)
+    if head.startswith("[") and not is_row:
+        entries = array_items(file, faults, encoding)
+    elif head.startswith("{") and ".json" in file.name.lower() and head.split("\n", 1)[0].rstrip() == "{":
         entries = _whole(file, faults, encoding)
     else:
-        entries = _objects(file, faults, encoding)
+        entries = json_lines(file, faults, encoding)
     for number, entry in entries:
         if isinstance(entry, dict):
             yield from _expanded(number, entry)
@@ -70,46 +72,46 @@ def _head(file: Path, encoding: str) -> str:
     return start.decode(encoding_of(file, encoding), "replace").lstrip("\ufeff \t\r\n")
 
 
-def _is_row(line: str) -> bool:
-    """Return whether a line is a list of texts, and not the beginning or the whole of an array of rows."""
+def parsed(line: str) -> Any:
+    """Return what a line of JSON holds; None if it is broken."""
     try:
-        return not any(isinstance(item, (dict, list)) for item in json.loads(line))
+        return json.loads(line)
     except (ValueError, RecursionError):
-        return False
+        return None
 
 
-def _is_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except RecursionError:
-        return True
-    except ValueError:
-        return line.rstrip() not in ("{", "")  # a broken line of JSON lines is reported as such
+def _decoded(line: str) -> Any:
+    entry = DECODER.decode(line)
+    if "\\ud" in line:  # an escape that may encode half a character
+        json.dumps(entry, ensure_ascii=False).encode()
+    return entry
 
 
-def _objects(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:
-    for first, text in blocks(file, faults, encoding):
-        for number, line in enumerate(text.split("\n"), first):
-            if not line or line.isspace():
-                continue
-            try:
-                entry = DECODER.decode(line)
-                if "\\ud" in line:  # an escape that may encode half a character
-                    json.dumps(entry, ensure_ascii=False).encode()
-            except json.JSONDecodeError as error:
-                what = f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})"
-                if line.lstrip().startswith("<"):
-                    what = "not JSON but HTML: was a page downloaded instead of the file?"
-                faults.report("broken line", what, file, number)
-            except UnicodeEncodeError:
-                faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
-            except RecursionError:
-                faults.report("broken line", "nested too deeply", file, number)
-            else:
-                yield number, entry
+def json_lines(
+    file: Path,
+    faults: Faults,
+    encoding: str = "utf-8",
+    within: tuple[int, int] | None = None,
+    parse: Callable[[str], Any] = _decoded,
+) -> Iterator[tuple[int, Any]]:
+    """Yield what the lines of a file hold, each with its number; see `ranking.collections.lines.blocks`."""
+    for number, line in lines(file, faults, encoding, within):
+        try:
+            entry = parse(line)
+        except json.JSONDecodeError as error:
+            what = f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})"
+            if line.lstrip().startswith("<"):
+                what = "not JSON but HTML: was a page downloaded instead of the file?"
+            faults.report("broken line", what, file, number)
+        except UnicodeEncodeError:
+            faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
+        except RecursionError:
+            faults.report("broken line", "nested too deeply", file, number)
+        else:
+            yield number, entry
 
 
-def _array(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:
+def array_items(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
     """Yield the items of an array, holding as much text as the longest item and a block."""
     rest, number, opened = "", 1, False
     for _, text in blocks(file, faults, encoding):

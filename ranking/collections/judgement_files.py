@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from ranking.collections.faults import Faults
-from ranking.collections.lines import BLANK, lines, tables, truth_as_number, typed_column
+from ranking.collections.json_rows import json_lines, parsed
+from ranking.collections.lines import BLANK, QUOTED, lines, tables
 from ranking.collections.opened import encoding_of, open_bytes, plain_name
 from ranking.collections.reader import JUDGEMENTS
 from ranking.errors import BadInput
@@ -37,16 +37,7 @@ TYPES: Mapping[str, pl.DataType] = {**RUN, **QRELS, "rank": pl.String()}  # read
 NAMES: Mapping[str, tuple[str, ...]] = {
     "query": ("query", "query-id", "query_id", "queryid", "qid", "q_id", "topic", "topic_id", "q"),
     "document": (
-        "document",
-        "corpus-id",
-        "corpus_id",
-        "doc_id",
-        "docid",
-        "doc-id",
-        "docno",
-        "doc",
-        "pid",
-        "passage_id",
+        "document", "corpus-id", "corpus_id", "doc_id", "docid", "doc-id", "docno", "doc", "pid", "passage_id",
     ),
     "grade": ("grade", "rel", "relevance", "label", "judgment", "judgement", "rating", "qrel"),
     "score": ("score",),
@@ -54,17 +45,13 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "tag": ("tag", "run", "run_id", "name", "system"),
     "_iteration": ("iter", "iteration", "0"),
     "_q0": ("q0",),
-}
+}  # fmt: skip
 """Names of columns in headers of other tools."""
 HEADER = frozenset(name for names in NAMES.values() for name in names)
-QUOTED = (",", ";")
-"""Separators of tables whose fields may be in quotes."""
 BEIR_QRELS = ["query-id", "corpus-id", "score"]
 """The header of BEIR's judgements."""
-KEEP_APART = "give it as judgements, and keep it apart from the runs"
 READ_RUN = {"query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String}
 READ_QRELS = {"query": pl.String, "document": pl.String, "grade": pl.Int32}
-LINE = {"line": pl.Int64}
 
 
 def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Iterator[pl.DataFrame]:
@@ -83,7 +70,8 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     if plain_name(Path(path)).endswith(".parquet"):
         yield from _parquet(path, "grade", faults)
         return
-    first = _first_line(path, encoding)
+    head = _head(path, encoding)
+    first = head[0][1].strip(" ")
     if first.startswith(("{", "[")):
         yield from _json_rows(path, first, "grade", faults, encoding)
         return
@@ -93,7 +81,10 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
         5: f"query {'document grade _algorithm' if prels else '_iteration document grade'} _more",
     })  # fmt: skip
     typed = {name: TYPES.get(name, pl.String()) for name in columns}
-    for frame in _rows(path, typed, separator, named, faults, encoding):
+    every = tables(
+        path, typed, faults, separator=separator, encoding=encoding, header=named or HEADER, comments=True
+    )  # fmt: skip
+    for frame in every:
         if columns[3:] == ["grade", "_more"]:
             faults.note("judgements with text in a fifth column, which is not read", len(frame))
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
@@ -128,24 +119,29 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
     """
     name = Path(path).name.split(".")[0]
     is_parquet = plain_name(Path(path)).endswith(".parquet")
-    first = "" if is_parquet else _first_line(path, encoding)
+    head = [(1, "")] if is_parquet else _head(path, encoding)
+    first = head[0][1].strip(" ")
     if is_parquet:
         rows: Iterator[pl.DataFrame] = _parquet(path, "score", faults)
     elif first.startswith(("{", "[")):
         rows = _json_rows(path, first, "score", faults, encoding)
     else:
-        third = "rank" if len(_three(first)) != 3 or _are_ranks(path, encoding) else "score"
+        third = "rank" if len(_three(first)) != 3 or _are_ranks(head) else "score"
         forms = {3: f"query document {third}", 4: "query document rank score", 6: " ".join(RUN)}
         columns, separator, named = _columns(first, forms)
         typed = {column: TYPES.get(column, pl.String()) for column in columns}
         looked_at = len(columns) < 6 and (not named or first.split(separator) == BEIR_QRELS)
-        if looked_at and (judged := _as_judgements(path, columns, separator, encoding)):
+        if looked_at and (judged := _as_judgements(head, columns, separator)):
             what, line = judged
-            faults.report("not a run", what, path, line, remedy="is this a qrels file? " + KEEP_APART)
+            remedy = "is this a qrels file? give it as judgements, and keep it apart from the runs"
+            faults.report("not a run", what, path, line, remedy=remedy)
             return
         if "score" not in typed or (not named and len(columns) == 4):
             typed["rank"] = pl.Int32()
-        rows = _rows(path, typed, separator, named, faults, encoding, more=True)
+        rows = tables(
+            path, typed, faults, separator=separator, encoding=encoding, header=named or HEADER, comments=True,
+            more=True,
+        )  # fmt: skip
     for every in rows:
         frame = _with_ids(every, path, faults)
         ranks = pl.col("rank").cast(pl.String).str.replace(r"\.0*$", "").cast(pl.Int32, strict=False)
@@ -155,16 +151,16 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
         yield frame.select("query", "document", rank.alias("rank"), score.alias("score"), tag.alias("tag"), "line")
 
 
-def _first_line(path: str | Path, encoding: str) -> str:
-    """Return the first line that is neither blank nor a comment."""
+def _head(path: str | Path, encoding: str) -> list[tuple[int, str]]:
+    """Return the first lines that are neither blank nor comments, with their numbers; an empty one if there is none."""
     every = lines(path, Faults(strict=False), encoding)
-    return next((line.strip("\r\n") for _, line in every if not line.lstrip().startswith("#")), "").strip(" ")
+    read = ((number, line.strip("\r\n")) for number, line in every if not line.lstrip().startswith("#"))
+    return list(itertools.islice(read, 100)) or [(1, "")]
 
 
-def _are_ranks(path: str | Path, encoding: str) -> bool:
+def _are_ranks(head: Sequence[tuple[int, str]]) -> bool:
     """Return whether the third of three columns holds ranks: whole numbers in the first lines, from 0 or 1."""
-    every = (_three(line) for _, line in lines(path, Faults(strict=False), encoding) if not line.startswith("#"))
-    thirds = [cells[2] for cells in itertools.islice(every, 100) if len(cells) == 3]
+    thirds = [cells[2] for _, line in head if len(cells := _three(line)) == 3]
     thirds = thirds if not thirds or is_number(thirds[0]) else thirds[1:]  # without a header
     return all(cell.isdecimal() for cell in thirds) and (not thirds or int(thirds[0]) <= 1)
 
@@ -176,17 +172,13 @@ def _three(line: str) -> list[str]:
 
 
 def _as_judgements(
-    path: str | Path, columns: Sequence[str], separator: str | None, encoding: str
+    head: Sequence[tuple[int, str]], columns: Sequence[str], separator: str | None
 ) -> tuple[str, int] | None:
     """Return why a file seems to hold judgements, and the number of a line that shows it; None if it may be a run.
 
     Judgements of three columns look like ranks, except for their header. Of four columns, the first lines are read.
     """
-    every = ((number, line) for number, line in lines(path, Faults(strict=False), encoding) if line.lstrip()[0] != "#")
-    rows = [
-        (number, [cell.strip(' "\r') for cell in line.split(separator)])
-        for number, line in itertools.islice(every, 100)
-    ]
+    rows = [(number, [cell.strip(' "\r') for cell in line.split(separator)]) for number, line in head]
     rows = [(number, cells) for number, cells in rows if len(cells) == len(columns)]
     if rows and {_our_name(cell, "") for cell in rows[0][1]} >= {"query", "document", "grade"}:
         return "its header names grades and no scores", rows[0][0]
@@ -256,44 +248,6 @@ def _has_value(form: str, fields: Sequence[str]) -> bool:
     return value is not None and is_number(fields[names.index(value)])
 
 
-def _rows(
-    path: str | Path,
-    columns: Mapping[str, pl.DataType],
-    separator: str | None,
-    named: bool,
-    faults: Faults,
-    encoding: str,
-    more: bool = False,
-) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a table, see `tables`; fields may be in quotes if the separator is one of `QUOTED`."""
-    if separator is None or separator not in QUOTED:
-        yield from tables(
-            path, columns, faults, separator=separator, encoding=encoding, header=HEADER, comments=True, more=more
-        )
-        return
-    rows: list[list[str | int]] = []
-    for number, line in lines(path, faults, encoding):
-        if line.startswith("#"):
-            continue
-        fields = next(csv.reader([line.rstrip("\r")], delimiter=separator, skipinitialspace=True))
-        if len(fields) == len(columns):
-            rows.append([*fields, number])
-        else:
-            faults.report("broken line", f"not {len(columns)} columns, but {len(fields)}", path, number)
-    schema = {**dict.fromkeys(columns, pl.String), "line": pl.Int64}
-    table = pl.DataFrame(rows[named:], schema, orient="row")
-    table = table.with_columns(truth_as_number(name, dtype) for name, dtype in columns.items())
-    typed = table.select(*(typed_column(name, dtype) for name, dtype in columns.items()), "line")
-    numbers = [name for name, dtype in columns.items() if dtype.is_numeric()]
-    good = typed.select(pl.all_horizontal(pl.col(numbers).is_not_null())).to_series()
-    if not good.all():
-        worst = table.row(int(good.arg_min() or 0), named=True)
-        name = next(name for name in numbers if typed.filter(pl.col("line") == worst["line"])[name][0] is None)
-        what = f"{name} {worst[name][:40]!r} is not a number"
-        faults.report("broken line", what, path, worst["line"], times=int((~good).sum()))
-    yield typed.filter(good)
-
-
 def _with_ids(frame: pl.DataFrame, path: str | Path, faults: Faults) -> pl.DataFrame:
     """Return the rows whose query and document are not empty, as a field between two tabs may be; others are broken."""
     empty = frame.filter(pl.any_horizontal(pl.col("query", "document").str.strip_chars() == ""))
@@ -333,40 +287,48 @@ def _parquet(path: str | Path, value: str, faults: Faults) -> Iterator[pl.DataFr
 
 
 def _json_rows(path: str | Path, first: str, value: str, faults: Faults, encoding: str) -> Iterator[pl.DataFrame]:
-    def entries() -> Iterator[tuple[Any, Any, Any, int]]:
-        if first.startswith("{") and first.endswith("}") and first != "{}" and _is_flat(first):  # JSON lines
-            for number, line in lines(path, faults, encoding):
-                yield from named(number, line, _parse)
-            return
+    entry = parsed(first)
+    if entry and isinstance(entry, dict) and not any(isinstance(value, (dict, list)) for value in entry.values()):
+        rows = _of_objects(json_lines(Path(path), faults, encoding, parse=_parse), value, path, faults)
+    else:
         try:
             with open_bytes(path) as stream:
                 content = _parse(stream.read().decode(encoding_of(path, encoding)))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadInput(f"can't be read as JSON ({error})", path) from None
-        if not isinstance(content, _Object):
-            for number, entry in enumerate(content, 1):
-                yield from named(number, entry, list)
-            return
-        for query, documents in content:
-            if isinstance(documents, list) and all(isinstance(document, str) for document in documents):
-                # Relevant documents, or a ranking.
-                numbers = range(len(documents)) if value == "score" else [-1] * len(documents)
-                yield from ((query, document, -number, 1) for document, number in zip(documents, numbers, strict=True))
-                continue
-            if not isinstance(documents, _Object):
-                raise BadInput(f"the query {query!r} has no documents", path, f"write {{query: {{document: {value}}}}}")
-            yield from ((query, document, number, 1) for document, number in documents)
+        if isinstance(content, _Object):
+            rows = _of_queries(content, value, path)
+        else:
+            rows = _of_objects(enumerate(content, 1), value, path, faults)
+    yield from _checked(rows, value, path, faults)
 
-    def named(number: int, entry: Any, parse: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Any, int]]:
+
+def _of_objects(
+    entries: Iterable[tuple[int, Any]], value: str, path: str | Path, faults: Faults
+) -> Iterator[tuple[Any, Any, Any, int]]:
+    """Yield query, document, value and line of objects with these names."""
+    for number, pairs in entries:
         try:
-            fields = _fields(dict(parse(entry)), value)
+            entry = dict(pairs)
+            names = {_our_name(name, name): name for name in entry}
+            fields = [entry[names[name]] for name in ("query", "document", value if value in names else "score")]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             what = f"not a JSON object of query, document and {value} ({error})"
             faults.report("broken line", what, path, number)
         else:
-            yield (*fields, number)
+            yield *fields, number
 
-    yield from _checked(entries(), value, path, faults)
+
+def _of_queries(content: _Object, value: str, path: str | Path) -> Iterator[tuple[Any, Any, Any, int]]:
+    """Yield query, document, value and line of an object of queries: the values of documents, or a list of these."""
+    for query, documents in content:
+        if isinstance(documents, list) and all(isinstance(document, str) for document in documents):
+            # Relevant documents, or a ranking.
+            yield from ((query, document, -n if value == "score" else 1, 1) for n, document in enumerate(documents))
+        elif isinstance(documents, _Object):
+            yield from ((query, document, number, 1) for document, number in documents)
+        else:
+            raise BadInput(f"the query {query!r} has no documents", path, f"write {{query: {{document: {value}}}}}")
 
 
 class _Object(list[tuple[str, Any]]):
@@ -374,25 +336,8 @@ class _Object(list[tuple[str, Any]]):
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON; numbers stay as they are written. Raises ValueError if it is not JSON."""
-    try:
-        return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _is_flat(line: str) -> bool:
-    try:
-        entry = _parse(line)
-    except ValueError:
-        return False
-    return not any(isinstance(value, list) for _, value in entry)
-
-
-def _fields(entry: Mapping[str, Any], value: str) -> tuple[Any, Any, Any]:
-    names = {_our_name(name, name): name for name in entry}
-    number = value if value in names else "score"
-    return entry[names["query"]], entry[names["document"]], entry[names[number]]
+    """Parse JSON; numbers stay as they are written."""
+    return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
 
 
 def _checked(
@@ -411,8 +356,8 @@ def _checked(
             faults.report("broken line", f"{value} {str(number)[:40]!r} is not {kind}", path, line)
         else:
             good.append((str(ids[0]), str(ids[1]), read, line))
-    number_type = pl.Int32 if value == "grade" else pl.Float64
-    yield pl.DataFrame(good, {"query": pl.String, "document": pl.String, value: number_type, **LINE}, orient="row")
+    schema = {"query": pl.String(), "document": pl.String(), value: TYPES[value], "line": pl.Int64()}
+    yield pl.DataFrame(good, schema, orient="row")
 
 
 def _id(value: Any) -> str | None:

@@ -6,10 +6,11 @@ Memory is bounded by the block, not by the file, and every line keeps its number
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import polars as pl
 
@@ -18,6 +19,8 @@ from ranking.collections.opened import encoding_of, open_bytes
 from ranking.errors import BadInput
 
 BLANK = r"[ \t\x0B\x0C]"
+QUOTED = (",", ";")
+"""Separators of tables whose fields may be in quotes."""
 BLOCK = 8 << 20  # bytes read at once; a block costs a few times that while it is taken apart
 
 
@@ -74,7 +77,7 @@ def tables(
     *,
     separator: str | None = None,
     encoding: str = "utf-8",
-    header: Collection[str] = (),
+    header: Collection[str] | Literal[True] = (),
     within: tuple[int, int] | None = None,
     comments: bool = False,
     more: bool = False,
@@ -86,9 +89,11 @@ def tables(
         columns: name and type of each column, in order; one whose name starts with an underscore is not kept. A whole
             number may be written with zeros after the point (2.0).
         faults: receives each line with another number of columns, or with a field that is not of its column's type.
-        separator: the one character between fields. None for any run of blanks and tabs.
+        separator: the one character between fields, which may be in quotes if it is one of `QUOTED`. None for any run
+            of blanks and tabs.
         encoding: see `blocks`.
-        header: names that a header may have, in lower case: a first line of names is skipped if one is among them.
+        header: True if the first line is a header, which is skipped; or, without quotes, names that a header may have,
+            in lower case: a first line of names is skipped if one is among them.
         within: see `blocks`.
         comments: whether lines that begin with # are skipped.
         more: whether text after the last column is counted and not read; otherwise such lines are broken.
@@ -96,23 +101,26 @@ def tables(
     Yields:
         The columns, then `line` (Int64), the number of each row's line.
     """
-    pattern, unread = _pattern(list(columns), separator, more), not (within and within[0])
+    quoted, unread = separator in QUOTED, not (within and within[0])
+    more = more and not quoted
+    pattern = _pattern(list(columns), separator, more)
     for first, text in blocks(path, faults, encoding, within):
         rows = pl.Series("text", [text]).str.split("\n").explode().to_frame()
         rows = rows.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
         rows = rows.filter(pl.col("text").str.contains(r"^\s*[^#\s]" if comments else r"\S"))
-        fields = rows["text"].str.strip_suffix("\r").str.extract_groups(pattern).struct.unnest()
-        typed = fields.select(typed_column(name, dtype) for name, dtype in columns.items())
+        texts = rows["text"].str.strip_suffix("\r")
+        if quoted:
+            fields = _quoted_fields(texts, list(columns), str(separator))
+        else:
+            fields = texts.str.extract_groups(pattern).struct.unnest()
+        typed = fields.select(_typed(name, dtype) for name, dtype in columns.items())
         good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
-        if not good.all():
-            fields = fields.with_columns(truth_as_number(name, dtype) for name, dtype in columns.items())
-            typed = fields.select(typed_column(name, dtype) for name, dtype in columns.items())
-            good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
         if more:  # `1 Q0 an id 1 0.5 mine`: the tag would be a number, and the rest what it is not
             good &= fields["_more"].is_null() | fields[list(columns)[-1]].cast(pl.Float64, strict=False).is_null()
         if header and unread and len(good):
             unread = False
-            if not good[0] and _is_header([fields[name][0] for name in columns], header):
+            words = [] if quoted else [fields[name][0] for name in columns]
+            if header is True or (not good[0] and _is_header(words, header)):
                 rows, fields, typed, good = rows[1:], fields[1:], typed[1:], good[1:]
         if not good.all():
             worst = int(good.arg_min() or 0)
@@ -123,6 +131,13 @@ def tables(
             faults.note("lines with text after their last column, which is not read", int(longer))
         kept = [name for name in columns if not name.startswith("_")]
         yield typed.select(kept).with_columns(rows["line"]).filter(good)
+
+
+def _quoted_fields(texts: pl.Series, names: list[str], separator: str) -> pl.DataFrame:
+    """Return the fields of each line, all null if it has another number of them."""
+    lines = (next(csv.reader([text], delimiter=separator, skipinitialspace=True)) for text in texts)
+    rows = [fields if len(fields) == len(names) else [None] * len(names) for fields in lines]
+    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
 
 
 def _whole_lines(path: str | Path, within: tuple[int, int] | None, encoding: str) -> Iterator[bytes]:
@@ -203,19 +218,12 @@ def _pattern(names: list[str], separator: str | None, more: bool) -> str:
     return "^" + between.join(rf"(?s:(?P<{name}>[^{between}]*))" for name in names) + end
 
 
-def truth_as_number(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column of text in which true and false are 1 and 0 if it should hold whole numbers."""
-    text = pl.col(name)
-    if not dtype.is_integer():
-        return text
-    return text.str.replace(r"^(?i:true)$", "1").str.replace(r"^(?i:false)$", "0")
-
-
-def typed_column(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column of text as its type, null if it can't be; a whole number may be written as 2.0."""
+def _typed(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column of text as its type, null if it can't be; a whole number may be written as 2.0, true or false."""
     text = pl.col(name)
     if dtype.is_integer():
         text = text.str.replace(r"^([+-]?\d+)\.0*$", "${1}")  # pandas writes grades next to missing ones as 1.0
+        text = text.str.replace(r"^(?i:true)$", "1").str.replace(r"^(?i:false)$", "0")
     value = text.cast(dtype, strict=False)
     return value.fill_nan(None) if dtype.is_float() else value
 

@@ -16,8 +16,7 @@ from ranking.collections.faults import Faults
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.lines import lines, tables
 from ranking.collections.opened import ENDINGS
-from ranking.collections.reader import DOCUMENTS, QUERIES, Portion, Span, stamps, together
-from ranking.collections.spans import spans_of
+from ranking.collections.reader import DOCUMENTS, QUERIES, not_read, spans_of, stamps, together
 from ranking.collections.splits import DEV, TEST, TRAIN
 from ranking.errors import BadInput
 
@@ -79,55 +78,41 @@ class MsMarco(FolderWithCandidates):
         return stamps([*files, *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        return self._read(faults)
+        return self.read_portion(None, faults)
 
-    def portions(self, size: int) -> Sequence[Portion]:
+    def portions(self, size: int) -> Sequence[tuple[int, int]]:
         return spans_of(self._documents(), size)
 
-    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
-        assert isinstance(portion, Span)
-        return self._read(faults, (portion.start, portion.stop))
-
-    def _read(self, faults: Faults, within: tuple[int, int] | None = None) -> Iterator[pl.DataFrame]:
+    def read_portion(self, portion: tuple[int, int] | None, faults: Faults) -> Iterator[pl.DataFrame]:
         file = self._documents()
-        columns = _columns(file, _PASSAGE)
-        texts = [name for name in ("title", "body", "text") if name in columns]
-        text = pl.concat_str(texts, separator=" ")
-        none = pl.lit(None, pl.String)
-        for rows in tables(file, columns, faults, separator="\t", within=within):
-            yield (
-                _without_header(rows)
-                .select(
-                    "id", text.alias("text"), none.alias("category"), none.alias("subcategory"), _file(file), "line"
-                )
-                .select(list(DOCUMENTS))
-            )
+        columns, named = _columns(file, _PASSAGE)
+        text = pl.concat_str([name for name in ("title", "body", "text") if name in columns], separator=" ")
+        for rows in tables(file, columns, faults, separator="\t", header=named or (), within=portion):
+            yield rows.select("id", text.alias("text"), *_no_category(file), "line").select(*DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        none = pl.lit(None, pl.String)
-        parts = (
-            _without_header(rows).with_columns(none.alias("category"), none.alias("subcategory"), _file(file))
-            for file in dict.fromkeys(queries for queries, _ in self._splits().values())
-            for rows in tables(file, _columns(file, _QUERY), faults, separator="\t")
-        )
+        parts = []
+        for file in dict.fromkeys(queries for queries, _ in self._splits().values()):
+            columns, named = _columns(file, _QUERY)
+            rows = tables(file, columns, faults, separator="\t", header=named or ())
+            parts += [part.with_columns(_no_category(file)) for part in rows]
         return together(parts, QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
 
     def facts(self) -> dict[str, str]:
-        options: dict[str, object] = {"documents": self.documents}
-        options |= {f"{split} queries": self.queries for split in (TRAIN, DEV, TEST)}
-        options |= {f"{split} qrels": self.qrels for split in (TRAIN, DEV, TEST)}
-        others = [file.name for kind, option in options.items() if not option for file in self._present(kind)[1:]]
-        return {"files that are not read": f"{len(others):,} ({', '.join(others[:3])})"} if others else {}
+        guessed = [kind for kind in _USUAL_NAMES if not getattr(self, kind.split()[-1])]
+        return not_read([file.name for kind in guessed for file in self._present(kind)[1:]])
 
     def _documents(self) -> Path:
-        file = self.named(self.documents) if self.documents else self._usual("documents")
-        if file is None:
+        if self.documents:
+            return self.named(self.documents)
+        present = self._present("documents")
+        if not present:
             usual = " or ".join(_USUAL_NAMES["documents"][:2])
             raise BadInput(f"no {usual}", self.path, "name the file: collection.documents=FILE")
-        return file
+        return present[0]
 
     def _splits(self) -> dict[str, tuple[Path, Path]]:
         """Return the files of queries and qrels of each split that has both."""
@@ -136,28 +121,22 @@ class MsMarco(FolderWithCandidates):
                 raise BadInput(f"no split is called {sorted(unknown)[0]!r}", self.path, "take train, dev or test")
         splits = {}
         for split in (TRAIN, DEV, TEST):
-            queries = self._of("queries", self.queries, split)
-            qrels = self._of("qrels", self.qrels, split)
+            queries, qrels = self._of_split(split, "queries"), self._of_split(split, "qrels")
             if queries and qrels:
                 splits[split] = queries, qrels
             elif self.qrels and split in self.qrels:
-                raise BadInput(
-                    f"no queries for the qrels of {split}",
-                    self.path,
-                    f"name them: 'collection.queries={{{split}: FILE}}'",
-                )
+                remedy = f"name them: 'collection.queries={{{split}: FILE}}'"
+                raise BadInput(f"no queries for the qrels of {split}", self.path, remedy)
         if not splits:
             remedy = "name them: 'collection.queries={train: FILE}' 'collection.qrels={train: FILE}'"
             raise BadInput("no split has both its queries and its qrels", self.path, remedy)
         return splits
 
-    def _of(self, what: str, option: Mapping[str, str] | None, split: str) -> Path | None:
+    def _of_split(self, split: str, what: str) -> Path | None:
+        option: Mapping[str, str] | None = getattr(self, what)
         if option is None:
-            return self._usual(f"{split} {what}")
+            return next(iter(self._present(f"{split} {what}")), None)
         return self.named(option[split]) if split in option else None
-
-    def _usual(self, kind: str) -> Path | None:
-        return next(iter(self._present(kind)), None)
 
     def _present(self, kind: str) -> list[Path]:
         """Return the files with a usual name; the first one counts."""
@@ -165,28 +144,17 @@ class MsMarco(FolderWithCandidates):
         return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
-def _columns(file: Path, usual: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
-    """Return the columns of a file from its first line: by the names of its header, or by their number."""
+def _columns(file: Path, usual: Mapping[str, pl.DataType]) -> tuple[dict[str, pl.DataType], bool]:
+    """Return the columns of a file, by the names of its header or by their number, and whether it has a header."""
     _, first = next(lines(file, Faults(strict=False)), (0, ""))
     cells = [cell.strip().lower() for cell in first.rstrip("\r").split("\t")]
     named = [next((ours for ours, names in COLUMNS.items() if cell in names), f"_{n}") for n, cell in enumerate(cells)]
-    if (
-        set(cells) & COLUMNS["id"]
-        and len(named) > 1
-        and len(set(named)) == len(named)
-        and {"text", "body"} & set(named)
-    ):
-        return dict.fromkeys(named, pl.String())
-    return dict(_DOCUMENT if len(cells) == 4 and usual is _PASSAGE else usual)
+    if set(cells) & COLUMNS["id"] and 1 < len(set(named)) == len(named) and {"text", "body"} & set(named):
+        return dict.fromkeys(named, pl.String()), True
+    columns = _DOCUMENT if len(cells) == 4 and usual is _PASSAGE else usual
+    return dict(columns), len(set(cells)) > 1 and set(cells) <= HEADER
 
 
-def _without_header(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows without a first line that names the columns."""
-    if not len(rows) or rows["line"][0] != 1:
-        return rows
-    first = {str(value).strip().lower() for name, value in rows.row(0, named=True).items() if name != "line"}
-    return rows[1:] if len(first) > 1 and first <= HEADER else rows
-
-
-def _file(file: Path) -> pl.Expr:
-    return pl.lit(str(file)).alias("file")
+def _no_category(file: Path) -> list[pl.Expr]:
+    none = pl.lit(None, pl.String)
+    return [none.alias("category"), none.alias("subcategory"), pl.lit(str(file)).alias("file")]

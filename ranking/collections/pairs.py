@@ -19,13 +19,13 @@ import polars as pl
 from ranking.bounds import Between, checked
 from ranking.collections.arrow_files import batches, write
 from ranking.collections.candidate_files import each_once
-from ranking.collections.faults import Faults
-from ranking.collections.hub_files import HUB, local_path
-from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, stamps
-from ranking.collections.row_files import Row, TextOptions, header_of, kind_of, read_rows, row_files, unread_files
-from ranking.collections.row_forms import BESIDE, Parts, RowFault, RowForm
+from ranking.collections.faults import Faults, RowFault
+from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
+from ranking.collections.row_files import Row, TextOptions, kind_of, read_rows, row_files, unread_files
+from ranking.collections.row_forms import BESIDE, Parts, RowForm
 from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
 from ranking.errors import BadInput
+from ranking.hub import HUB, local_path
 
 CHUNK = 50_000
 """Documents of a frame."""
@@ -147,20 +147,14 @@ class Pairs(Reader):
         return {name: value for name, value in vars(self).items() if name != "_read"}
 
     def _fill(self, content: _Content, faults: Faults) -> None:
-        form = RowForm(
-            self.query, self.positive, _listed(self.negatives), self.scores, self.label, self.relevant_from
-        )  # fmt: skip
-        options = TextOptions(self.separator, self.encoding, self.quote)
+        form = RowForm(self.query, self.positive, self.negatives, self.scores, self.label, self.relevant_from)
         files = self._files()
-        named = {split for split, _ in files} - {None}
         unnamed = [file.name for split, file in files if split is None]
-        if named and unnamed:
+        if 0 < len(unnamed) < len(files):
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
-        if unread := unread_files(local_path(self.path), [file for _, file in files]):
-            content.facts["files that are not read"] = f"{len(unread):,} ({', '.join(unread[:3])})"
-        beside = itertools.chain.from_iterable(read_rows(file, faults, options) for _, file in self._beside())
-        extra = beside if self._beside() else None
-        content.write_documents(self._read_files(files, named, form, options, extra, content, faults))
+            files = [(split or TRAIN, file) for split, file in files]
+        content.facts |= not_read(unread_files(local_path(self.path), [file for _, file in files]))
+        content.write_documents(self._read_files(files, form, content, faults))
         content.finish()
         if self.scores is not None and not content.rows["score"].count():
             raise BadInput("no row has a score", self.path, "leave collection.scores out, or name the column of scores")
@@ -172,35 +166,31 @@ class Pairs(Reader):
     def _read_files(
         self,
         files: Sequence[tuple[str | None, Path]],
-        named: set[str | None],
         form: RowForm,
-        options: TextOptions,
-        beside: Iterator[Row] | None,
         content: _Content,
         faults: Faults,
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
+        options = TextOptions(self.separator, self.encoding, self.quote)
+        ids = [read_rows(file, faults, options) for _, file in self._beside()]
+        beside = itertools.chain.from_iterable(ids)
         for split, file in files:
-            columns: list[str] = header_of(file) or []
-            if columns:
-                _check(form, columns, file)
-            split = TRAIN if split is None and named else split
+            kind = kind_of(file)
             count, names, labelled, skipped = 0, dict[str, None](), None, dict(faults.skipped)
             for line, row in read_rows(file, faults, options, form.names()):
                 count += 1
-                if count == 1 and kind_of(file) == "csv":
-                    _check(form, list(row), file, without_header=True)
+                if count == 1 and kind != "json":
+                    _check(form, list(row), file, without_header=kind == "csv")
                 if not row.keys() <= names.keys():
                     names |= dict.fromkeys(row)
-                if beside is not None:
+                if ids:
                     row = _with_ids(row, next(beside, None), file)
                 try:
                     parts = form.parts(row)
+                    if labelled not in (None, parts.labelled):
+                        raise RowFault("has no label, or those before have none")
                 except RowFault as fault:
-                    _report(fault, file, line, faults)
-                    continue
-                if labelled not in (None, parts.labelled):
-                    _report(RowFault("broken line", "has no label, or those before have none"), file, line, faults)
+                    faults.report_row(fault, file, line)
                     continue
                 labelled = parts.labelled
                 content.source["rows"] += 1
@@ -211,8 +201,8 @@ class Pairs(Reader):
                 yield from content.add(parts, of_row or split, str(file), line, faults)
             if not count and skipped == faults.skipped:
                 faults.report("empty file", "has no rows", file)
-            elif count and not columns:
-                _check(form, list(names), file)  # rows of JSON may differ: a column has to be in one of them
+            elif count and kind == "json":
+                _check(form, list(names), file)  # rows may differ: a column has to be in one of them
 
 
 class _Content:
@@ -228,11 +218,7 @@ class _Content:
         self.rows = pl.DataFrame(schema=ROWS)
         self.splits = 0  # rows with a column that names their split
         self.other_splits = Counter[str]()  # rows with another value in it
-        # The ids of documents and queries by the digests of their texts; None for an id that is the digest.
-        self._ids: dict[int, str | None] = {}
-        self._queries: dict[int, str | None] = {}
-        self._taken: tuple[set[str], set[str]] = set(), set()  # ids in the files: queries, documents
-        self._other_ids = [0, 0]  # rows that give another id to a text
+        self._query_ids, self._document_ids = _Ids("query"), _Ids("document")
         self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
         self._rows, self._asked = _ChunkedRows(ROWS), _ChunkedRows(ASKED)
 
@@ -240,36 +226,18 @@ class _Content:
         self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add a row, and yield its documents that are new."""
-        key = _digest(" ".join(parts.query.lower().split()))
-        if key not in self._queries:
-            self._queries[key] = self._free(parts.query_id, 0, file, line, faults)
-            self._asked.append((self._queries[key] or _name(key), parts.query, file, line))
-        elif parts.query_id is not None:
-            self._other_ids[0] += parts.query_id != (self._queries[key] or _name(key))
-        query = self._queries[key] or _name(key)
+        text = " ".join(parts.query.lower().split())
+        query, is_new = self._query_ids.of(text, parts.query_id, file, line, faults)
+        if is_new:
+            self._asked.append((query, parts.query, file, line))
         for document in parts.documents:
             text = document.text.strip()
-            key = _digest(text)
-            if key not in self._ids:
-                self._ids[key] = self._free(document.id, 1, file, line, faults)
-                if text.isdecimal():
-                    self._numbers, self._number = self._numbers + 1, text
-                yield self._ids[key] or _name(key), text, file, line
-            elif document.id is not None:
-                self._other_ids[1] += document.id != (self._ids[key] or _name(key))
-            identifier = self._ids[key] or _name(key)
+            identifier, is_new = self._document_ids.of(text, document.id, file, line, faults)
+            if is_new and text.isdecimal():
+                self._numbers, self._number = self._numbers + 1, text
+            if is_new:
+                yield identifier, text, file, line
             self._rows.append((query, identifier, document.grade, document.score, split, file, line))
-
-    def _free(self, identifier: str | None, kind: int, file: str, line: int, faults: Faults) -> str | None:
-        """Return the id that a row gives a new text (of a query or a document); None if another text has it."""
-        if identifier is not None and identifier in self._taken[kind]:
-            what = f"another {('query', 'document')[kind]} is called {identifier!r}"
-            remedy = "fix it, or set strict=false to give it an id by its text, and count such texts"
-            faults.report("duplicate id", what, file, line, remedy=remedy)
-            return None
-        if identifier is not None:
-            self._taken[kind].add(identifier)
-        return identifier
 
     def write_documents(self, documents: Iterator[tuple[str, str, str, int]]) -> None:
         """Write documents as they come."""
@@ -278,30 +246,57 @@ class _Content:
 
     def finish(self) -> None:
         """Make the frames of what was added."""
-        if self._numbers > len(self._ids) / 2:
+        documents = len(self._document_ids.by_digest)
+        if self._numbers > documents / 2:
             self.facts["documents that are numbers, read as texts"] = (
-                f"{self._numbers:,} of {len(self._ids):,} (such as {self._number}); if they are ids, bring the texts: "
+                f"{self._numbers:,} of {documents:,} (such as {self._number}); if they are ids, bring the texts: "
                 "collection=beir reads corpus.jsonl, queries.jsonl and qrels with ids"
             )
-        self._queries, self._ids = {}, {}
         self.rows = self._rows.frame()
         self.queries = _filled(self._asked.frame(), QUERIES)
-        for count, kind in zip(self._other_ids, ("queries", "documents"), strict=True):
-            if count:
-                self.facts[f"{kind} with several ids for one text"] = f"{count:,} rows, read under the first id"
+        for kind, ids in (("queries", self._query_ids), ("documents", self._document_ids)):
+            if ids.others:
+                self.facts[f"{kind} with several ids for one text"] = f"{ids.others:,} rows, read under the first id"
+            ids.by_digest.clear()
         if self.splits:
             self.facts["files with a column of splits"] = f"{self.splits:,} rows name theirs"
         if self.other_splits:
             named = ", ".join(list(self.other_splits)[:3])
-            self.facts["rows whose split is unknown"] = (
-                f"{self.other_splits.total():,} ({named}), read as if without one"
-            )
+            total = self.other_splits.total()
+            self.facts["rows whose split is unknown"] = f"{total:,} ({named}), read as if without one"
         pair = ["query", "document"]
         negatives = self.rows.lazy().filter(pl.col("grade").is_null()).select(pair)
         relevant = self.rows.lazy().filter(pl.col("grade") > 0).select(pair)
         wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
         if wrong:
             self.facts["candidates given as negatives that are relevant"] = f"{wrong:,} (relevant counts)"
+
+
+class _Ids:
+    """The ids of texts: that of the first row with the text, if it gives one that is free, or the text's digest."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.by_digest: dict[int, str | None] = {}  # None if the digest is the id
+        self.others = 0  # rows that give another id to a text
+        self._taken: set[str] = set()
+
+    def of(self, text: str, given: str | None, file: str, line: int, faults: Faults) -> tuple[str, bool]:
+        """Return the id of a text that a row gives an id or none, and whether the text is new."""
+        composed = unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
+        digest = int.from_bytes(blake2b(composed, digest_size=8).digest(), "big")
+        if is_new := digest not in self.by_digest:
+            if given in self._taken:
+                what = f"another {self.kind} is called {given!r}"
+                remedy = "fix it, or set strict=false to give it an id by its text, and count such texts"
+                faults.report("duplicate id", what, file, line, remedy=remedy)
+                given = None
+            elif given is not None:
+                self._taken.add(given)
+            self.by_digest[digest] = given
+        identifier = self.by_digest[digest] or f"{digest:016x}"
+        self.others += given not in (None, identifier)
+        return identifier, is_new
 
 
 class _ChunkedRows:
@@ -328,15 +323,6 @@ class _ChunkedRows:
             columns = dict(zip(self._schema, zip(*self._rows, strict=True), strict=True))
             self._frames.append(pl.DataFrame(columns, schema=self._schema, strict=False))
         self._rows = []
-
-
-def _digest(text: str) -> int:
-    text = unicodedata.normalize("NFC", text)
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-
-
-def _name(digest: int) -> str:
-    return f"{digest:016x}"
 
 
 def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
@@ -366,15 +352,6 @@ def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bo
         raise BadInput(fault.what, file, remedy) from None
 
 
-def _report(fault: RowFault, file: Path, line: int, faults: Faults) -> None:
-    if fault.always:
-        raise BadInput(fault.what, f"{file}:{line}", fault.remedy) from None
-    if fault.remedy:
-        faults.report(fault.kind, fault.what, file, line, remedy=fault.remedy)
-    else:
-        faults.report(fault.kind, fault.what, file, line)
-
-
 def _with_ids(row: Mapping[str, Any], ids: Row | None, file: Path) -> dict[str, Any]:
     """Return a row with the ids and scores of the table next to it."""
     if ids is None:
@@ -389,7 +366,3 @@ def _filled(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFra
     return rows.select(
         (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name) for name, kind in schema.items()
     )
-
-
-def _listed(option: str | Sequence[str] | None) -> list[str] | None:
-    return option if option is None else [option] if isinstance(option, str) else list(option)

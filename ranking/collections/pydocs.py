@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
+from ranking.bounds import checked
 from ranking.collections import packages
 from ranking.collections.docstrings import Docstring, docstrings
 from ranking.collections.faults import Faults
 from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
 from ranking.collections.splits import DEV, TEST, TRAIN
-from ranking.errors import BadInput
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _FEWEST_MEMBERS = 3
@@ -50,6 +50,7 @@ class _Content(NamedTuple):
     judgements: list[tuple[object, ...]]
 
 
+@checked
 @dataclass
 class Pydocs(Reader):
     """The docstrings of the standard library and of Pyrite's installed dependencies.
@@ -70,16 +71,10 @@ class Pydocs(Reader):
         folders: source trees to read instead, such as your code.
     """
 
-    queries: str = "first_paragraph"
+    queries: Literal["first_paragraph", "topics"] = "first_paragraph"
     query_words: int = 3
     document_words: int | None = None
     folders: Sequence[str | Path] | None = None
-
-    def __post_init__(self) -> None:
-        if self.queries not in _FEWEST_WORDS:
-            raise BadInput(
-                f"pydocs has no queries called {self.queries!r}", "queries", "take first_paragraph or topics"
-            )
 
     @property
     def name(self) -> str:

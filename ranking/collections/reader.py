@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from ranking.collections.faults import Faults
+from ranking.collections.opened import compression_of
 from ranking.errors import BadInput
 from ranking.reading import Reading
 
@@ -35,23 +37,6 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
 NOTED = ("queries ", "documents ", "files ", "judgements ", "candidates ", "rows ", "columns ")
 """The beginnings of facts that are shown when a collection is opened."""
 GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
-
-
-@dataclass(frozen=True)
-class Span:
-    """The lines of a file that begin in a range of its bytes.
-
-    Args:
-        start: the byte at or after which the first line begins.
-        stop: the byte before which the last line begins.
-    """
-
-    start: int
-    stop: int
-
-
-Portion = Span | tuple[Path, ...]
-"""A part of a file, or some of several files."""
 
 
 @dataclass
@@ -110,15 +95,15 @@ class Reader(ABC):
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         """Yield the documents as frames of `DOCUMENTS`, each small enough to be held many times."""
 
-    def portions(self, size: int) -> Sequence[Portion]:
+    def portions(self, size: int) -> Sequence[Any]:
         """Return parts of the documents that tasks may read in parallel, in their order, of about `size` bytes each.
 
-        Fewer than two if there is nothing to share.
+        Each is what `read_portion` takes. Fewer than two if there is nothing to share.
         """
         return []
 
-    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
-        """Yield the documents of one of `portions`; lines of a span are counted from its start."""
+    def read_portion(self, portion: Any, faults: Faults) -> Iterator[pl.DataFrame]:
+        """Yield the documents of one of `portions`; lines may be counted from its start."""
         raise NotImplementedError
 
     @abstractmethod
@@ -165,9 +150,8 @@ class FolderReader(Reader):
         """
         named = Path(self.path).expanduser()
         if not named.is_dir():
-            raise BadInput(
-                "no such folder" if not named.exists() else "not a folder", named, "check the path (collection.path=)"
-            )
+            what = "not a folder" if named.exists() else "no such folder"
+            raise BadInput(what, named, "check the path (collection.path=)")
         return named
 
     def named(self, file: str) -> Path:
@@ -203,6 +187,33 @@ def frames(
 def together(parts: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """Concatenate any number of frames."""
     return pl.concat([pl.DataFrame(schema=schema), *(part.select(list(schema)) for part in parts)], rechunk=True)
+
+
+def spans_of(file: Path, size: int) -> list[tuple[int, int]]:
+    """Return ranges of about `size` bytes, in which each line of a file begins once; none for a packed file."""
+    if not file.is_file() or compression_of(file):
+        return []
+    total = file.stat().st_size
+    count = max(1, -(-total // size))
+    return list(itertools.pairwise(total * number // count for number in range(count + 1)))
+
+
+def groups_of(files: Sequence[Path], size: int) -> list[list[Path]]:
+    """Group files in their order, so that each group except the last has `size` bytes or more."""
+    groups: list[list[Path]] = [[]]
+    total = 0
+    for file in files:
+        if total >= size:
+            groups.append([])
+            total = 0
+        groups[-1].append(file)
+        total += file.stat().st_size
+    return groups
+
+
+def not_read(files: Sequence[str]) -> dict[str, str]:
+    """Return the fact about files that may hold data and are not read."""
+    return {"files that are not read": f"{len(files):,} ({', '.join(files[:3])})"} if files else {}
 
 
 def stamps(files: Iterable[Path]) -> dict[str, str]:

@@ -11,18 +11,17 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 from ranking.collections.faults import Faults
 from ranking.collections.json_rows import Point, json_rows, rows_of_columns, unnamed
 from ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
+from ranking.collections.row_forms import NAME_BESIDE
 from ranking.collections.splits import split_named
 from ranking.errors import BadInput
 
@@ -120,11 +119,7 @@ def _tables_in(folder: Path) -> list[Path]:
 
 
 def kind_of(file: Path) -> str:
-    """Return the format of a file from its name: a key of `KINDS`.
-
-    Raises:
-        BadInput: if the name does not show it.
-    """
+    """Return the format of a file, a key of `KINDS`; raise `BadInput` if its name does not show it."""
     kind = _kind(file)
     if kind is None:
         remedy = f"give it an ending by its format: {ENDINGS_OF_TABLES}"
@@ -133,7 +128,9 @@ def kind_of(file: Path) -> str:
     return kind
 
 
-def read_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str] = ()) -> Iterator[Row]:
+def read_rows(
+    file: Path, faults: Faults, options: TextOptions = TextOptions(), names: Sequence[str] = ()
+) -> Iterator[Row]:
     """Yield the rows of a file.
 
     Args:
@@ -146,54 +143,32 @@ def read_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[
     Raises:
         BadInput: if the file is not in the format that its name shows.
     """
-    with _readable(file):
-        yield from _READ[kind_of(file)](file, faults, options, names)
-
-
-def header_of(file: Path) -> list[str] | None:
-    """Return the columns of a parquet or Arrow file. None for other formats, whose rows may differ."""
     from pyarrow import parquet
 
-    with _readable(file):
-        match kind_of(file):
-            case "parquet":
-                return list(parquet.read_schema(file).names)
-            case "arrow":
-                with pa.memory_map(str(file)) as source:
-                    return list(_batches(source)[0].names)
-    return None
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """Raise the errors of a file that is broken, or something else, as `BadInput`."""
     try:
         compression_of(file)
-        yield
-    except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
+        match kind_of(file):
+            case "csv":
+                yield from csv_rows(file, faults, options, names)
+            case "json":
+                yield from _json_rows(file, faults, options)
+            case "parquet":
+                with parquet.ParquetFile(file) as table:
+                    yield from _of_batches(table.iter_batches(ROWS))
+            case "arrow":
+                with pa.memory_map(str(file)) as source:
+                    yield from _of_batches(_batches(source))
+    except (pa.ArrowException, OSError) as error:
         message = str(error).splitlines()[0][:200]
         raise BadInput(f"can't be read ({message})", file, "is it whole, and what its name says?") from None
 
 
-def _parquet(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(file) as table:
-        yield from _of_batches(table.iter_batches(ROWS))
-
-
-def _arrow(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
-    with pa.memory_map(str(file)) as source:
-        yield from _of_batches(_batches(source)[1])
-
-
-def _batches(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _batches(source: Any) -> Iterator[pa.RecordBatch]:
     try:
-        stream: Any = pa.ipc.open_stream(source)
+        return iter(pa.ipc.open_stream(source))
     except pa.ArrowInvalid:
         file: Any = pa.ipc.open_file(source)
-        return file.schema, map(file.get_batch, range(file.num_record_batches))
-    return stream.schema, iter(stream)
+        return map(file.get_batch, range(file.num_record_batches))
 
 
 def _of_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
@@ -240,14 +215,13 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
         named = not tabs or _is_header(cells, names)
         numbers = [number for number, cell in enumerate(cells, 1) if cell.strip().isdigit()]
         if not named and len(cells) > 1 and numbers:
-            what = "every cell of the first row is a number: are they ids, not texts?"
-            remedy = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
-            if len(numbers) < len(cells):
-                what = (
-                    f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
-                )
-                remedy = "write a header above, such as qid, query, positive, negative, label, between tabs"
-            raise BadInput(what, f"{file}:{start}", remedy)
+            place = f"{file}:{start}"
+            if len(numbers) == len(cells):
+                what = "every cell of the first row is a number: are they ids, not texts?"
+                raise BadInput(what, place, NAME_BESIDE)
+            what = f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
+            remedy = "write a header above, such as qid, query, positive, negative, label, between tabs"
+            raise BadInput(what, place, remedy)
         quote = options.quote if options.quote is not None else '"' if named else ""
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(itertools.chain([first], text), delimiter=separator, strict=True, **quoting)
@@ -311,7 +285,7 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
         yield start, dict(zip(header, cells, strict=True))
 
 
-def _lines(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
+def _json_rows(file: Path, faults: Faults, options: TextOptions) -> Iterator[Row]:
     entries = json_rows(file, faults, options.encoding)
     first, second = next(entries, None), next(entries, None)
     # Only the one object of a file may be a whole table: the texts of a row may be in lists of one length too.
@@ -321,11 +295,6 @@ def _lines(file: Path, faults: Faults, options: TextOptions, names: Sequence[str
         return
     yield from (entry for entry in (first, second) if entry is not None)
     yield from entries
-
-
-_READ: Mapping[str, Callable[..., Iterator[Row]]] = {
-    "parquet": _parquet, "csv": csv_rows, "json": _lines, "arrow": _arrow,
-}  # fmt: skip
 
 
 def _kind(file: Path) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ranking.collections.faults import SKIP, RowFault
 from ranking.collections.json_rows import Point, unnamed
 
 QUERY = (
@@ -31,50 +32,22 @@ BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
 TEXT = ("text", "contents", "content", "passage", "document", "body", "context")
 IDS = ("docid", "doc_id", "docno", "passage_id", "psg_id", "pid", "_id", "id")
+NAME_BESIDE = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
+"""What to do with a file of ids."""
 PAIRED_IDS = re.compile(r"^(pos|positive|neg|negative)s?(_document)?_p?ids$")
 """Columns of ids in place of texts, as Tevatron and the hard negatives of MS MARCO have them."""
 LISTED = ("texts", "pair", "triplet", "set")
 """Columns of a query, a positive and negatives in one list; of a `set`, all after the first are positive."""
 OTHERS = (
-    "text",
-    "query_text",
-    "passage_text",
-    "qid",
-    "query_id",
-    "pid",
-    "docid",
-    "doc_id",
-    "document_ids",
-    "id",
-    "split",
-)
+    "text", "query_text", "passage_text", "qid", "query_id", "pid", "docid", "doc_id", "document_ids", "id", "split",
+)  # fmt: skip
 """Further names by which a header is recognised."""
 ROLES = ("teacher", "margin")
 """Values of `scores` that say what scores are, instead of naming their column."""
 
 
-class RowFault(ValueError):
-    """A fault of a row: its kind, under which it is counted, and the fault in words.
-
-    Args:
-        what: the fault, in the user's words.
-        remedy: how to fix it; None for the usual remedy.
-        always: whether it stops the reading also if it is not strict, because it concerns the whole file.
-    """
-
-    def __init__(self, kind: str, what: str, remedy: str | None = None, always: bool = False) -> None:
-        super().__init__(what)
-        self.kind, self.what, self.remedy, self.always = kind, what, remedy, always
-
-
 class Document(NamedTuple):
-    """A document of a row.
-
-    Args:
-        id: the id that the row gives it, if any.
-        grade: the grade; None for a negative.
-        score: the score, if any.
-    """
+    """A document of a row. The grade of a negative is None."""
 
     text: str
     id: str | None = None
@@ -103,23 +76,14 @@ class _Columns:
 
 @dataclass
 class RowForm:
-    """The meaning of a row's columns.
+    """The meaning of a row's columns: the options of `ranking.collections.pairs.Pairs`."""
 
-    Args:
-        query: the query's column, or None for a usual name.
-        positive: the column of relevant documents, or None.
-        negatives: the columns of negatives, or None.
-        scores: the columns of scores or one of `ROLES`, or None.
-        label: the column of grades, or None.
-        relevant_from: the lowest label or score that makes a document relevant. None takes whole labels as grades.
-    """
-
-    query: str | None = None
-    positive: str | None = None
-    negatives: Sequence[str] | None = None
-    scores: str | Sequence[str] | None = None
-    label: str | None = None
-    relevant_from: float | None = None
+    query: str | None
+    positive: str | None
+    negatives: str | Sequence[str] | None
+    scores: str | Sequence[str] | None
+    label: str | None
+    relevant_from: float | None
     _known: dict[tuple[str, ...], _Columns] = field(default_factory=dict, repr=False)
 
     def used(self) -> list[str]:
@@ -144,11 +108,7 @@ class RowForm:
         return given + QUERY + POSITIVE + LABEL + OTHERS
 
     def parts(self, row: Mapping[str, Any]) -> Parts:
-        """Take a row apart.
-
-        Raises:
-            RowFault: if something is missing, or does not fit.
-        """
+        """Take a row apart; raise a `RowFault` if something is missing, or does not fit."""
         key = tuple(row)
         if key not in self._known:
             self._known[key] = self._columns(key)
@@ -160,14 +120,14 @@ class RowForm:
             row = _unlisted(row, columns.listed)
         query = _joined_text(row.get(columns.query))
         if not query.strip():
-            raise RowFault("empty text", "the query is empty")
+            raise RowFault("the query is empty", kind="empty text")
         positives = list(_documents(row.get(columns.positive), f"column {columns.positive}"))
         if not positives:
-            raise RowFault("empty text", f"the document (column {columns.positive}) is empty")
+            raise RowFault(f"the document (column {columns.positive}) is empty", kind="empty text")
         names = columns.negatives if columns.listed is None else [name for name in row if NEGATIVES.match(name)]
         negatives = [document for name in names for document in _documents(row.get(name), f"column {name}")]
         if any(not document.text.strip() for document in (*positives, *negatives)):
-            raise RowFault("empty text", "a document is empty")
+            raise RowFault("a document is empty", kind="empty text")
         documents = self._graded(positives, negatives, row, columns)
         return Parts(query, _id(row.get("query_id", row.get("qid"))), _named(documents, row), columns.label is not None)
 
@@ -192,15 +152,15 @@ class RowForm:
         if self.negatives is None:
             negatives = tuple(name for name in names if NEGATIVES.match(name) and name != positive)
         else:
-            negatives = tuple(self.negatives)
+            negatives = _listed(self.negatives)
         scores: Sequence[str] = ()
         if isinstance(self.scores, str) and self.scores in ROLES:
             usual = ((self.scores,), *SCORES)
             scores = next((names_of for names_of in usual if set(names_of) <= written.keys()), ())
             if not scores:
-                raise RowFault("broken line", "has no column of scores", f"{there}; call it score or scores")
+                raise RowFault("has no column of scores", f"{there}; call it score or scores")
         elif self.scores is not None:
-            scores = [self.scores] if isinstance(self.scores, str) else list(self.scores)
+            scores = _listed(self.scores)
         else:
             scores = next((usual for usual in SCORES if set(usual) <= written.keys()), ())
         if not scores and BESIDE in names:
@@ -210,21 +170,13 @@ class RowForm:
         return _Columns(listed, query, positive, negatives, tuple(scores), label)
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse a table without a column that is needed, or that an option names.
-
-        Args:
-            names: the columns of a table, or all names in its rows.
-
-        Raises:
-            RowFault: if one is missing.
-        """
+        """Raise a `RowFault` if the columns of a table, or all names in its rows, lack one that is needed."""
         columns = self._columns(tuple(names))
         wanted = [("negatives", name) for name in columns.negatives] + [("scores", name) for name in columns.scores]
-        wanted += [("label", columns.label)] if columns.label else []
-        for option, name in wanted:
-            if name not in names:
+        for option, name in [*wanted, ("label", columns.label)]:
+            if name is not None and name not in names:
                 remedy = f"it has {', '.join(names)}; see collection.{option}"
-                raise RowFault("broken line", f"has no column {name!r}", remedy, always=True)
+                raise RowFault(f"has no column {name!r}", remedy, always=True)
 
     def _graded(
         self, positives: list[Document], negatives: list[Document], row: Mapping[str, Any], columns: _Columns
@@ -235,10 +187,10 @@ class RowForm:
         grades: list[int | None] = [1] * len(positives) + [None] * len(negatives)
         if labels:
             if len(labels) not in (len(positives), len(grades)):
-                raise RowFault("broken line", "not as many labels as documents")
+                raise RowFault("not as many labels as documents")
             grades[: len(labels)] = [self._grade(label) for label in labels]
         elif columns.label:
-            raise RowFault("broken line", f"no label (column {columns.label})")
+            raise RowFault(f"no label (column {columns.label})")
         elif scores and not negatives and columns.scores != (BESIDE,) and "pos_scores" not in columns.scores:
             if self.relevant_from is not None:
                 missing = any(score is None for score in scores)
@@ -247,7 +199,7 @@ class RowForm:
                 remedy = "a score is no label: give a relevant document's lowest one (collection.relevant_from=0.8), "
                 remedy += "or say that all documents are relevant (collection.scores=teacher)"
                 what = f"has scores ({', '.join(columns.scores)}) and no labels"
-                raise RowFault("broken line", what, remedy, always=True)
+                raise RowFault(what, remedy, always=True)
         every = zip((*positives, *negatives), grades, scores or [None] * len(grades), strict=True)
         return [
             document._replace(grade=grade, score=score if score is not None else document.score)
@@ -256,12 +208,12 @@ class RowForm:
 
     def _grade(self, label: float | None) -> int:
         if label is None:
-            raise RowFault("broken line", "no label")
+            raise RowFault("no label")
         if self.relevant_from is not None:
             return int(label >= self.relevant_from)
         if not label.is_integer() or abs(label) >= 2**31:
             remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
-            raise RowFault("broken line", f"a label is no whole number ({label:g}): is it a score?", remedy)
+            raise RowFault(f"a label is no whole number ({label:g}): is it a score?", remedy)
         return int(label)
 
     def _scores(
@@ -275,23 +227,27 @@ class RowForm:
         if columns.scores == ("pos_scores", "neg_scores"):
             for what, numbers, count in (("pos_scores", given[0], ahead), ("neg_scores", given[1], behind)):
                 if numbers and len(numbers) != count:
-                    raise RowFault("broken line", f"{len(numbers)} {what} for {count} documents")
+                    raise RowFault(f"{len(numbers)} {what} for {count} documents")
             return [*(given[0] or [None] * ahead), *(given[1] or [None] * behind)]
         scores = [score for numbers in given for score in numbers]
         single = len(columns.scores) == 1 and not isinstance(row.get(columns.scores[0]), list)
         if self.scores == "margin":
             if len(scores) != behind:
-                raise RowFault("broken line", f"{len(scores)} margins for {behind} negatives")
+                raise RowFault(f"{len(scores)} margins for {behind} negatives")
             return [0.0] * ahead + [None if margin is None else -margin for margin in scores]
         if single and ahead == behind == 1 and self.scores is None:
             what = f"has one score ({columns.scores[0]}) for a document and a negative"
             remedy = "if it is the margin between them, set collection.scores=margin; if it is the negative's, "
-            raise RowFault("broken line", what, f"{remedy}collection.scores={columns.scores[0]}", always=True)
+            raise RowFault(what, f"{remedy}collection.scores={columns.scores[0]}", always=True)
         if len(scores) == ahead + behind:
             return scores
         if len(scores) == behind and behind:
             return [None] * ahead + scores
-        raise RowFault("broken line", f"not as many scores as documents ({len(scores)} for {ahead + behind})")
+        raise RowFault(f"not as many scores as documents ({len(scores)} for {ahead + behind})")
+
+
+def _listed(option: str | Sequence[str]) -> tuple[str, ...]:
+    return (option,) if isinstance(option, str) else tuple(option)
 
 
 def _without_columns(
@@ -301,19 +257,18 @@ def _without_columns(
     ids = [name for name in names if PAIRED_IDS.match(name)] or (["qid", "pos", "neg"] if absent[0] == "query" else [])
     if not given and ids and set(ids) <= set(names):
         what = f"holds ids, not texts ({', '.join(ids)})"
-        remedy = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
-        return RowFault("broken line", what, remedy, always=True)
+        return RowFault(what, NAME_BESIDE, always=True)
     if {"data", "annotations"} <= set(names):
         what = "is an export of Label Studio, which has the texts within `data`"
-        return RowFault("broken line", what, "export it as JSON-MIN or CSV", always=True)
+        return RowFault(what, "export it as JSON-MIN or CSV", always=True)
     if {"_id", "text"} <= set(names) and not set(names) - {"_id", "text", "title", "metadata"}:
         remedy = "if it is in a BEIR folder, set collection=beir collection.path=FOLDER"
-        return RowFault("broken line", "holds texts by their ids, not pairs", remedy, always=True)
+        return RowFault("holds texts by their ids, not pairs", remedy, always=True)
     name = named[absent[0]]
     what = f"has no column {name!r}" if name else f"has no column of the {' or the '.join(absent)} by a usual name"
     there = f"it has {', '.join(names)}" if names else "it is empty"
     remedy = f"{there}; name it by {' '.join(f'collection.{kind}=COLUMN' for kind in absent)}"
-    return RowFault("broken line", what, remedy, always=not given)
+    return RowFault(what, remedy, always=not given)
 
 
 def _joined_text(value: Any) -> str:
@@ -322,9 +277,9 @@ def _joined_text(value: Any) -> str:
     if len(documents) > 1:
         if all(document.text.isdecimal() for document in documents):
             what = f"the query is a list of {len(documents)} numbers, as a tokenizer makes them, and no text"
-            raise RowFault("broken line", what, "bring the texts", always=True)
+            raise RowFault(what, "bring the texts", always=True)
         remedy = "write one text per query, or set strict=false to skip and count such rows"
-        raise RowFault("broken line", f"the query is a list of {len(documents)} texts", remedy)
+        raise RowFault(f"the query is a list of {len(documents)} texts", remedy)
     return documents[0].text if documents else ""
 
 
@@ -364,7 +319,7 @@ def _documents(value: Any, what: str) -> Iterator[Document]:
                 yield Document("")
             yield from _documents(item, what)
         return
-    raise RowFault("broken line", f"{what} is no text ({type(value).__name__})")
+    raise RowFault(f"{what} is no text ({type(value).__name__})")
 
 
 def _passage(value: Mapping[str, Any], what: str) -> Document:
@@ -372,10 +327,10 @@ def _passage(value: Mapping[str, Any], what: str) -> Document:
     name = next((name for name in TEXT if isinstance(value.get(name), str)), None)
     if name is None:
         keys = ", ".join(map(str, value)) or "nothing"
-        raise RowFault("broken line", f"{what} has an object without a text: it has {keys}")
+        raise RowFault(f"{what} has an object without a text: it has {keys}")
     title, body = value.get("title") or "", str(value[name])
     if not isinstance(title, str):
-        raise RowFault("broken line", f"{what} has a title that is no text")
+        raise RowFault(f"{what} has a title that is no text")
     identifier = next((_id(value[key]) for key in IDS if value.get(key) is not None), None)
     scores = _numbers(value.get("score"), "score")
     return Document(f"{title} {body}" if title else body, identifier, None, scores[0] if scores else None)
@@ -401,7 +356,7 @@ def _id(value: Any) -> str | None:
     if value is None or value == "":
         return None
     if isinstance(value, Point) or not isinstance(value, str | int):
-        raise RowFault("broken line", f"the id {str(value)[:40]} is no text: write ids as texts")
+        raise RowFault(f"the id {str(value)[:40]} is no text: write ids as texts")
     return _text(value)
 
 
@@ -413,7 +368,7 @@ def _named(documents: list[Document], row: Mapping[str, Any]) -> list[Document]:
     if isinstance(ids, str):
         ids = [ids]
     if len(ids) != len(documents):
-        raise RowFault("broken line", f"not as many ids as documents ({len(ids)} for {len(documents)})")
+        raise RowFault(f"not as many ids as documents ({len(ids)} for {len(documents)})")
     return [document._replace(id=_id(name)) for document, name in zip(documents, ids, strict=True)]
 
 
@@ -421,7 +376,7 @@ def _unlisted(row: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a row whose texts are in one list as a query, a positive and negatives."""
     texts = row[name] if isinstance(row[name], list) else []
     if len(texts) < 2:
-        raise RowFault("broken line", f"column {name} is no list of a query and a positive")
+        raise RowFault(f"column {name} is no list of a query and a positive")
     if name.lower() == "set":
         return {**row, "query": texts[0], "positive": list(texts[1:])}
     return {**row, **dict(zip(unnamed(len(texts)), texts, strict=True))}
@@ -436,7 +391,7 @@ def _unpacked(text: str, kind: type, what: str) -> Any:
         return text
     if re.match(r"""\[(['"]).*\1\s+(['"]).*\2\]$""", text, re.S) and kind is str and _python(text) is None:
         remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
-        raise RowFault("broken line", f"{what} is a list as NumPy prints it, without commas", remedy)
+        raise RowFault(f"{what} is a list as NumPy prints it, without commas", remedy)
     items = _python(text)
     return items if items is not None and all(isinstance(item, kind) for item in items) else text
 
@@ -467,18 +422,14 @@ def _numbers(value: Any, what: str) -> list[float | None]:
 
 
 def number(value: Any, what: str) -> float:
-    """Return the number that a value is, or that a text writes, within the range of single precision.
-
-    Raises:
-        RowFault: if it is none.
-    """
+    """Return the number that a value is, or that a text writes, within the range of single precision."""
     try:
         read = float({"true": 1, "false": 0}.get(value.lower(), value) if isinstance(value, str) else value)
     except (TypeError, ValueError):
-        remedy = "write 1 for relevant and 0 for not" if what == "label" else None
+        remedy = "write 1 for relevant and 0 for not" if what == "label" else SKIP
         remedy = "write a point, not a comma" if re.fullmatch(r"[+-]?\d+,\d+", str(value)) else remedy
-        raise RowFault("broken line", f"the {what} {str(value)[:40]!r} is not a number", remedy) from None
+        raise RowFault(f"the {what} {str(value)[:40]!r} is not a number", remedy) from None
     if not abs(read) < 2**127:
         kind = "not a number" if math.isnan(read) else "out of range"
-        raise RowFault("broken line", f"the {what} is {kind} ({read:g})")
+        raise RowFault(f"the {what} is {kind} ({read:g})")
     return read

@@ -34,12 +34,7 @@ Row = tuple[int, Mapping[str, Any]]
 def read_topics(
     file: Path, fields: Sequence[str], faults: Faults, encoding: str
 ) -> Iterator[tuple[str, str, None, None, str, int]]:
-    """Yield topics as queries: id, the fields' texts, no category, no subcategory, file, line.
-
-    Args:
-        file: see `topic_rows`.
-        fields: the fields (of `FIELDS`) to join into the query.
-        faults: receives each topic that has no number, or lacks one of the fields.
+    """Yield topics as queries: id, the joined texts of the fields, no category, no subcategory, file, line.
 
     Raises:
         BadInput: if the file can't be read, or has no topics.
@@ -87,7 +82,7 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
 
 def _rows(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     if file.name.lower().endswith(".parquet"):
-        return read_rows(file, faults, TextOptions())
+        return read_rows(file, faults)
     head = next((text for _, text in blocks(file, Faults(strict=False), encoding)), "").lstrip("\ufeff \t\r\n")
     if re.search(r"<top\b[^<>]*>", head, re.I):
         return topics(file, faults, encoding)

@@ -12,11 +12,10 @@ import polars as pl
 
 from ranking.collections import trec_markup
 from ranking.collections.faults import Faults
-from ranking.collections.json_documents import read_json
+from ranking.collections.json_documents import read_entries
 from ranking.collections.judgement_files import judgements_of
 from ranking.collections.opened import plain_name
-from ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, Portion, frames, stamps, together
-from ranking.collections.spans import groups_of
+from ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, frames, groups_of, stamps, together
 from ranking.collections.topic_files import read_topics
 from ranking.errors import BadInput
 
@@ -64,21 +63,17 @@ class Trec(FolderReader):
         return stamps([*self._files("documents"), *self._files("topics"), *self._files("qrels")])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        return self._read(self._files("documents"), faults)
+        return self.read_portion(self._files("documents"), faults)
 
-    def portions(self, size: int) -> Sequence[Portion]:
+    def portions(self, size: int) -> Sequence[list[Path]]:
         return groups_of(self._files("documents"), size)
 
-    def read_portion(self, portion: Portion, faults: Faults) -> Iterator[pl.DataFrame]:
-        assert isinstance(portion, tuple)
-        return self._read(portion, faults)
-
-    def _read(self, files: Sequence[Path], faults: Faults) -> Iterator[pl.DataFrame]:
+    def read_portion(self, portion: list[Path], faults: Faults) -> Iterator[pl.DataFrame]:
         rows = (
             row
-            for file in files
+            for file in portion
             for row in (
-                read_json(file, faults)
+                read_entries(file, faults)
                 if plain_name(file).endswith((".jsonl", ".json"))
                 else trec_markup.documents(file, faults, self.encoding)
             )
@@ -103,12 +98,8 @@ class Trec(FolderReader):
         if not paths:
             raise BadInput(f"no file looks like the {option}", here, f"name it: collection.{option}=FILE")
         if option != "documents" and len(paths) > 1:
-            several = ", ".join(path.name for path in paths)
-            raise BadInput(
-                f"{len(paths)} files look like the {option} ({several})",
-                here,
-                f"name them: 'collection.{option}=[FILE,FILE]'",
-            )
+            what = f"{len(paths)} files look like the {option} ({', '.join(path.name for path in paths)})"
+            raise BadInput(what, here, f"name them: 'collection.{option}=[FILE,FILE]'")
         return [file for path in paths for file in _text_files(path)]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.evaluation.evaluation import Evaluation
+from ranking.ranked_lists import RankedLists
 from ranking.rankers.ranker import Ranker
 
 WEIGHTS = tuple(step / 10 for step in range(11))
@@ -24,9 +25,13 @@ def best_weight(evaluation: Evaluation, ranker: Ranker) -> float | None:
     scores = evaluation.scores(ranker)
     if scores is None or not len(scores):
         return None
-    means = {weight: _mean(evaluation, scores, weight) for weight in WEIGHTS}
-    # Means that differ in their last bits, as on another processor, are equal.
-    return max(WEIGHTS, key=lambda weight: (round(means[weight], 9), -weight))
+
+    def mean(weight: float) -> float:
+        values = evaluation.of_scores(interpolate(evaluation, scores, weight))
+        # Means that differ in their last bits, as on another processor, are equal.
+        return round(float(next(iter(values.values())).mean()), 9)
+
+    return max(WEIGHTS, key=mean)
 
 
 def interpolate(evaluation: Evaluation, scores: NDArray[np.float32], weight: float) -> NDArray[np.float32]:
@@ -36,25 +41,15 @@ def interpolate(evaluation: Evaluation, scores: NDArray[np.float32], weight: flo
         evaluation: an evaluation of queries whose candidates are lists.
         scores: the ranker's scores [q, depth], in the order of the candidates.
     """
-    present = _documents(evaluation) >= 0
-    both = weight * _scaled(scores, present) + (1 - weight) * _scaled(_first_stage(evaluation), present)
+    documents = evaluation.candidates.documents
+    assert documents is not None
+    first_stage, present = _first_stage(documents, evaluation.candidates.first_stage), documents >= 0
+    both = weight * _scaled(scores, present) + (1 - weight) * _scaled(first_stage, present)
     return np.round(both, 6).astype(np.float32)  # no order by the last bits of a sum
 
 
-def _mean(evaluation: Evaluation, scores: NDArray[np.float32], weight: float) -> float:
-    values = evaluation.of_scores(interpolate(evaluation, scores, weight))
-    return float(next(iter(values.values())).mean())
-
-
-def _documents(evaluation: Evaluation) -> NDArray[np.int32]:
-    documents = evaluation.candidates.documents
-    assert documents is not None
-    return documents
-
-
-def _first_stage(evaluation: Evaluation) -> NDArray[np.float32]:
+def _first_stage(documents: NDArray[np.int32], lists: RankedLists) -> NDArray[np.float32]:
     """Return the first stage's scores in the order of the candidates; unranked ones are below all others."""
-    documents, lists = _documents(evaluation), evaluation.candidates.first_stage
     if np.array_equal(lists.documents, documents):
         return lists.scores
     scores = np.empty(documents.shape, np.float32)

@@ -322,10 +322,8 @@ def _unsupported(name: str) -> BadInput:
     if form and form[1] in _ELSEWHERE and name not in FAMILIES:
         cutoff = f"@{form[2]}" if form[2] else "@10" if FAMILIES[_ELSEWHERE[form[1]]].needs_cutoff else ""
         return BadInput(f"no measure {name!r}", remedy=f"did you mean {_ELSEWHERE[form[1]]}{cutoff}?")
-    return BadInput(
-        f"no measure {name!r}",
-        remedy=f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5",
-    )
+    remedy = f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5"
+    return BadInput(f"no measure {name!r}", remedy=remedy)
 
 
 class Evaluator:

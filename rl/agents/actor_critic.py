@@ -51,6 +51,6 @@ class ActorCritic(PolicyGradientAgent):
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
         super().__init__(
-            channels, hidden, actor_lr=actor_lr, critic_lr=critic_lr, optimizer=optimizer, normalize=normalize,
-            entropy=entropy, quota={"steps": fragment},
+            {"steps": fragment}, {"channels": channels, "hidden": hidden}, actor_lr=actor_lr, critic_lr=critic_lr,
+            optimizer=optimizer, normalize=normalize, entropy=entropy,
         )  # fmt: skip

@@ -5,13 +5,18 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
+import ray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.util.placement_group import get_current_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from ranking.errors import BadInput
 from rl.agents.trainer import AgentTrainer
 from rl.rllib.module import PolicyModule
 from rl.rllib.runner import LockstepRunner, set_threads
@@ -21,20 +26,29 @@ Make = Callable[[int, int], Any]
 
 
 class Agent(ABC):
-    """Learns a sampling policy with RLlib. A subclass holds plain options and configures its algorithm.
+    """Learns a sampling policy with a learner of RLlib. A subclass holds plain options and updates the learner.
 
     Attributes:
+        learner: the class of the learner.
+        quota: what each copy samples for an update: `{"steps": n}`, or `{"episodes": n}` for whole episodes.
         widths: options of `rl.networks.PolicyNetwork` other than its defaults.
     """
 
+    learner: ClassVar[type[Learner]]
+    quota: Mapping[str, int]
     widths: Mapping[str, Any] = {}
 
     @abstractmethod
-    def config(self, copies: int) -> AlgorithmConfig:
-        """Return the algorithm's configuration, with this agent's options.
+    def config(self) -> AlgorithmConfig:
+        """Return the learner's configuration, with this agent's options."""
+
+    @abstractmethod
+    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
+        """Update the learner's weights.
 
         Args:
-            copies: number of copies of the environment, over all runners.
+            episodes: what was sampled, by copy and time; with a quota of steps, parts of episodes.
+            number: number of updates before this one.
         """
 
     def build(
@@ -49,52 +63,35 @@ class Agent(ABC):
         copies: int = 8,
         cpus: float = 1,
     ) -> AgentTrainer:
-        """Start learning. Ray must run.
+        """Start learning.
 
         Args:
             make: makes copies of the environment; must be picklable with cloudpickle.
             observation_space, action_space: the spaces of one copy.
             seed: seed of weights and actions; `make` seeds the environment.
-            gamma: γ, from 0 to 1.
-            workers: number of runners that are Ray actors; 0 steps the copies in this process.
-            copies: number of copies of the environment over all runners.
+            workers: number of runners that are Ray actors, in the bundles of the placement group after the first if
+                there is one; 0 steps the copies in this process.
+            copies: number of copies of the environment over all runners, a multiple of their number.
             cpus: CPUs per runner; also the threads of this process, since sums must be divided in the same way.
-
-        Raises:
-            BadInput: if an option is out of its range.
         """
-        if copies < 1 or workers < 0:
-            raise BadInput(f"{copies} copies on {workers} runners", "copies", "give at least one copy")
-        if copies % max(1, workers):
-            raise BadInput(
-                f"{copies} copies can't be divided equally among {workers} runners",
-                "copies",
-                "give a multiple of the runners",
-            )
-        if not 0 <= gamma <= 1:
-            raise BadInput(f"γ is {gamma}", "gamma", "give a number from 0 to 1")
-        if seed < 0:
-            raise BadInput(f"seed is {seed}", "seed", "give a whole number from 0")
         set_threads(cpus)
-        config = self.config(copies)
-        config.environment(
-            observation_space=observation_space,
-            action_space=action_space,
-            # RLlib makes deep copies of its configuration repeatedly; a function is not copied.
-            env_config={"make": lambda first, count: make(first, count)},
-            disable_env_checking=True,
-        )
-        config.env_runners(
-            env_runner_cls=LockstepRunner,
-            num_env_runners=workers,
-            num_envs_per_env_runner=copies // max(1, workers),
-            num_cpus_per_env_runner=cpus,
-        )
-        config.learners(num_learners=0)  # it is in this process
-        config.training(gamma=gamma)
-        config.debugging(seed=seed, log_level="ERROR", log_sys_usage=False)  # the usage costs half a second at the end
-        config.fault_tolerance(restart_failed_env_runners=False, ignore_env_runner_failures=False)
-        config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=0)
-        config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": seed, **self.widths}))
         logging.getLogger("ray.rllib").setLevel(logging.ERROR)
-        return AgentTrainer(config.build_algo())
+        options = {"seed": seed, **self.widths}
+        spec = RLModuleSpec(PolicyModule, observation_space, action_space, model_config=options)
+        learner = self.learner(config=self.config().training(gamma=gamma).debugging(seed=seed), module_spec=spec)
+        learner.build()
+        share, actor = copies // max(1, workers), learner.module[DEFAULT_MODULE_ID].actor
+        arguments = [(make, first, share, actor, seed, cpus) for first in range(0, copies, share)]
+        if not workers:
+            return AgentTrainer(self, learner, copies, [LockstepRunner(*arguments[0])])
+        runner: Any = ray.remote(num_cpus=cpus, max_restarts=0)(LockstepRunner)
+        group = get_current_placement_group()
+        places = [
+            PlacementGroupSchedulingStrategy(group, 1 + number, True) if group else "DEFAULT"
+            for number in range(workers)
+        ]
+        runners = [
+            runner.options(scheduling_strategy=place).remote(*of_runner)
+            for place, of_runner in zip(places, arguments, strict=True)
+        ]
+        return AgentTrainer(self, learner, copies, runners)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,14 +11,11 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from torch import Tensor
 
 from rl.agents.agent import Agent
-from rl.rllib.lockstep import Lockstep
-from rl.rllib.module import PolicyModule
 
 ENDS = "ends"
 """Column that marks the last step of each chunk of an episode."""
@@ -27,51 +24,20 @@ MEMORY = 0.99
 OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
 
-class PolicyGradientConfig(AlgorithmConfig):
-    """Options that RLlib passes to the learner and the runners.
+class PolicyGradientLearner(TorchLearner):
+    """Moves the critic towards targets, and the actor along (target − v(s)) · ∂ ln π(s, a).
 
-    Attributes:
-        actor_lr, critic_lr, optimizer, normalize, entropy: see `rl.agents.actor_critic.ActorCritic`.
-        quota: what each copy samples for an update (see `rl.rllib.lockstep.Lockstep`).
+    The options of `rl.agents.actor_critic.ActorCritic` are in the configuration's `learner_config_dict`.
     """
 
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or PolicyGradient)
-        self.actor_lr = self.critic_lr = 1e-3
-        self.optimizer: Literal["adam", "sgd"] = "adam"
-        self.normalize = True
-        self.entropy = 0.0
-        self.quota: dict[str, int] = {"steps": 1}
-
-    def get_default_rl_module_spec(self) -> RLModuleSpec:
-        return RLModuleSpec(module_class=PolicyModule)
-
-
-class PolicyGradient(Lockstep):
-    """Lockstep sampling with a learner that receives transitions."""
-
-    @classmethod
-    def get_default_config(cls) -> PolicyGradientConfig:
-        return PolicyGradientConfig(algo_class=cls)
-
-    def learn(self, episodes: list[SingleAgentEpisode]) -> None:
-        self.learner_group.update(batch=transitions(episodes))
-
-
-class PolicyGradientLearner(TorchLearner):
-    """Moves the critic towards targets, and the actor along (target − v(s)) · ∂ ln π(s, a)."""
-
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        module = self._module[module_id]
-        for name, network, rate in (
-            ("actor", module.actor, config.actor_lr),
-            ("critic", module.critic, config.critic_lr),
-        ):
-            parameters = list(network.parameters())
+        options = config.learner_config_dict
+        for name in ("actor", "critic"):
+            parameters, rate = list(getattr(self._module[module_id], name).parameters()), options[f"{name}_lr"]
             self.register_optimizer(
                 module_id=module_id,
                 optimizer_name=name,
-                optimizer=OPTIMIZERS[config.optimizer](parameters, lr=rate),
+                optimizer=OPTIMIZERS[options["optimizer"]](parameters, lr=rate),
                 params=parameters,
                 lr_or_lr_schedule=rate,
             )
@@ -92,27 +58,26 @@ class PolicyGradientLearner(TorchLearner):
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]
     ) -> Tensor:
-        module = self.module[module_id].unwrapped()
+        module, options = self.module[module_id].unwrapped(), config.learner_config_dict
         with torch.no_grad():
             following = module.compute_values({Columns.OBS: batch[Columns.NEXT_OBS]})
             targets = self.targets(batch, following * (1 - batch[Columns.TERMINATEDS].float()))
         values = module.compute_values(batch)
         advantages = (targets - values).detach()
-        if config.normalize:
+        if options["normalize"]:
             advantages = self.centred(advantages)
             advantages = advantages / _running_rms(module.advantage_moments, advantages)
         policy = module.get_train_action_dist_cls().from_logits(fwd_out[Columns.ACTION_DIST_INPUTS])
-        actor = -(advantages * policy.logp(batch[Columns.ACTIONS])).mean() - config.entropy * policy.entropy().mean()
+        actor = -(advantages * policy.logp(batch[Columns.ACTIONS])).mean()
+        actor = actor - options["entropy"] * policy.entropy().mean()
         # ½(target − v)² with the target held has the gradient −(target − v)·∂v.
         return actor + 0.5 * (targets - values).square().mean()
 
 
 def _running_rms(moments: Tensor, advantages: Tensor) -> Tensor:
-    """Return the running root mean square of advantages.
+    """Return the running root mean square of advantages, after one more batch of them.
 
-    Args:
-        moments: float32 [2], the weighted sums of mean squares and of weights; both are updated in place.
-        advantages: the advantages of one more batch.
+    The moments [2] are the weighted sums of mean squares and of weights; both are updated in place.
     """
     moments.mul_(MEMORY).add_((1 - MEMORY) * torch.stack([advantages.square().mean(), moments.new_ones(())]))
     return (moments[0] / moments[1]).sqrt().clamp(min=1e-8)
@@ -141,19 +106,16 @@ class PolicyGradientAgent(Agent):
     """Base of agents with an actor and a critic that have separate learning rates.
 
     Args:
-        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
-        hidden: units of the first affine layer.
-        options: the attributes of `PolicyGradientConfig`.
+        quota: see `rl.agents.agent.Agent`.
+        widths: options of the networks (see `rl.networks.PolicyNetwork`).
+        options: actor_lr, critic_lr, optimizer, normalize and entropy (see `rl.agents.actor_critic.ActorCritic`).
     """
 
-    learner: ClassVar[type[PolicyGradientLearner]]
+    def __init__(self, quota: dict[str, int], widths: dict[str, Any], **options: Any) -> None:
+        self.quota, self.widths, self.options = quota, widths, options
 
-    def __init__(self, channels: int, hidden: int, **options: Any) -> None:
-        self.options, self.widths = options, {"channels": channels, "hidden": hidden}
+    def config(self) -> AlgorithmConfig:
+        return AlgorithmConfig().training(learner_config_dict=self.options)
 
-    def config(self, copies: int) -> PolicyGradientConfig:
-        config = PolicyGradientConfig()
-        config.training(learner_class=self.learner)
-        for name, value in self.options.items():
-            setattr(config, name, value)
-        return config
+    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
+        learner.update(batch=transitions(episodes))

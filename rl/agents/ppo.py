@@ -1,4 +1,4 @@
-"""Learns by proximal policy optimization: RLlib's loss, sampled in lockstep."""
+"""Learns by proximal policy optimization: RLlib's loss and advantages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 import tree
 from numpy.typing import NDArray
-from ray.rllib.algorithms.ppo import PPO as RLlibPPO
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -18,24 +17,6 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from ranking.bounds import Fraction, NonNegative, Positive, checked
 from rl.agents.agent import Agent
-from rl.rllib.lockstep import Lockstep
-
-
-class LockstepPPO(Lockstep, RLlibPPO):
-    """RLlib's PPO (Schulman et al. 2017) with lockstep sampling: the loss and the advantages are RLlib's."""
-
-    @classmethod
-    def get_default_config(cls) -> LockstepPPOConfig:
-        return LockstepPPOConfig()
-
-    def learn(self, episodes: list[SingleAgentEpisode]) -> None:
-        # Seeded by the number of the update, so that an update after a restart shuffles as the first attempt did.
-        self.learner_group.update(
-            episodes=episodes,
-            num_epochs=self.config.num_epochs,
-            minibatch_size=min(self.config.minibatch_size, sum(map(len, episodes))),
-            rng=np.random.default_rng([self.config.seed, self.updates]),
-        )
 
 
 class SeededPPOLearner(PPOTorchLearner):
@@ -65,22 +46,11 @@ def minibatch_rows(steps: int, epochs: int, size: int, rng: np.random.Generator)
     """Yield the rows of each minibatch, all of one size: the first pass in order, each later one shuffled.
 
     A minibatch may cross from one pass into the next. The last one is filled up from one more pass, as RLlib does it.
-
-    Args:
-        size: rows per minibatch, at most `steps`.
     """
     passes = [np.arange(steps), *(rng.permutation(steps) for _ in range(epochs))]
     rows = np.concatenate(passes)
     for start in range(0, epochs * steps, size):
         yield rows[start : start + size]
-
-
-class LockstepPPOConfig(PPOConfig):
-    """RLlib's options and `quota`, in steps or episodes (see `rl.rllib.lockstep.Lockstep`)."""
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class or LockstepPPO)
-        self.quota = {"steps": 128}
 
 
 class PPO(Agent):
@@ -104,6 +74,8 @@ class PPO(Agent):
         hidden: units of the first affine layer.
     """
 
+    learner = SeededPPOLearner
+
     @checked
     def __init__(
         self,
@@ -120,20 +92,19 @@ class PPO(Agent):
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
         self.quota = {"steps": fragment} if episodes is None else {"episodes": episodes}
-        self.minibatch, self.widths = minibatch, {"channels": channels, "hidden": hidden}
+        self.epochs, self.minibatch, self.widths = epochs, minibatch, {"channels": channels, "hidden": hidden}
         self.options: dict[str, Any] = {
-            "lr": lr, "num_epochs": epochs, "minibatch_size": minibatch, "clip_param": clip, "lambda_": lam,
-            "vf_loss_coeff": value_weight, "entropy_coeff": entropy,
+            "lr": lr, "clip_param": clip, "lambda_": lam, "vf_loss_coeff": value_weight, "entropy_coeff": entropy,
         }  # fmt: skip
 
-    def config(self, copies: int) -> LockstepPPOConfig:
-        config = LockstepPPOConfig()
-        config.quota = self.quota
-        config.training(
-            learner_class=SeededPPOLearner,
-            train_batch_size_per_learner=max(self.minibatch, self.quota.get("steps", 0) * copies),
-            vf_clip_param=math.inf,
-            use_kl_loss=False,
-            **self.options,
+    def config(self) -> PPOConfig:
+        return PPOConfig().training(vf_clip_param=math.inf, use_kl_loss=False, **self.options)
+
+    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
+        # Seeded by the number of the update, so that an update after a restart shuffles as the first attempt did.
+        learner.update(
+            episodes=episodes,
+            num_epochs=self.epochs,
+            minibatch_size=min(self.minibatch, sum(map(len, episodes))),
+            rng=np.random.default_rng([learner.config.seed, number]),
         )
-        return config

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rl.agents.actor_critic import ActorCriticLearner
-from rl.agents.agent import Agent
-from rl.agents.policy_gradient import PolicyGradient, PolicyGradientConfig
+from rl.agents.policy_gradient import PolicyGradientAgent
 
 
-class UniformAlgorithm(PolicyGradient):
-    """Never updates: with a network whose last layer is 0, all actions stay equally probable."""
-
-    def learn(self, episodes: list[SingleAgentEpisode]) -> None:
-        pass
-
-
-class RandomAgent(Agent):
+class RandomAgent(PolicyGradientAgent):
     """All actions equally probable, and nothing learned (Cohen et al. 2019, section 5.2)."""
 
-    widths = {"channels": 1, "hidden": 1, "last": 0.0}
+    learner = ActorCriticLearner
 
-    def config(self, copies: int) -> PolicyGradientConfig:
-        config = UniformAlgorithm.get_default_config()
-        config.training(learner_class=ActorCriticLearner)  # RLlib always builds a learner
-        return config
+    def __init__(self) -> None:
+        # With a last layer of 0, all actions are equally probable.
+        widths = {"channels": 1, "hidden": 1, "last": 0.0}
+        super().__init__({"steps": 1}, widths, actor_lr=0.0, critic_lr=0.0, optimizer="sgd")
+
+    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
+        pass

@@ -61,6 +61,6 @@ class Reinforce(PolicyGradientAgent):
         hidden: Annotated[int, Positive] = 500,
     ) -> None:
         super().__init__(
-            channels, hidden, actor_lr=actor_lr, critic_lr=critic_lr, optimizer=optimizer, normalize=normalize,
-            entropy=entropy, quota={"episodes": episodes},
+            {"episodes": episodes}, {"channels": channels, "hidden": hidden}, actor_lr=actor_lr, critic_lr=critic_lr,
+            optimizer=optimizer, normalize=normalize, entropy=entropy,
         )  # fmt: skip

@@ -8,14 +8,14 @@ import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.distribution.torch.torch_distribution import TorchMultiCategorical
-from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
+from ray.rllib.core.rl_module.apis import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from rl.networks import PolicyNetwork
 
 
-class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
+class PolicyModule(TorchRLModule, ValueFunctionAPI):
     """Two separate networks: the actor π(s, ·) and the critic v(s) (Cohen et al. 2019, figure 1).
 
     `model_config` holds `seed` of the weights and any of `channels`, `hidden` and `last` of
@@ -23,9 +23,8 @@ class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
     """
 
     def setup(self) -> None:
-        # RLlib may have added options of its networks.
-        options = {name: value for name, value in self.model_config.items() if name in ("channels", "hidden", "last")}
-        generator = torch.Generator().manual_seed(self.model_config["seed"])
+        options = dict(self.model_config)
+        generator = torch.Generator().manual_seed(options.pop("seed"))
         space = self.action_space
         if isinstance(space, gymnasium.spaces.MultiDiscrete):
             outputs, width = int(space.nvec.sum()), int(space.nvec.max())
@@ -39,26 +38,8 @@ class PolicyModule(TorchRLModule, InferenceOnlyAPI, ValueFunctionAPI):
             self.observation_space, 1, generator, **options | {"width": width, "per_document": False}
         )
 
-    def get_non_inference_attributes(self) -> list[str]:
-        """Return the attributes that runners do not need."""
-        return ["critic"]
-
     def _forward(self, batch: dict[str, Any], **arguments: Any) -> dict[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self.actor(batch[Columns.OBS])}
-
-    def _forward_inference(self, batch: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-        """Compute the logits row by row.
-
-        The last bits of a matrix product depend on the number of rows, and an action must not depend on which copies
-        share a runner.
-        """
-        observations = batch[Columns.OBS]
-        count = len(next(iter(observations.values())))
-        with torch.no_grad():
-            rows = [self.actor({name: part[i : i + 1] for name, part in observations.items()}) for i in range(count)]
-        return {Columns.ACTION_DIST_INPUTS: torch.cat(rows)}
-
-    _forward_exploration = _forward_inference
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
         """v(s) of each row, shape [n]."""

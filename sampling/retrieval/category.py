@@ -50,8 +50,7 @@ class CategoryFunction(RetrievalFunction):
         nowhere, everywhere = np.zeros(len(queries), np.int64), np.full(len(queries), len(documents))
 
         def stretch(first: Positions, last: Positions, known: NDArray[np.bool_]) -> tuple[Positions, Positions]:
-            edges = [np.where(known, np.searchsorted(ranked, edge), nowhere) for edge in (first, last)]
-            return edges[0], edges[1]
+            return np.searchsorted(ranked, first) * known, np.searchsorted(ranked, last) * known
 
         whole = stretch(category * width, (category + 1) * width, category >= 0)
         pair = category * width + subcategory + 1
@@ -143,11 +142,7 @@ class _Region:
     def draw(
         self, queries: NDArray[np.integer], count: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Draw `count` distinct positions of each query.
-
-        Returns:
-            int64 [q, count], and bool [q, count], whether each position exists.
-        """
+        """Draw `count` distinct positions of each query [q, count], and return whether each position exists."""
         counts = self.counts[queries]
         drawn = draw_positions(counts, count, rng)
         steps = skip_excluded(drawn, self.before, self.offsets, queries)

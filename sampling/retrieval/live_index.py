@@ -20,6 +20,7 @@ from ranking.index_versions import (
     IndexVersion,
     finish_version,
     in_precision,
+    open_version,
     start_version,
     weights_digest,
     write_block,
@@ -37,7 +38,6 @@ class Answer:
     Args:
         documents: int32 [q, k], best first, −1 if there are fewer.
         scores: float32 [q, k], inner products, −inf if the document is −1.
-        version: number of the version, from 0.
         step: the trainer's step when the version's weights were published.
     """
 
@@ -51,12 +51,7 @@ class NegativeIndex(Protocol):
     """An index of all documents that is rebuilt from newer weights while a ranker trains (Xiong et al. 2021)."""
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """Publish the ranker's current weights, which are copied before this returns; it does not wait for the build.
-
-        Args:
-            weights: the ranker's `state_dict`.
-            step: number of updates that the ranker has made.
-        """
+        """Publish copies of the ranker's current weights, without waiting for the build."""
 
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
@@ -64,8 +59,6 @@ class NegativeIndex(Protocol):
         """Return the best documents of each query.
 
         Args:
-            queries: int [q], indices.
-            depth: documents per query.
             step: the reader's current step, which decides the version that may answer.
             vectors: float32 [q, dimension] to search with; None takes the version's.
         """
@@ -110,8 +103,6 @@ class LocalIndex(NegativeIndex):
 
     Args:
         ranker: a copy of the trained ranker, into which published weights are loaded.
-        lag: steps from publication to service.
-        shards: number of ranges of documents; an exact index finds the same with any number.
         listed: the queries that are searched when a version is built; None for none.
     """
 
@@ -201,7 +192,9 @@ class LocalIndex(NegativeIndex):
             for start in block_starts(len(held)):
                 rows = np.arange(held.start + start, min(held.start + start + BLOCK, held.stop))
                 write_block(building / DOCUMENTS, start, embed(self.ranker, self.encoded.documents, rows))
-            finished = finish_version(building, folder, version, step, digest, self.options)
+            finish_version(building, folder, version, step, digest, self.options)
+            finished = open_version(folder)
+            assert finished is not None
             assert isinstance(finished.index, VectorIndex)
             shards.append(finished.index)
         return ShardedIndex(shards)

@@ -122,12 +122,11 @@ def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Gener
 def skip_excluded(
     steps: NDArray[np.int64], before: NDArray[np.integer], offsets: NDArray[np.int64], queries: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """Move steps past the ones that are left out for each query.
+    """Move steps [q, n], counted without the ones that are left out for each query, past those.
 
     Args:
-        steps: int64 [q, n], counted without the ones that are left out.
-        before: int64, for each one left out the number of others before it, ascending within a query.
-        offsets: int64, the start of each query in `before`.
+        before: for each one left out the number of others before it, ascending within a query.
+        offsets: the start of each query in `before`.
     """
     starts = offsets[queries]
     left_out = offsets[np.asarray(queries) + 1] - starts

@@ -9,7 +9,7 @@ from pooling.adjudicators.sample_beside import SampleBeside
 from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
 from pooling.adjudicators.stratified_sampling import StratifiedSampling
 from pooling.corrected_estimates import corrected, sampled_kappa, trusts_in, verdicts
-from pooling.estimates import Z, design_of, estimate, relevant_interval
+from pooling.estimates import JudgedTopic, Z, design_of, estimate, relevant_interval
 from pooling.estimation import estimation, topic_samples
 from pooling.mean_estimates import mean_average_precision, mean_precision
 from pooling.pool import Pool, TopicPool, with_machine
@@ -36,6 +36,10 @@ def sample_of(size: int, rng: np.random.Generator) -> Sample:
     return Sample(weights, strata)
 
 
+def all_judged(pool: Pool) -> list[JudgedTopic]:
+    return [JudgedTopic(topic.pool, sample_of_all(topic.pool.size), pool.is_relevant(topic)) for topic in pool.topics]
+
+
 @pytest.fixture(scope="module")
 def six_topics(random_pool) -> Pool:
     return random_pool(np.random.default_rng(5), topics=6, documents=60, depth=20)
@@ -46,11 +50,11 @@ def test_a_sample_corrects_the_machine_by_hand(pool_of):
     grades = qrels_of(*(("1", f"d00{document}", int(document < 3)) for document in range(4)))
     pool = with_machine(pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 0]]), grades)
     [topic] = pool.topics
-    told = corrected(topic.pool, HALF_OF_FOUR, pool.is_relevant(topic), 1, trust=1.0)
+    judged = JudgedTopic(topic.pool, HALF_OF_FOUR, pool.is_relevant(topic))
+    told = corrected(judged, 1, trust=1.0)
     assert (told.relevant, told.machine) == (1, 3)
     assert verdicts(topic.pool, 1).tolist() == [1, 1, 1, 0]
-    without = corrected(topic.pool, HALF_OF_FOUR, pool.is_relevant(topic), 1, trust=0.0)
-    assert without.relevant == 2
+    assert corrected(judged, 1, trust=0.0).relevant == 2
     # Of y - f the two judged are 0 and -1; with one error more: 4 + 2.
     assert told.variance == pytest.approx(16 * 0.5 * 0.5 / 2 + 2)
 
@@ -75,22 +79,19 @@ def test_intervals_hold_the_truth_however_noisy_the_machine(six_topics, wrong):
 
 
 def test_a_machine_that_says_nothing_is_not_trusted(six_topics):
-    pools = [topic.pool for topic in with_noise(six_topics, 0.5).topics]
-    every = [sample_of_all(each.size) for each in pools]
-    relevant = [six_topics.is_relevant(topic) for topic in six_topics.topics]
-    assert trusts_in(pools, every, relevant, 1) == [0] * len(pools)  # nothing was drawn, so there is nothing to gain
+    assert trusts_in(all_judged(with_noise(six_topics, 0.5)), 1) == [0] * 6  # nothing was drawn: nothing to gain
 
 
 def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(six_topics):
-    topics = with_noise(six_topics, 0.1).topics
-    pools, relevant = [topic.pool for topic in topics], [six_topics.is_relevant(topic) for topic in topics]
     rng = np.random.default_rng(3)
-    samples = [sample_of(topic.pool.size, rng) for topic in topics]
-    before = trusts_in(pools, samples, relevant, 1)
-    after = trusts_in(pools, samples, [~relevant[0], *relevant[1:]], 1)
+    topics = [
+        topic._replace(sample=sample_of(topic.pool.size, rng)) for topic in all_judged(with_noise(six_topics, 0.1))
+    ]
+    before = trusts_in(topics, 1)
+    after = trusts_in([topics[0]._replace(relevant=~topics[0].relevant), *topics[1:]], 1)
     assert before[0] == after[0] > 0
     assert all(one != other for one, other in zip(before[1:], after[1:], strict=True))
-    assert trusts_in(pools[:1], samples[:1], relevant[:1], 1) == [0]  # no other topic to learn from
+    assert trusts_in(topics[:1], 1) == [0]  # no other topic to learn from
 
 
 def test_the_machine_never_widens_an_interval(six_topics):
@@ -102,12 +103,10 @@ def test_the_machine_never_widens_an_interval(six_topics):
 
 
 def test_kappa_weighs_by_what_a_document_stands_for(six_topics):
-    topics = with_noise(six_topics, 0.0).topics
-    pools, relevant = [topic.pool for topic in topics], [six_topics.is_relevant(topic) for topic in topics]
-    every = [sample_of_all(each.size) for each in pools]
-    assert sampled_kappa(pools, every, relevant, 1) == 1
-    assert sampled_kappa(pools, every, [~known for known in relevant], 1) < 0
-    assert sampled_kappa(pools[:0], [], [], 1) is None
+    topics = all_judged(with_noise(six_topics, 0.0))
+    assert sampled_kappa(topics, 1) == 1
+    assert sampled_kappa([topic._replace(relevant=~topic.relevant) for topic in topics], 1) < 0
+    assert sampled_kappa([], 1) is None
 
 
 METHODS: dict[str, Sampled] = {
@@ -125,7 +124,7 @@ def pool(random_pool) -> Pool:
 def test_a_uniform_sample_by_hand(pool_of):
     # Of four documents two are judged, one of them relevant: it stands for two. n²/n-1 … gives N²(1-f)s²/n = 16/2·½·½.
     pool = pool_of([[[0, 1, 2, 3]]], [[1, 0, 0, 1]])
-    told = estimate(pool.topics[0].pool, HALF_OF_FOUR, np.array([True, False, False, True]))
+    told = estimate(JudgedTopic(pool.topics[0].pool, HALF_OF_FOUR, np.array([True, False, False, True])))
     assert told.relevant == 2
     assert told.relevant_variance == pytest.approx(16 * 0.5 * 0.5 / 2)
     assert told.precision.tolist() == [0.2]
@@ -141,10 +140,10 @@ def test_first_ranks_that_nobody_drew_may_hold_relevant_documents(pool_of):
     pool = pool_of([ranks], [[1] * 10 + [1] + [0] * 9])
     weights, strata = np.ones(20), np.full(20, CERTAIN, np.int32)
     weights[10:], weights[[10, 11]], strata[[10, 11]] = 0.0, 5.0, 0
-    sample, known = Sample(weights, strata), np.arange(20) <= 10
-    told = estimate(pool.topics[0].pool, sample, known)
+    topic = JudgedTopic(pool.topics[0].pool, Sample(weights, strata), np.arange(20) <= 10)
+    told = estimate(topic)
     assert told.precision_variance[1] == 0
-    halves = mean_precision([told], [pool.topics[0].pool], [sample], [known]).half
+    _, halves = mean_precision([told], [topic])
     assert halves[0] == pytest.approx(Z * np.sqrt(told.precision_variance[0]))
     expected = (1 + 0.5) / (1 + 1)  # one document of anyone's first ten was drawn, and it was relevant
     assert halves[1] == pytest.approx(Z * np.sqrt(8 * (5 - 1) * expected) / 10)
@@ -153,19 +152,17 @@ def test_first_ranks_that_nobody_drew_may_hold_relevant_documents(pool_of):
 
 def test_a_topic_without_a_find_may_be_as_good_as_the_others_or_worth_nothing(pool_of):
     pool = pool_of([[[0, 1, 2, 3]], [[0, 1, 2, 3]]], [[1, 0, 0, 0], [0, 0, 0, 1]])
-    relevant = [pool.is_relevant(topic) for topic in pool.topics]
-    samples = [sample_of_all(4), HALF_OF_FOUR]
-    told = [
-        estimate(topic.pool, sample, known) for topic, sample, known in zip(pool.topics, samples, relevant, strict=True)
-    ]
+    first, second = all_judged(pool)
+    topics = [first, second._replace(sample=HALF_OF_FOUR)]
+    told = list(map(estimate, topics))
     assert [each.relevant for each in told] == [1, 0]
-    average = mean_average_precision(told, samples, relevant)
-    assert (average.value.tolist(), average.half.tolist()) == ([0.75], [0.25])  # (1 + 0) / 2 to (1 + 1) / 2
+    mean, half = mean_average_precision(told, topics)
+    assert (mean.tolist(), half.tolist()) == ([0.75], [0.25])  # (1 + 0) / 2 to (1 + 1) / 2
 
 
 def test_all_judgements_give_the_true_figures(pool_of):
     pool = pool_of([[[0, 1, 2, 3], [3, 2, 1, 0]]], [[1, 0, 1, 0]])
-    told = estimate(pool.topics[0].pool, sample_of_all(4), pool.is_relevant(pool.topics[0]))
+    told = estimate(all_judged(pool)[0])
     assert (told.relevant, told.low, told.high, told.relevant_variance) == (2, 2, 2, 0)
     assert told.ap.tolist() == pytest.approx([(1 + 2 / 3) / 2, (1 / 2 + 2 / 4) / 2])
     assert told.ap_variance.tolist() == [0, 0]
@@ -177,7 +174,7 @@ def test_the_estimate_is_unbiased_whatever_is_judged(name, pool):
     [topic], seeds = pool.topics, 400
     relevant, budgets = pool.is_relevant(topic), [12, 24]
     told = [
-        [estimate(topic.pool, sample, relevant) for sample in topic_samples(METHODS[name], pool, topic, seed, budgets)]
+        [estimate(judged) for judged in topic_samples(METHODS[name], pool, topic, seed, budgets)]
         for seed in range(seeds)
     ]
     for place in range(len(budgets)):
@@ -192,13 +189,11 @@ def test_the_estimate_is_unbiased_whatever_is_judged(name, pool):
 
 
 def test_the_authors_estimator_says_too_little_while_it_learns(pool):
-    [topic] = pool.topics
-    relevant = pool.is_relevant(topic)
-    means = {}
+    [topic], means = pool.topics, {}
     for name in ("lure", "horvitz_thompson"):
         method = ActiveSampling(estimator=name)
         samples = [topic_samples(method, pool, topic, seed, [12])[0] for seed in range(300)]
-        means[name] = np.mean([estimate(topic.pool, sample, relevant).relevant for sample in samples])
+        means[name] = np.mean([estimate(judged).relevant for judged in samples])
     assert means["horvitz_thompson"] < means["lure"] - 0.3
 
 
@@ -218,8 +213,9 @@ def test_documents_judged_elsewhere_are_certain_and_others_wait_for_their_judgem
         assert sample.weights[[first, second]].min() >= 1
 
 
-def test_what_was_found_bounds_the_interval():
-    low, high = relevant_interval([HALF_OF_FOUR], [np.zeros(4, bool)], 0.0, 0.0)
+def test_what_was_found_bounds_the_interval(pool_of):
+    [topic] = pool_of([[[0, 1, 2, 3]]], [[0] * 4]).topics
+    low, high = relevant_interval([JudgedTopic(topic.pool, HALF_OF_FOUR, np.zeros(4, bool))], 0.0, 0.0)
     assert low == 0
     assert 0 < high <= 2  # a sample that found nothing does not say that there is nothing
 
@@ -298,13 +294,12 @@ def plain_variance(pool: TopicPool, sample: Sample, relevant: np.ndarray, run: i
 def test_it_is_what_leaving_out_each_document_gives(random_pool, method, budget):
     pool = random_pool(np.random.default_rng(8), topics=1, documents=40, depth=15)
     [topic] = pool.topics
-    relevant = pool.is_relevant(topic)
     for seed in range(3):
-        [sample] = topic_samples(method, pool, topic, seed, [budget])
-        told = estimate(topic.pool, sample, relevant)
+        [judged] = topic_samples(method, pool, topic, seed, [budget])
+        told = estimate(judged)
         if told.relevant == 0:
             continue
-        seen = relevant & (sample.weights > 0)
-        expected = [plain_variance(topic.pool, sample, seen, run) for run in range(len(pool.runs))]
+        seen = judged.relevant & (judged.sample.weights > 0)
+        expected = [plain_variance(topic.pool, judged.sample, seen, run) for run in range(len(pool.runs))]
         assert told.ap_variance == pytest.approx(expected, abs=1e-12)
         assert budget < 8 or told.ap_variance.max() > 0

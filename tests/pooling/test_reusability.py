@@ -56,7 +56,7 @@ def test_a_topic_that_only_the_team_has(pool_of):
     pool = pool_of([[[0, 1], [-1, -1]], [[0, 1], [1, 0]]], [[1, 0], [0, 1]])
     reduced = without_team(pool, "run0")
     assert [topic.pool.size for topic in reduced.topics] == [0, 2]
-    table = leave_out_teams(pool, in_order_of_ids, [2], ["run0"])
+    table = leave_out_teams(pool, in_order_of_ids, [2]).filter(team="run0")
     assert table["map_out"].to_list() == [pytest.approx((0 + 1 / 2) / 2)]
 
 
@@ -83,7 +83,7 @@ def test_by_hand(pool_of):
 
 def test_a_team_that_finds_nothing_of_its_own_loses_nothing(pool_of):
     pool = pool_of([[[0, 1, 2], [2, 1, 0], [1, 2, 3]]], [[1, 0, 1, 0]], teams=["x", "y", "z"])
-    table = leave_out_teams(pool, in_order_of_ids, [1, 2, 4], ["x", "y"])
+    table = leave_out_teams(pool, in_order_of_ids, [1, 2, 4]).filter(pl.col("team") != "z")
     assert table["budget"].to_list() == [1, 2, 4, 1, 2, 4]
     assert table["lost"].to_list() == [0] * 6
     assert table["fallen"].to_list() == [0] * 6
@@ -116,8 +116,6 @@ def test_the_judge_sees_the_reduced_pool_and_the_team_is_unpooled(random_pool):
 
 def test_bad_input(random_pool, pool_of):
     pool = random_pool(np.random.default_rng(5))
-    with pytest.raises(BadInput, match=r"no team 'nobody'; there are team0, team1, team2"):
-        without_team(pool, "nobody")
     with pytest.raises(BadInput, match="all runs are of team 'x'"):
         leave_out_teams(pool_of([[[0], [1]]], [[0, 1]], ["x", "x"]), in_order_of_ids, [1])
     with pytest.raises(BadInput, match="budget of 0"):

@@ -9,7 +9,7 @@ from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.moffat import MoffatC
 from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.static import DocID, Rank
+from pooling.adjudicators.static import DocID
 from pooling.adjudicators.thompson import Thompson
 from pooling.campaign import Campaign
 from pooling.effort import total_curve
@@ -159,18 +159,6 @@ def test_supplied_by_a_run(pool_of):
     with pytest.raises(ValueError, match="no document left"):
         judging.supply(0)
     assert judging.next() is None
-
-
-def test_an_open_document(pool):
-    [topic] = pool.only(["1"]).topics
-    judging = Adjudication(Rank(), topic.pool, topic_rng(2, "1"), pool.runs)
-    document = judging.next()
-    assert document is not None
-    assert not judging.is_open(document)
-    others = set(range(topic.pool.size)) - {document}
-    assert all(map(judging.is_open, others))
-    assert not judging.is_open(-1)
-    assert not judging.is_open(topic.pool.size)
 
 
 def test_wrong_documents(pool):

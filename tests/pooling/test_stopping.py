@@ -9,6 +9,7 @@ from scipy.stats import hypergeom
 from pooling.certified_recall import CertifiedRecall, p_value
 from pooling.judging_order import JudgingOrder
 from pooling.knee import Knee
+from pooling.ranking_quality import RankingQuality
 from pooling.stopping import FoundNothing, StableRanking, StoppingRule, TargetRecall, savings
 from tests.pooling.made_up import random_order
 
@@ -112,7 +113,7 @@ def test_savings(random_pool):
     rng = np.random.default_rng(6)
     pool = random_pool(rng)
     order = random_order(pool, rng)
-    table = savings(pool, order, [*RULES, FoundNothing(1000)])
+    table = savings(RankingQuality(pool), order, [*RULES, FoundNothing(1000)])
     assert table["rule"].to_list() == [*map(str, RULES), "nothing in 1000"]
     for row, rule in zip(table[:-1].iter_rows(named=True), RULES, strict=True):
         stops = rule.stops(pool, order)
@@ -123,7 +124,7 @@ def test_savings(random_pool):
         assert row["lowest_recall"] == min(f / t.relevant for f, t in zip(found, pool.topics, strict=True))
     never = table.row(-1, named=True)
     assert (never["saved"], never["recall"], never["tau"]) == (0, 1, pytest.approx(1))
-    assert table.equals(savings(pool, order, [*RULES, FoundNothing(1000)]))
+    assert table.equals(savings(RankingQuality(pool), order, [*RULES, FoundNothing(1000)]))
 
 
 @pytest.mark.parametrize("curve", ["exponential", "power"])
@@ -179,10 +180,11 @@ def test_certified_recall_holds_as_often_as_it_says(pool_of):
     pool = pool_of([[list(range(size))]] * topics, grades)
     order = JudgingOrder([np.arange(size, dtype=np.int32)] * topics)
     hasty = FoundNothing(10)
-    table = savings(pool, order, [hasty, CertifiedRecall(0.8, 0.9, first=20, after=hasty)], seed=1)
+    quality = RankingQuality(pool)
+    table = savings(quality, order, [hasty, CertifiedRecall(0.8, 0.9, first=20, after=hasty)], seed=1)
     reached, saved = table["reached"].to_list(), table["saved"].to_list()
     assert reached[1] >= 0.9 > 0.5
     assert saved[1] > 0.02, "what judges everything certifies nothing"
     assert table["target"].to_list() == [0.9, 0.8]
-    again = savings(pool, order, [CertifiedRecall(0.8, 0.9, first=20, after=hasty)], seed=1)
+    again = savings(quality, order, [CertifiedRecall(0.8, 0.9, first=20, after=hasty)], seed=1)
     assert again["judged"][0] == table["judged"][1]

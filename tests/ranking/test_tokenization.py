@@ -24,7 +24,7 @@ from ranking.rankers.sentence_folder import SentenceFolder
 from ranking.rankers.transformer_ranker import LENGTHS
 from ranking.texts import Texts
 from ranking.tokenization import Prompts, Subwords, read_tokenizer, subwords
-from ranking.trigrams import Collisions, Trigrams, bucket_of, collisions, trigrams_of
+from ranking.trigrams import Trigrams, bucket_of, collisions, trigrams_of
 
 
 def test_ids_are_the_tokenizers_plus_one_and_cut(small_bert):
@@ -239,7 +239,7 @@ def test_buckets_are_those_of_the_hash(trigrams, buckets):
 def test_collisions_are_counted_as_one_counts_them(trigrams, buckets):
     places = Counter(splitmix(trigram) % buckets for trigram in set(trigrams))
     shared = sum(count for count in places.values() if count > 1)
-    assert collisions(np.array(trigrams, np.uint64), buckets) == Collisions(len(set(trigrams)), len(places), shared)
+    assert collisions(np.array(trigrams, np.uint64), buckets) == (len(set(trigrams)), shared)
 
 
 def test_a_bag_holds_each_trigram_as_often_as_it_occurs_in_ascending_order():

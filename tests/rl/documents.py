@@ -56,7 +56,7 @@ def start_with(
     return start
 
 
-def document_environment(sources: Sources, copy: int = 0, decision_every: int | str = 1) -> SamplingEnvironment:
+def document_environment(sources: Sources, copy: int = 0) -> SamplingEnvironment:
     """One copy."""
     return SamplingEnvironment(
         start_with(sources),
@@ -66,5 +66,4 @@ def document_environment(sources: Sources, copy: int = 0, decision_every: int | 
         ValidationSampleOptions(size=2, every=1),
         0,
         copy,
-        decision_every=decision_every,
     )

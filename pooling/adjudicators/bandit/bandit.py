@@ -45,9 +45,6 @@ class Bandit(Adjudicator):
         forget: whether a run that is left loses its evidence.
         teams: whether to choose the team first and then one of its runs, by the same index (section 6). A document
             counts once for a team.
-
-    Raises:
-        BadInput: if an option is out of range, or two exclude each other.
     """
 
     @checked

@@ -45,7 +45,6 @@ class BanditState(NamedTuple):
         left: int32 [runs], the number of plays that it can still supply; 0 means exhausted.
         team_left: int32 [teams], the number of its runs that are not exhausted.
         heard: int64 [teams], the last piece of evidence that the team received.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`.
         history: int32 [documents], the judged ones, in order.
         remembered: float64 [1], plays with a known reward, minus those forgotten.
         listed: int32 [runs], the position of each in the order of their names, case ignored.

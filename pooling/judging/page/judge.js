@@ -16,8 +16,8 @@ let lookAgain = 0;
 let unsaved = 0;          // judgements and other changes on their way to the server
 const drafts = new Map(); // notes not yet saved, by topic and document
 
-function element(name, content, attributes = {}) {
-  const created = document.createElement(name);
+function element(name, content, attributes = {}, namespace = "http://www.w3.org/1999/xhtml") {
+  const created = document.createElementNS(namespace, name);
   fill(created, [content].flat());
   for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
   return created;
@@ -30,10 +30,10 @@ function fill(parent, children) {
   parent.replaceChildren(fragment);
 }
 
-function svgElement(name, attributes) {
-  const created = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
-  return created;
+const svgElement = (name, attributes) => element(name, [], attributes, "http://www.w3.org/2000/svg");
+
+function fillDefinitions(list, pairs) {
+  fill(list, pairs.map(([term, text]) => element("div", [element("dt", term), element("dd", text, {dir: "auto"})])));
 }
 
 // An id by which the server recognises a request that arrives twice. (randomUUID does not exist on pages without TLS.)
@@ -150,10 +150,6 @@ function judge(grade) {
   if (known) onDocument("judge", {grade, note: $("note").value}, `Saved: ${known.name}.`);
 }
 
-function cannotJudge() {
-  onDocument("judge", {cannot_judge: true, note: $("note").value}, "Saved: can’t judge.");
-}
-
 // The next topic that has documents left for this assessor, in either direction. If there is none, the answer says so.
 const turn = (step) => ask("turn", {step});
 
@@ -217,9 +213,7 @@ function showGrades(disabled) {
 function showGuidelines() {
   const explained = state.grades.filter((each) => each.guideline);
   $("guidelines").hidden = !explained.length;
-  fill($("guideline-list"), explained.map((each) => element("div", [
-    element("dt", `${each.grade} · ${each.name}`), element("dd", each.guideline, {dir: "auto"}),
-  ])));
+  fillDefinitions($("guideline-list"), explained.map((each) => [`${each.grade} · ${each.name}`, each.guideline]));
 }
 
 // While an assessor burns in: the known grade of the gold document that they have just judged.
@@ -228,9 +222,8 @@ function showTried() {
   $("tried").hidden = !tried;
   if (!tried) return;
   const name = (grade) => (state.grades.find((each) => each.grade === grade) || {name: grade === null ? "can’t judge" : String(grade)}).name;
-  $("tried").textContent = tried.given === tried.known
-    ? `To begin with: ${isolated(tried.document)} is ${name(tried.known)}, as you judged.`
-    : `To begin with: ${isolated(tried.document)} is ${name(tried.known)}; you judged it ${name(tried.given)}.`;
+  const judged = tried.given === tried.known ? ", as you judged" : `; you judged it ${name(tried.given)}`;
+  $("tried").textContent = `To begin with: ${isolated(tried.document)} is ${name(tried.known)}${judged}.`;
 }
 
 function showTopic(topic) {
@@ -299,11 +292,9 @@ function showDocument(doc, topic) {
   $("missing").hidden = doc.pieces !== null;
   fill($("text"), pieces(doc.pieces || []));
   showMore($("text"), topic.name, doc.name, doc.more);
-  const fields = Object.entries(doc.fields || {});
+  const fields = Object.entries(doc.fields);
   $("fields").hidden = !fields.length;
-  fill($("fields"), fields.map(([name, value]) => element("div", [
-    element("dt", name), element("dd", value, {dir: "auto"}),
-  ])));
+  fillDefinitions($("fields"), fields);
 }
 
 const pieces = (all) => all.map(([text, marked]) => (marked ? element("mark", text) : document.createTextNode(text)));
@@ -314,7 +305,9 @@ function showMore(parent, topic, name, more) {
   const button = element("button", `Show more (${more.toLocaleString()} characters left)`, {type: "button", class: "more"});
   button.addEventListener("click", async () => {
     button.disabled = true;
-    const {status, body} = await post("rest", {topic, document: name, start: characters(parent, button)});
+    // The characters of the text so far as the server counts them, without the button.
+    const start = [...parent.textContent].length - [...button.textContent].length;
+    const {status, body} = await post("rest", {topic, document: name, start});
     if (!button.isConnected) return; // another document has taken its place
     if (status !== 200) { problem(body.message); button.disabled = false; return; }
     button.remove();
@@ -322,11 +315,6 @@ function showMore(parent, topic, name, more) {
     showMore(parent, topic, name, body.more);
   });
   parent.append(button);
-}
-
-// The characters of a text as the server counts them, without its button.
-function characters(parent, button) {
-  return [...parent.textContent].length - [...button.textContent].length;
 }
 
 function showNothing(topic) {
@@ -389,8 +377,6 @@ $("topic-search").addEventListener("submit", async (event) => {
   event.preventDefault();
   if (await ask("turn", {topic: $("topic-id").value}) === 200) $("topic-id").value = "";
 });
-$("previous").addEventListener("click", () => turn(-1));
-$("onward").addEventListener("click", () => turn(1));
 $("note").addEventListener("input", () => {
   if (state && state.document) drafts.set(keyOf(state), $("note").value);
 });
@@ -399,17 +385,16 @@ addEventListener("beforeunload", (event) => {
   const noted = state && state.document && $("note").value.trim() !== state.document.note;
   if (unsaved || noted) event.preventDefault();
 });
-$("following").addEventListener("click", () => turn(1));
-$("skip").addEventListener("click", () => onDocument("skip", {}, "Skipped."));
-$("undo").addEventListener("click", () => ask("undo", {request: requestId()}, "Taken back."));
-$("cannot").addEventListener("click", cannotJudge);
-$("note-button").addEventListener("click", () => showNote($("note-box").hidden));
-$("leave").addEventListener("click", () => { $("menu").open = false; ask("leave"); });
-$("help-button").addEventListener("click", () => showDialog("help"));
-$("judged-button").addEventListener("click", listJudged);
-$("judged-more").addEventListener("click", () => addJudged());
+const BUTTONS = {
+  previous: () => turn(-1), following: () => turn(1), onward: () => turn(1),
+  skip: () => onDocument("skip", {}, "Skipped."), undo: () => ask("undo", {request: requestId()}, "Taken back."),
+  cannot: () => onDocument("judge", {cannot_judge: true, note: $("note").value}, "Saved: can’t judge."),
+  "note-button": () => showNote($("note-box").hidden), leave: () => { $("menu").open = false; ask("leave"); },
+  "help-button": () => showDialog("help"), "search-button": openSearch, "judged-button": listJudged,
+  "judged-more": addJudged, "overview-button": overview, look: overview,
+};
+for (const [id, act] of Object.entries(BUTTONS)) $(id).addEventListener("click", () => act());
 $("judged-topic").addEventListener("change", () => { $("judged-items").replaceChildren(); addJudged(); });
-for (const id of ["overview-button", "look"]) $(id).addEventListener("click", overview);
 document.addEventListener("click", (event) => { if (!$("menu").contains(event.target)) $("menu").open = false; });
 
 function showDialog(id) {
@@ -464,7 +449,6 @@ function foundItem(each, topic) {
 }
 
 $("search-form").addEventListener("submit", search);
-$("search-button").addEventListener("click", openSearch);
 
 // List the assessor's judgements, latest first, each with its grade and note to correct.
 async function listJudged() {

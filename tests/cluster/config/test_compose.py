@@ -1,5 +1,8 @@
 """One configuration, from overrides to a mapping; the rest of it is in `test_configuration.py`."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
@@ -56,23 +59,21 @@ def test_in_batch_gives_the_whole_batch_alone_or_with_what_others_add(overrides,
     assert compose(overrides)["sampling"]["negatives"] == count
 
 
-def whole(overrides: list[str], config: str) -> object:
-    """Return what Hydra composes of all overrides at once, or its error and the cause."""
-    _store_parts()
+def outcome(compose: Callable[[tuple[str, ...], str], Any], overrides: list[str], config: str) -> Any:
+    """Return what is composed, or the error and its cause."""
     try:
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            composed = OmegaConf.to_container(hydra_compose(config, overrides), resolve=True, throw_on_missing=True)
+        return compose(tuple(overrides), config)
     except (HydraException, OmegaConfBaseException) as error:
         return [str(error), str(error.__cause__ or "")]
+
+
+def at_once(overrides: tuple[str, ...], config: str) -> Any:
+    """Return what Hydra composes of all overrides at once."""
+    _store_parts()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        composed = OmegaConf.to_container(hydra_compose(config, [*overrides]), resolve=True, throw_on_missing=True)
     fill_defaults(composed)
     return composed
-
-
-def by_files_and_values(overrides: list[str], config: str) -> object:
-    try:
-        return _by_hydra(tuple(overrides), config, str(CONF), ())[0]
-    except (HydraException, OmegaConfBaseException) as error:
-        return [str(error), str(error.__cause__ or "")]
 
 
 @pytest.mark.by_day(2)
@@ -98,9 +99,9 @@ def by_files_and_values(overrides: list[str], config: str) -> object:
     ],
 )
 def test_values_set_in_a_copy_of_what_files_give_are_what_hydra_sets(overrides, config):
-    expected = whole(overrides, config)
+    expected = outcome(at_once, overrides, config)
     for _ in range(2):
-        assert by_files_and_values(overrides, config) == expected
+        assert outcome(lambda *given: _by_hydra(*given, ())[0], overrides, config) == expected
 
 
 def test_two_run_files_and_another_keep_their_order_and_options():

@@ -1,4 +1,4 @@
-"""Tests that options which are gone, left empty or called otherwise in other tools are refused with what to use."""
+"""Tests that options which are wrong, gone, or called otherwise in other tools are refused with what to use."""
 
 import re
 from pathlib import Path
@@ -8,114 +8,187 @@ import pytest
 from cluster.config.compose import compose
 from cluster.config.groups import group_options
 from cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
-from cluster.config.refusals import RENAMED, new_name
-from cluster.config.validate import check_optimizer, check_pooling, check_sharding, check_shares, check_workers
+from cluster.config.refusals import RENAMED
+from cluster.config.validate import check_optimizer, check_pooling, check_run, check_shares
 from ranking.errors import BadInput
 
 GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
 
-GONE = "on_los.* any more: an index that is lost is always waited for: leave it out"
-NO_POPULATION = "any more: runs that continue from each other's weights.*"
+METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
+GONE = "any more: an index that is lost is always waited for: leave it out"
+NO_POPULATION = "any more: runs that continue from each other's weights are no independent sample"
+DENSE = "ranker=bi_encoder function=dense"
+SHARDED = "ranker=bi_encoder ranker.checkpoint=none resources.shard=true resources.workers=2"
+OF_RUNS = [
+    ("selector=[top,uniform]", "selector takes one value here, not [top,uniform]; see `pyrite options`"),
+    ("ranker=static,match_pyramid", "ranker takes one value here, not static,match_pyramid; see `pyrite options`"),
+    ("measures=AP@3,AP@5", "measures takes a list; write measures=[AP@3,AP@5]; see `pyrite options`"),
+    ("training.patience=range(1,3)", "training.patience takes one value here, not range(1,3); see"),
+    ("function=[bm25,nope]", "there is no function 'nope'; there is bm25, category, "),
+    ("selector=mine.Bottom", "to use a class of yours, add selector._target_=mine.Bottom to one; see"),
+    ("selector._target_=Bottom", "Bottom: names no module; name the class by its module"),
+    ("origin=[everything]", "there is no origin 'everything'; there is bm25, category, full, random, run_file; see"),
+    ("collection=[nope]", "there is no collection 'nope'; there is "),
+    ("function=[run_file@x,bm25@x]", "two functions one name"),
+    ("function=[run_file@a-b]", "can't read 'run_file@a-b'"),
+    ("function=nothing@x", "no function 'nothing'"),
+    ("function=run_file@x", "function.x.path has no default"),
+    ("a=[b", "[b"),
+    ("~sampling.guard", "sampling.guard"),
+    ("~seed", "seed"),
+    ("+seeds=3", "there is no option seeds"),
+    ("training=5", "training is 5; give a mapping"),
+    ("measures=AP@10", "measures is 'AP@10'; give a list, as [A,B]"),
+    ("seed=true", "seed is True"),
+    ("cache=[5]", "cache"),
+    ("origin=[]", "origin"),
+    ("+function.mine=3", "function.mine"),
+    ("selector._target_=5", "selector._target_"),
+    ("~selector._target_", "selector._target_"),
+    ("selector=window selector.from=3", "no option selector.from; selector has first, last, ceiling, pick"),
+    ("selector.from=3", "no option selector.from; selector has no options"),
+    ("limits.trian=3", "limits has examples, train, dev, test"),
+    ("seed.of=3", "seed is a value and has no options"),
+    ("guard.relativ=.05", "did you mean sampling.guard.relative=.05?"),
+    ("selector.bm25.lam=0", "no option selector.bm25.lam; is selector.bm25=NAME missing?"),
+    ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
+    ("run_time=-1", "run_time is -1; choose a number above 0"),
+    ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
+    ("sede=3", "there is no option sede; did you mean seed?"),
+    ("+function._target_=mine.F", "begin the file with `bm25:`, `_target_` beneath"),
+    ("~selector._target_ +selector.mine={_target_:mine.S}", "`_target_: package.module.Class`"),
+    ("policy=random function=bm25", "function"),
+    ("policy=mixture policy.weights=[1,2,3]", "weights"),
+    ("policy=mixture policy.weights=[inf,1]", "give one number ≥ 0 per function"),
+    ("policy=mixture policy.window=3", "policy.window is 3; give a list"),
+    ("function=bm25 function.bm25.k1=-1", "function.bm25.k1 is -1; choose"),
+    ("sampling.guard.ceiling=nan", "sampling.guard.ceiling is nan; choose a number"),
+    ("selector._target_=sampling.policies.fixed.Fixed", "selector._target_: Fixed is no selector; name a subclass"),
+    ("selector.bm25=top selectors.bm25._target_=ranking.objectives.pairwise.PairwiseHinge", "PairwiseHinge is no"),
+    ("function=dense function.dense.refresh=never", "refresh is 'never'; set its options, as function.dense"),
+    ("+function.own._target_=sampling.guard.Guard", "function.own._target_: Guard is no function"),
+    ("ranker._target_=sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
+    ("function=dense function.dense.refresh.mode=sync function.dense.refresh.lag=1", "dense.refresh.lag: mode sync"),
+    ("function=dense function.dense.index.factory=IVF4,Flat", "write \"function.dense.index.factory='IVF4,Flat'\""),
+    ("function=[in_batch,random] teacher=bm25 objective=margin_mse", "teacher: a teacher scores documents in lists"),
+    ("ranker=match_pyramid function=dense", "function=dense: it compares vectors, and MatchPyramid has none"),
+    ("ranker=feed_forward function=[in_batch,memory]", "function=memory: it compares vectors, and FeedForward has"),
+    ("ranker=cascade", "ranker.checkpoint has no default; give it with ranker.checkpoint=…"),
+    ("measures=[MEAN@100]", "MEAN"),
+    ("validation.measure=AP@0", "AP@0"),
+    ("training.batch_size=x", "batch_size"),
+    ("folds=1", "folds"),
+    ("measures=[]", "measure"),
+    # Options of torch's optimizers.
+    ("optimizer.lr=abc", "optimizer.lr is 'abc'; choose a number above 0"),
+    ("optimizer.lr=-1", "optimizer.lr is -1; choose a number above 0"),
+    ("optimizer.lr=.nan", "; choose a number above 0"),
+    ("optimizer.lr=null", "optimizer.lr is None; choose a number above 0"),
+    ("optimizer.weight_decay=much", "optimizer.weight_decay is 'much'; choose a number from 0 up, as 0"),
+    ("optimizer.betas=[0.9,2]", "optimizer.betas is [0.9, 2]; give 2 numbers, as [0.9, 0.999]"),
+    ("optimizer.betas=0.9", "optimizer.betas is 0.9; give 2 numbers"),
+    ("optimizer.fused=often", "optimizer.fused is 'often'; choose true or false"),
+    ("+optimizer.amsgrad=often", "optimizer.amsgrad is 'often'; choose true or false"),
+    # What several workers, or those that split weights, can't do.
+    ("resources.workers=3 resources.least=4", "resources.least: least is 4, but the run starts with 3 workers"),
+    (f"{SHARDED} resources.workers=1", "a single worker"),
+    (f"{SHARDED} ranker=static", "the weights of Static are not split"),
+    (f"{SHARDED} keep_at=[3]", "states for forks"),
+    (f"{SHARDED} function=dense function.dense.refresh.mode=sync", "function.dense.refresh: each worker would read"),
+    (f"{SHARDED} selector=adversarial", "selector: each worker would copy"),
+    # What was removed.
+    (f"{DENSE} function.dense.refresh.on_loss=continue", GONE),
+    (f"{DENSE} function.dense.refresh.on_lost_index=wait", GONE),
+    (f"{DENSE} function.dense.replicas=2", "replicas any more: each run has one reader"),
+    ("changes=[{after:3,optimizer.lr:0.1}]", "no option changes any more: options stay the same"),
+    ("scheduler=pb2", NO_POPULATION),
+    ("scheduler=asha", "trial_scheduler=asha"),
+    ("scheduler=none", "trial_scheduler=null"),
+    # What is empty or has no effect.
+    ("scale=null", "scale has no value; choose one of full, medium"),
+    ("ranker=", "ranker has no value; choose one of bi_encoder"),
+    ("selector=null", "selector has no value; choose one of adversarial"),
+    ("function=[]", "function has no value; choose one of"),
+    ("collection.path=", "collection.path: is empty; name a file or folder"),
+    ("seed=-1", "seed is -1; choose a number from 0 up"),
+    ("run_time=[]", "run_time is []; choose a text or a number"),
+    ("strict=3", "strict is 3; choose true or false"),
+    ("sampling.recorded=2", "sampling.recorded is 2; choose a number of at most 1"),
+    ("negatives=4", "for all functions give sampling.negatives=4"),
+    ("hydra.run.dir=x", "hydra.run.dir=x: Hydra's own options have no effect here"),
+    ("hydra/launcher=x", "no effect here"),
+    # Names from other tools, and misspelt ones.
+    ("epochs=3", "did you mean training.max_epochs=3?"),
+    ("model=static", "did you mean ranker=static?"),
+    ("model=models/minilm", "did you mean ranker=bi_encoder ranker.checkpoint=models/minilm?"),
+    ("data=pairs.csv", "did you mean collection.path=pairs.csv?"),
+    ("training.epochs=3", "did you mean training.max_epochs=3?"),
+    ("function.bm25.k=1", "did you mean function.bm25.k1=1?"),
+    ("training.batchsize=8", "did you mean training.batch_size=8?"),
+    ("sampling.guard.relativ=0.1", "did you mean sampling.guard.relative=0.1?"),
+    ("range_min=10", "did you mean selector=window selector.first=10?"),
+    ("collection=pairs collection.pth=x", "did you mean collection.path=x?"),
+]
+OF_VERBS = [
+    ("learn", "hold=4", "decision_every now"),
+    ("learn", "panel.size=9", "validation_sample.size now"),
+    ("learn", "on_loss=continue", "on_loss any more: whatever a learning loses is repeated from its last state"),
+    ("learn", "episodes=0", "episodes is 0; choose a number from 1 up"),
+    ("learn", "episodes=many", "episodes is 'many'; choose a whole number"),
+    ("judge", "documents=beir", "collection=beir now"),
+    ("judge", "documents.path=x", "collection.path=x now"),
+    ("pool", "scale=tiny", "pool_scale=tiny now"),
+    ("pool", "qrels=''", "qrels: is empty; name a file or folder"),
+    ("pool", "pools=some.yaml runs=some", "pools= excludes runs= and qrels="),
+    ("pool", "pools=some.yaml qrels=some.txt", "pools= excludes runs= and qrels="),
+    ("pool", "qrels=some.txt", "qrels= is given without runs="),
+    ("study", "trial_scheduler=pb2", NO_POPULATION),
+    ("study", "experiment=null", "experiment has no value; choose one of"),
+    ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
+    ("study", "methods=[['selector=top']]", "methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
+    ("study", "methods=[{label:a,overrides:[function=bm25]}]", METHODS),
+    ("study", "methods=[bm25]", METHODS),
+    ("study", "local=maybe", "local is 'maybe'; choose true or false or 'auto'"),
+    ("fork", "at=abc", "at is 'abc'; choose a whole number or a list, as [A,B]"),
+    ("fork", "actions={a:1}", "actions.0 is {'a': 1}; choose a text"),
+    ("fork", "instead=[7]", "instead.0 is 7; choose a text"),
+]
 
 
-@pytest.mark.parametrize(
-    ("override", "primary", "instead"),
-    [
-        ("function.dense.refresh.on_loss=continue", "config", GONE),
-        ("function.dense.refresh.on_lost_index=wait", "config", GONE),
-        ("hold=4", "learn", "decision_every now"),
-        ("yardstick=0", "learn", "random_baseline now"),
-        ("panel.size=9", "learn", r"validation_sample\.size now"),
-        ("on_loss=continue", "learn", "on_loss any more: whatever a learning loses is repeated from its last state"),
-        ("trial_scheduler=pb2", "study", f"{NO_POPULATION}trial_scheduler=asha"),
-        ("scheduler=pb2", "config", f"{NO_POPULATION}search=optuna"),
-        ("changes=[{after:3,optimizer.lr:0.1}]", "config", "no option changes any more: options stay the same"),
-        ("function.dense.replicas=2", "config", "replicas any more: .*one reader.* shards"),
-        ("function.bm25.replicas=2", "config", "replicas any more: .*one reader.* shards"),
-        # Options that meant something else in one verb.
-        ("documents=beir", "judge", "collection=beir now"),
-        ("documents.path=x", "judge", r"collection\.path=x now"),
-        ("scale=tiny", "pool", "pool_scale=tiny now"),
-        ("scheduler=asha", "config", "trial_scheduler=asha"),
-        ("scheduler=none", "config", "trial_scheduler=null"),
-    ],
-)
-def test_an_old_option_is_refused_with_what_to_use(override, primary, instead):
-    with pytest.raises(BadInput, match=instead):
-        compose([*(["ranker=bi_encoder", "function=dense"] if "dense" in override else []), override], primary)
+def check(overrides: str, verb: str = "config") -> None:
+    """Compose options of a verb, and check them as its command does."""
+    config = compose(overrides.split(), verb)
+    if verb == "config":
+        check_run(config, None)
+    elif verb == "pool":
+        check_pooling(config)
+
+
+@pytest.mark.by_day(70)
+@pytest.mark.parametrize(("verb", "overrides", "says"), [*OF_VERBS, *(("config", *row) for row in OF_RUNS)])
+def test_what_does_not_exist_or_fit_is_refused_in_one_line_with_what_to_use(verb, overrides, says):
+    with pytest.raises(BadInput) as refusal:
+        check(overrides, verb)
+    assert says in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert str(refusal.value).endswith(says) or not says.endswith("?")
+
+
+def test_what_fits_is_not_refused():
+    check(f"{SHARDED} resources.least=2")
+    check("runs=some qrels=some.txt", "pool")
+    check("pools=some.yaml", "pool")
 
 
 def test_no_new_name_is_an_old_one_and_no_name_of_another_tool_an_option():
-    assert new_name("on_loss") is suggestion("colour=red") is None
+    assert suggestion("colour=red") is None
     assert not set(RENAMED) & set(RENAMED.values())
     assert not {*SAME_VALUE, *ADVICE} & (set(compose([])) | set(group_options()) - {"data"}) - {"scheduler"}
-
-
-METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
-
-
-@pytest.mark.parametrize(
-    ("override", "config", "says"),
-    [
-        ("scale=null", "config", "scale has no value; choose one of full, medium"),
-        ("ranker=", "config", "ranker has no value; choose one of bi_encoder"),
-        ("selector=null", "config", "selector has no value; choose one of adversarial"),
-        ("function=[]", "config", "function has no value; choose one of"),
-        ("experiment=null", "study", "experiment has no value; choose one of"),
-        ("collection.path=", "config", "collection.path: is empty; name a file or folder"),
-        ("qrels=''", "pool", "qrels: is empty; name a file or folder"),
-        ("methods=[{label: a, overrides: [selector=top,uniform]}]", "study", "can't read the override 'methods="),
-        ("at=abc", "fork", "at is 'abc'; choose a whole number or a list, as [A,B]"),
-        ("actions={a:1}", "fork", "actions.0 is {'a': 1}; choose a text"),
-        ("instead=[7]", "fork", "instead.0 is 7; choose a text"),
-        ("methods=[['selector=top']]", "study", r"methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
-        ("methods=[{label: a, overrides: [function=bm25]}]", "study", METHODS),
-        ("methods=[bm25]", "study", METHODS),
-        ("seed=-1", "config", "seed is -1; choose a number from 0 up"),
-        ("run_time=[]", "config", "run_time is []; choose a text or a number"),
-        ("strict=3", "config", "strict is 3; choose true or false"),
-        ("sampling.recorded=2", "config", "sampling.recorded is 2; choose a number of at most 1"),
-        ("episodes=0", "learn", "episodes is 0; choose a number from 1 up"),
-        ("episodes=many", "learn", "episodes is 'many'; choose a whole number"),
-        ("local=maybe", "study", "local is 'maybe'; choose true or false or 'auto'"),
-        ("negatives=4", "config", "for all functions give sampling.negatives=4"),
-        ("hydra.run.dir=x", "config", "hydra.run.dir=x: Hydra's own options have no effect here"),
-        ("hydra/launcher=x", "config", "no effect here"),
-    ],
-)
-def test_what_is_empty_unquoted_or_without_effect_is_refused_in_one_line(override, config, says):
-    with pytest.raises(BadInput) as refusal:
-        compose([override], config)
-    assert says in str(refusal.value)
 
 
 @pytest.mark.parametrize("override", ["actions=null", "instead=null", "actions=[]"])
 def test_no_actions_are_those_of_the_run(override):
     assert not compose([override], "fork")["instead"]
-
-
-@pytest.mark.parametrize(
-    ("override", "instead"),
-    [
-        ("epochs=3", "training.max_epochs=3"),
-        ("num_negatives=4", "sampling.negatives=4"),
-        ("metric=nDCG@10", "validation.measure=nDCG@10"),
-        ("learning_rate=0.1", "optimizer.lr=0.1"),
-        ("model=static", "ranker=static"),
-        ("model=models/minilm", "ranker=bi_encoder ranker.checkpoint=models/minilm"),
-        ("data=pairs.csv", "collection.path=pairs.csv"),
-        ("training.epochs=3", "training.max_epochs=3"),
-        ("function.bm25.k=1", "function.bm25.k1=1"),
-        ("training.batchsize=8", "training.batch_size=8"),
-        ("sampling.guard.relativ=0.1", "sampling.guard.relative=0.1"),
-        ("range_min=10", "selector=window selector.first=10"),
-        ("collection=pairs collection.pth=x", "collection.path=x"),
-    ],
-)
-def test_a_name_from_another_tool_or_a_misspelt_one_is_answered_with_the_option(override, instead):
-    with pytest.raises(BadInput) as refusal:
-        compose(override.split())
-    assert str(refusal.value).endswith(f"did you mean {instead}?")
 
 
 def test_every_suggested_option_exists():
@@ -137,69 +210,12 @@ def test_every_option_name_of_the_glossary_is_known():
     assert words <= {*SAME_VALUE, *ADVICE}
 
 
-def test_workers_that_make_no_sense_and_copies_that_are_not_shared_out_evenly_are_refused():
-    check_workers({"workers": 3, "least": 3})
-    with pytest.raises(BadInput, match=r"^resources.least: least is 4, but the run starts with 3 workers"):
-        check_workers({"workers": 3, "least": 4})
+def test_copies_that_are_not_shared_out_evenly_are_refused():
     for shares in ((8, 2, 0), (8, None, 0), (8, None, 2), (8, 4, 2), (3, 0, 0)):
         check_shares(*shares)
     for shares in ((8, 3, 0), (8, 2, 4), (8, 0, 1), (8, None, 3)):
         with pytest.raises(BadInput, match="divide evenly"):
             check_shares(*shares)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "says"),
-    [
-        (["pools=some.yaml", "runs=some"], "pools= excludes runs= and qrels="),
-        (["pools=some.yaml", "qrels=some.txt"], "pools= excludes runs= and qrels="),
-        (["qrels=some.txt"], "qrels= is given without runs="),
-    ],
-)
-def test_a_pool_comes_from_one_place(overrides, says):
-    check_pooling(compose(["runs=some", "qrels=some.txt"], "pool"))
-    check_pooling(compose(["pools=some.yaml"], "pool"))
-    with pytest.raises(BadInput, match=says):
-        check_pooling(compose(overrides, "pool"))
-
-
-SHARED = ["ranker=bi_encoder", "resources.shard=true", "resources.workers=2"]
-
-
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize(
-    ("overrides", "said"),
-    [
-        (["resources.workers=1"], "a single worker"),
-        (["ranker=static"], "the weights of Static are not split"),
-        (["keep_at=[3]"], "states for forks"),
-        (["function=dense", "function.dense.refresh.mode=sync"], "function.dense.refresh: each worker would read"),
-        (["selector=adversarial"], "selector: each worker would copy"),
-    ],
-)
-def test_what_needs_a_whole_ranker_is_refused_where_weights_are_split(overrides, said):
-    check_sharding(compose([*SHARED, "ranker.checkpoint=none"]))
-    with pytest.raises(BadInput, match=said):
-        check_sharding(compose([*SHARED, "ranker.checkpoint=none", *overrides]))
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("optimizer.lr=abc", r"^optimizer.lr is 'abc'; choose a number above 0$"),
-        ("optimizer.lr=-1", r"^optimizer.lr is -1; choose a number above 0$"),
-        ("optimizer.lr=.nan", r"^optimizer.lr is '?\.?nan'?; choose a number above 0$"),
-        ("optimizer.lr=null", r"^optimizer.lr is None; choose a number above 0$"),
-        ("optimizer.weight_decay=much", r"^optimizer.weight_decay is 'much'; choose a number from 0 up, as 0$"),
-        ("optimizer.betas=[0.9,2]", r"^optimizer.betas is \[0.9, 2\]; give 2 numbers, as \[0.9, 0.999\]$"),
-        ("optimizer.betas=0.9", r"^optimizer.betas is 0.9; give 2 numbers"),
-        ("optimizer.fused=often", r"^optimizer.fused is 'often'; choose true or false$"),
-        ("+optimizer.amsgrad=often", r"^optimizer.amsgrad is 'often'; choose true or false$"),
-    ],
-)
-def test_options_that_an_optimizer_refuses_are_found_before_anything_is_read(override, message):
-    with pytest.raises(BadInput, match=message):
-        check_optimizer(compose([override])["optimizer"])
 
 
 def test_optimizers_with_fitting_options():

@@ -16,7 +16,7 @@ from rich.console import Console
 from cluster.commands.study import StudyExperiment
 from cluster.executors.local import LocalExecutor
 from cluster.executors.processes import Processes, ProcessLost, in_process
-from cluster.executors.task import Done, Once, Retry, Task, TaskLost, Wait, Watch
+from cluster.executors.task import Done, Once, Scheduler, Task, TaskLost, Wait, Watch
 from cluster.executors.worker import origin_of
 from cluster.runs.outcome import read_outcome
 from cluster.training.study_runs import task_of
@@ -72,7 +72,7 @@ def test_errors_are_tried_again_and_bad_input_is_not(threads, tmp_path):
     seen = Seen()
     asked = [("once", 1, "raise"), ("always", 9, "raise"), ("wrong", 9, "refuse")]
     tasks = [failing(tmp_path, *each) for each in asked]
-    done = {each.task.key: each for each in LocalExecutor(threads).run(tasks, watch=seen, retry=Retry(errors=2))}
+    done = {each.task.key: each for each in LocalExecutor(threads).run(tasks, watch=seen, retries=2)}
     assert done["once"].result() == "once after 1"
     with pytest.raises(ValueError, match="try 2"):
         done["always"].result()
@@ -121,12 +121,9 @@ def test_a_task_runs_after_those_that_it_needs_and_what_is_built_once_serves_all
 
 
 def test_a_scheduler_stops_a_task_by_what_it_reports():
-    class Half:
+    class Half(Scheduler):
         def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
             return {key: value < 0.5}
-
-        def ended(self, key: str) -> dict[str, bool]:
-            return {}
 
     seen = Seen()
     tasks = [Task(str(n), f"{BODIES}:reports", {"number": n}) for n in (1, 4)]
@@ -147,10 +144,11 @@ def test_other_processes_share_the_work(processes, tmp_path):
     assert {process for _, process in done} == {int(path.name.split("-")[1]) for path in tmp_path.iterdir()}
 
 
-def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path):
+def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path, monkeypatch):
+    monkeypatch.setattr("cluster.executors.task.MAX_RESTARTS", 2)
     with warm() as alone:
         tasks = [failing(tmp_path, "twice", 1, "die"), failing(tmp_path, "always", 9, "die")]
-        done = list(LocalExecutor(0, alone).run(tasks, retry=Retry(limit=2)))
+        done = list(LocalExecutor(0, alone).run(tasks))
     assert done[0].result() == "twice after 1"
     with pytest.raises(TaskLost, match=r"always ended its process 2 times without progress \(exit code 7\)"):
         done[1].result()

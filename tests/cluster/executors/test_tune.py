@@ -21,8 +21,8 @@ from cluster.config.compose import compose
 from cluster.executors import lost_process, tune_failures
 from cluster.executors.lost_process import NOTICE, NodeDraining
 from cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
-from cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Retry, Task, TaskLost, Watch
-from cluster.executors.tune import THREAD_END_S, CapacityLimiter, TuneExecutor, _Trials, placement_of
+from cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Task, TaskLost, Watch
+from cluster.executors.tune import THREAD_END_S, TuneExecutor, _Events, _Trials, placement_of
 from cluster.executors.tune_failures import FaultTolerantScheduler
 from cluster.executors.worker import Origin
 from cluster.index.encoder_pool import EncoderOptions
@@ -57,7 +57,7 @@ def trial(name: str, folder: str, leaves: int = 0, killed: int = 0, raises: int 
 
 
 def errors_of(
-    folder: Path, runs: Mapping[str, Mapping[str, Any]], retries: int, concurrent: int | None = None, limit: int = 5
+    folder: Path, runs: Mapping[str, Mapping[str, Any]], retries: int, concurrent: int | None = None
 ) -> tuple[dict[str, str], LiveTable]:
     tasks = [
         Task(name, trial, {"name": name, "folder": str(folder), **options}, Resources(cpu=0.1))
@@ -67,7 +67,7 @@ def errors_of(
     with LiveTable(console, len(runs), 0, "AP@10") as table, tracked([], storage, console, "study", False) as tracking:
         watch = RunWatch(table, tracking)
         executor = TuneExecutor(storage, concurrent=concurrent)
-        for done in executor.run(tasks, watch=watch, retry=Retry(limit=limit, errors=retries)):
+        for done in executor.run(tasks, watch=watch, retries=retries):
             raise_unwritable(done)
         return watch.errors, table
 
@@ -169,17 +169,19 @@ def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch):
 
 
 @pytest.mark.nightly
-def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path):
-    errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0, limit=1)
+def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path, monkeypatch):
+    monkeypatch.setattr(tune_failures, "MAX_RESTARTS", 1)
+    errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0)
     assert list(errors) == ["fatal"]
     assert len(list(tmp_path.glob("fatal-*"))) == 2
 
 
-def test_as_many_go_at_once_as_the_cluster_of_now_has_room_for_and_one_lost_for_good_has_an_error(ray_session):
+def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_has_an_error(ray_session, monkeypatch):
     rooms = iter([3, 1, None])
     trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler())
     limiter = ConcurrencyLimiter(trials, 2)
-    watch = CapacityLimiter(limiter, lambda resources: next(rooms) if resources["CPU"] else 0, every=0)
+    monkeypatch.setattr("cluster.executors.tune.LOOK_S", 0)
+    watch = _Events(trials, limiter, lambda resources: next(rooms) if resources["CPU"] else 0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]
     watch.on_step_begin(1, [])

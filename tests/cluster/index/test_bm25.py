@@ -10,8 +10,8 @@ import ray
 
 from cluster.config.compose import compose
 from cluster.index.attach import attach_indexes, live_functions, served_functions
-from cluster.index.bm25 import ServedBm25
-from cluster.index.shard import ShardActors
+from cluster.index.bm25 import Bm25Shard, ServedBm25
+from cluster.index.calls import ShardActors
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.execute import run
 from ranking.bm25 import Bm25, Bm25Options
@@ -56,15 +56,13 @@ def test_shard_actors_find_the_same_and_after_a_loss(ray_session, base, own_cach
             assert equal(served.search(queries, 7, pairs), expected)
             if number == 0:
                 ray.kill(served.actors.actors[1], no_restart=False)
-        assert served.folder.exists()
-    assert not served.folder.exists()
     assert not said or said == ["shard 1 of BM25 is lost; waiting", "shard 1 of BM25 is back"]
 
 
 @pytest.mark.nightly
 def test_readers_may_continue_without_a_shard(ray_session, tmp_path):
     index, lines = PiecedBm25(without_labels(by_chance()), OPTIONS, shards=2, cut=tmp_path / "cut"), list[str]()
-    served = ServedBm25(index, 2, tmp_path / "served", lines.append, "skip")
+    served = ServedBm25(index, 2, lines.append, "skip")
     every, first = index.search(EVERY, 200)[0], index.ranges[0].stop
     ray.kill(served.actors.actors[1])  # for good: Ray does not start it again
     less, of_pairs = served.search(EVERY, 200, np.tile(np.arange(200), (30, 1)))
@@ -73,7 +71,7 @@ def test_readers_may_continue_without_a_shard(ray_session, tmp_path):
         assert (row[row >= 0] == wanted[(wanted >= 0) & (wanted < first)]).all()
     assert (of_pairs[:, first:] == -np.inf).all()
     assert lines == ["shard 1 of BM25 is lost; continuing without its documents"]
-    served.actors.actors[1] = ShardActors(served.folder, served.rows[:1], []).actors[0]
+    served.actors.actors[1] = ShardActors(Bm25Shard, [()], []).actors[0]
     back = served.search(EVERY, 200)[0]
     assert back.documents.tobytes() == every.documents.tobytes()
     assert lines[1:] == ["shard 1 of BM25 is back"]

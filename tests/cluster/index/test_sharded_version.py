@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ QUERIES = np.eye(4, dtype=np.float32)
 
 
 class Played:
-    """Two shards of five documents; `without` names those that lack the version, `lost` those that do not answer."""
+    """A build with two shards of five documents: `without` lack the version, `lost` do not answer."""
+
+    ranges = (range(5), range(5, 10))
 
     def __init__(self, without: set[int], lost: set[int]) -> None:
-        self.ranges, self.without, self.lost = [range(5), range(5, 10)], without, lost
+        self.actors, self.without, self.lost = self, without, lost
+        self.done: list[tuple[str, int]] = []
 
     def call(self, number: int, method: str, step: int, digest: str, *arguments: Any) -> Any:
         if method == "has":
@@ -32,21 +36,22 @@ class Played:
             None if number in self.lost else self.call(number, method, *each) for number, each in enumerate(arguments)
         ]
 
+    def repair(self, version: Any, number: int) -> None:
+        self.done.append(("repair", number))
+        self.without.discard(number)
+
+    def repair_in_background(self, version: Any, number: int) -> None:
+        self.done.append(("background", number))
+
 
 @pytest.fixture(autouse=True)
 def _no_object_store(monkeypatch) -> None:
     monkeypatch.setattr("cluster.index.sharded_build.ray.put", lambda each: each)
 
 
-def made(actors: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]]:
+def made(build: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]]:
     """A version, and what it has had done."""
-    done: list[tuple[str, int]] = []
-
-    def repair(number: int) -> None:
-        done.append(("repair", number))
-        actors.without.discard(number)
-
-    return ShardedVersion(actors, 3, "digest", repair, lambda number: done.append(("background", number)), skip), done
+    return ShardedVersion(build, SimpleNamespace(step=3, digest="digest"), skip), build.done
 
 
 def test_a_shard_without_the_version_is_repaired_before_an_answer_and_a_lost_one_when_it_is_back():
@@ -59,7 +64,7 @@ def test_a_shard_without_the_version_is_repaired_before_an_answer_and_a_lost_one
     version, done = made(Played({1}, {1}), skip=True)
     assert set(np.unique(version.search(QUERIES, 10)[0])) == {-1, *range(5)}
     assert done == []
-    version.actors.lost.clear()
+    version.build.lost.clear()
     version.search(QUERIES, 10)
     assert done == [("background", 1)]
 
@@ -70,6 +75,6 @@ def test_readers_that_skip_go_on_and_it_is_mended_meanwhile():
     scores = version.scores(QUERIES, np.tile(np.arange(-1, 10), (4, 1)))
     assert np.isfinite(scores).sum(axis=1).tolist() == [5] * 4
     assert done == [("background", 1)] * 2
-    version.actors.without.add(0)
+    version.build.without.add(0)
     assert (version.search(QUERIES, 3)[0] == -1).all()
     assert set(np.unique(replace(version, skip=False).search(QUERIES, 10)[0])) == set(range(10))

@@ -52,10 +52,8 @@ def build_of(corpus: ToyCorpus, folder: Path) -> IndexBuild:
 
 def version_of(build: IndexBuild, place: Path, step: int) -> IndexVersion:
     """The version of the weights of a step."""
-    build.folder, content = IndexFolder(place), np.frombuffer(to_bytes(weights_of(step)), np.uint8)
-    publication = Publication(step, None, digest_of(content))
-    build.folder.publish(publication, content)
-    return build(publication, 0)
+    build.folder = IndexFolder(place)
+    return build(Publication.of(step, 0, ray.put(np.frombuffer(to_bytes(weights_of(step)), np.uint8))))
 
 
 @pytest.fixture(scope="module")
@@ -154,51 +152,34 @@ def content_of(number: float) -> np.ndarray:
     return np.frombuffer(to_bytes({"table": torch.full((2, 3), float(number))}), np.uint8)
 
 
-def build_small(folder: IndexFolder, publication: Publication, content: np.ndarray) -> None:
-    """A version of two documents and a query."""
-    place = folder.version_path(publication.step)
+def build_small(folder: IndexFolder, step: int, content: np.ndarray) -> str:
+    """Build a version of two documents and a query; return the digest of its weights."""
+    place, digest = folder.version_path(step), digest_of(content)
     building = start_version(place, 2, 1, 3, OPTIONS)
     write_block(building / DOCUMENTS, 0, np.eye(2, 3, dtype=np.float32))
     write_block(building / QUERIES, 0, np.ones((1, 3), np.float32))
     content.tofile(building / WEIGHTS)
-    finish_version(building, place, 4, publication.step, publication.digest, OPTIONS)
+    finish_version(building, place, 4, step, digest, OPTIONS)
+    return digest
 
 
-def test_what_was_published_is_named_by_what_it_holds_and_waits_in_the_order_of_steps(tmp_path):
-    content = content_of(1)
-    assert digest_of(content) == weights_digest({"table": torch.ones(2, 3)})
-    for version in (None, 0, 17):
-        publication = Publication(200, version, digest_of(content))
-        assert Publication.named(publication.file) == publication
-    folder = IndexFolder(tmp_path)
-    waiting = [Publication(step, None, digest_of(content_of(step))) for step in (1000, 20, 300)]
-    contents = [content_of(publication.step) for publication in waiting]
-    for publication, content in zip(waiting, contents, strict=True):
-        folder.publish(publication, content)
-    assert [each.step for each in IndexFolder(tmp_path).published()] == [20, 300, 1000]
-    assert (folder.weights(waiting[0]) == contents[0]).all()
-    folder.withdraw(waiting[1])
-    folder.withdraw(waiting[1])
-    assert [each.step for each in IndexFolder(tmp_path).published()] == [300, 1000]
-
-
-def test_a_good_version_is_found_again_and_its_weights_wait_no_more(tmp_path):
-    folder, publication = IndexFolder(tmp_path), Publication(40, None, digest_of(content_of(1)))
-    folder.publish(publication, content_of(1))
-    build_small(folder, publication, content_of(1))
+def test_a_good_version_is_found_again(tmp_path):
+    digest = build_small(IndexFolder(tmp_path), 40, content_of(1))
+    assert digest == weights_digest({"table": torch.ones(2, 3)})
+    start_version(IndexFolder(tmp_path).version_path(7), 2, 1, 3, OPTIONS)  # half of one, of a killed actor
     again = IndexFolder(tmp_path)
     versions = again.versions()
-    assert {step: (each.version, each.digest) for step, each in versions.items()} == {40: (4, publication.digest)}
+    assert {step: (each.version, each.digest) for step, each in versions.items()} == {40: (4, digest)}
     assert versions[40].search(np.array([0]), 2)[0].tolist() == [[0, 1]]
-    assert again.published() == []
+    assert [path.name for path in (tmp_path / "versions").iterdir()] == ["000000040"]
     again.remove(40)
     assert IndexFolder(tmp_path).versions() == {}
 
 
 @pytest.mark.parametrize("broken", ["weights", "other weights", "vectors", "record", "no weights"])
 def test_a_broken_version_is_removed(tmp_path, broken):
-    folder, publication = IndexFolder(tmp_path), Publication(40, None, digest_of(content_of(1)))
-    build_small(folder, publication, content_of(1))
+    folder = IndexFolder(tmp_path)
+    build_small(folder, 40, content_of(1))
     place = folder.version_path(40)
     if broken == "weights":
         (place / WEIGHTS).write_bytes(bytes(content_of(1))[:-2])
@@ -211,19 +192,6 @@ def test_a_broken_version_is_removed(tmp_path, broken):
         file.write_bytes(file.read_bytes()[:-4])
     assert folder.versions() == {}
     assert not place.exists()
-
-
-def test_half_files_of_a_killed_actor_are_cleared_away(tmp_path):
-    folder = IndexFolder(tmp_path)
-    good, cut = (Publication(step, None, digest_of(content_of(step))) for step in (1, 2))
-    folder.publish(good, content_of(1))
-    folder.publish(cut, content_of(2)[:-2])
-    start_version(folder.version_path(7), 2, 1, 3, OPTIONS)
-    (tmp_path / "published" / "abc.part").write_bytes(b"half")
-    again = IndexFolder(tmp_path)
-    assert again.published() == [good]
-    assert again.versions() == {}
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [good.file]
 
 
 def test_what_the_dead_have_left_is_removed_and_nothing_else(tmp_path):
@@ -317,5 +285,3 @@ def test_actors_read_what_a_run_reads(base):
     documents, queries = corpus.texts()
     assert (documents.tokens == encoded.documents.tokens).all()
     assert (queries.offsets == encoded.queries.offsets).all()
-    with pytest.raises(TypeError, match="FeedForward has no vectors to search"):
-        corpus.ranker()

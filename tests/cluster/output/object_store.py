@@ -1,5 +1,6 @@
 """A store of objects for tests: without renaming or appending, and what is written shows when it is closed."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,11 +41,9 @@ class Objects(fs.FileSystemHandler):
             raise FileNotFoundError(path)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        inside = [name for name in self.objects if name.startswith(f"{selector.base_dir}/")]
-        return [fs.FileInfo(name, fs.FileType.File) for name in inside if self._direct(name, selector)]
-
-    def _direct(self, name: str, selector: fs.FileSelector) -> bool:
-        return bool(selector.recursive) or "/" not in name.removeprefix(f"{selector.base_dir}/")
+        below = {name: name.removeprefix(f"{selector.base_dir}/") for name in self.objects}
+        inside = [name for name, rest in below.items() if rest != name and (selector.recursive or "/" not in rest)]
+        return [fs.FileInfo(name, fs.FileType.File) for name in inside]
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         return [fs.FileInfo(path, fs.FileType.File if path in self.objects else fs.FileType.NotFound) for path in paths]
@@ -56,24 +55,18 @@ class Objects(fs.FileSystemHandler):
     delete_root_dir_contents = _refused
 
 
-class _Upload:
-    """An object on its way."""
+class _Upload(io.BytesIO):
+    """An object on its way: nothing shows before the end."""
 
     def __init__(self, store: Objects, path: str) -> None:
-        self.store, self.path, self.content, self.closed = store, path, b"", False
-
-    def write(self, data: Any) -> int:
-        self.content += bytes(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing shows before the end."""
+        super().__init__()
+        self.store, self.path = store, path
 
     def close(self) -> None:
         if not self.closed:
-            self.closed = True
-            self.store.objects[self.path] = self.content
-            self.store.written.append((self.path, len(self.content)))
+            self.store.objects[self.path] = self.getvalue()
+            self.store.written.append((self.path, len(self.getvalue())))
+        super().close()
 
 
 @contextmanager

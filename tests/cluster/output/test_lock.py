@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cluster.output import lock
-from cluster.output.file_lock import Busy, file_lock
-from cluster.output.lock import output_lock
+from cluster.output.lock import Busy, file_lock, output_lock
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
 from tests.cluster.output.object_store import object_store
@@ -18,7 +17,7 @@ from tests.cluster.output.object_store import object_store
 HOLDER = """
 import sys, time
 from pathlib import Path
-from cluster.output.file_lock import file_lock
+from cluster.output.lock import file_lock
 with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -77,9 +76,11 @@ def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(monkeypatch)
         taken = b"process 7 on another machine;token;0"
 
         def stalled() -> None:
+            deadline = time.monotonic() + 30
             with output_lock(storage):
-                storage.write(lock.FILE, taken)
-                time.sleep(30)
+                while time.monotonic() < deadline:  # the holder renews it, so that no renewal of ours stays
+                    storage.write(lock.FILE, taken)
+                    time.sleep(0.3)
 
         with pytest.raises(BadInput, match=r"^store://bucket/out: process 7 on another machine writes to it"):
             stalled()

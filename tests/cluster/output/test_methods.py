@@ -33,7 +33,6 @@ def test_names_and_few_numbers_are_factors_but_no_draws_agents_collections_and_c
     kept = {"policy.agent": ["0", "1"], "selector.agent": ["0", "1"], "collection.fold": ["1", "2"]}
     assert factors(study({**kept, "ranker.checkpoint": ["1", "2"]})) == []
     assert factors(study({"rate": ["0.1", "0.2"]}, drawn=("rate",))) == []
-    assert factors(study({"rate": ["0.1", "0.2"]}).drop("drawn")) == ["rate"]
 
 
 def test_an_option_of_a_part_follows_it_and_a_method_without_either_has_a_plain_name():

@@ -139,10 +139,6 @@ def test_numbers_put_into_a_composed_point_are_what_composing_gives(base):
     for shares in draws(2, [5]):
         (run,) = plan(point, point.at(shares), [3])
         assert run.config == compose(run.overrides)
-    (refers,) = points([], [], [*base, "training.max_epochs=${training.patience}", sweep[1]])
-    for share in (0.0, 1.0):
-        (run,) = plan(refers, refers.at([share]), [0])
-        assert run.config["training"]["max_epochs"] == run.config["training"]["patience"]
 
 
 def test_what_the_user_chooses_goes_with_those_lines_alone_that_have_functions_for_it():

@@ -118,20 +118,16 @@ def sir_trials(written_trials: Any, *checkpoints: str) -> pl.DataFrame:
 
 def test_columns_may_be_measures(written_trials):
     rows = cells(section(sir_trials(written_trials, "some/minilm"), SIR))
-    assert rows[:4] == [
+    v0, v3 = "bm25 · uniform · objective=sir_v0", "bm25 · uniform · objective=sir_v3"
+    assert rows[:8] == [
         ["method", "MRR@100, paper", "MRR@100, here", "MRR@10, paper", "MRR@10, here", "runs"],
         ["List A; here medquad"],
-        ["BERT bm25 · uniform · objective=sir_v0", ".25", ".3750 ± .1768", ".125 †", ".1875 ± .0884", "2"],
-        [
-            "BERT + V3 bm25 · uniform · objective=sir_v3 levels=[12,6]",
-            *(".5 †", ".6250 ± .1768", ".0625", ".3125 ± .0884", "2"),
-        ],
-    ]
-    assert rows[4][0] == "BERT + V3, deeper bm25 · uniform · objective=sir_v3 levels=[12,6,3]"
-    assert rows[5] == ["ELECTRA", ".375", "–", "–", "–", "–"]
-    assert rows[6:8] == [
+        [f"BERT {v0}", ".25", ".3750 ± .1768", ".125 †", ".1875 ± .0884", "2"],
+        [f"BERT + V3 {v3} levels=[12,6]", ".5 †", ".6250 ± .1768", ".0625", ".3125 ± .0884", "2"],
+        [f"BERT + V3, deeper {v3} levels=[12,6,3]", "–", ".2500 ± .1768", "–", ".1250 ± .0884", "2"],
+        ["ELECTRA", ".375", "–", "–", "–", "–"],
         ["List B; here medquad"],
-        ["BERT bm25 · uniform · objective=sir_v0", "–", ".3750 ± .1768", ".75", ".1875 ± .0884", "2"],
+        [f"BERT {v0}", "–", ".3750 ± .1768", ".75", ".1875 ± .0884", "2"],
     ]
 
 
@@ -175,13 +171,11 @@ def test_a_measure_may_name_its_origin_which_a_study_may_lack(written_trials):
 def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials):
     trials = sir_trials(written_trials, "a/BERT/model", "a/Electra-small/model")
     rows = cells(section(trials, SIR))
+    bert, electra = (f"cross_encoder ({name}) · bm25 · uniform · objective=sir_v" for name in ("BERT", "Electra-small"))
     assert [row[0] for row in rows[2:8]] == [
-        "BERT cross_encoder (BERT) · bm25 · uniform · objective=sir_v0",
-        "BERT + V3 cross_encoder (BERT) · bm25 · uniform · objective=sir_v3 levels=[12,6]",
-        "BERT + V3 cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v3 levels=[12,6]",
-        "BERT + V3, deeper cross_encoder (BERT) · bm25 · uniform · objective=sir_v3 levels=[12,6,3]",
-        "BERT + V3, deeper cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v3 levels=[12,6,3]",
-        "ELECTRA cross_encoder (Electra-small) · bm25 · uniform · objective=sir_v0",
+        *(f"BERT {bert}0", f"BERT + V3 {bert}3 levels=[12,6]", f"BERT + V3 {electra}3 levels=[12,6]"),
+        *(f"BERT + V3, deeper {ranker}3 levels=[12,6,3]" for ranker in (bert, electra)),
+        f"ELECTRA {electra}0",
     ]
     assert rows[7][2] == ".6250 ± .1768"
     assert all(row["against"] is not None for row in summarise(trials).iter_rows(named=True))
@@ -230,10 +224,9 @@ def test_methods_and_collections_are_matched_by_hand(written_trials):
 
 
 def test_printed_figures():
-    assert printed(".1239 ± .011 *†") == (".1239", ".011", "*†")
-    assert printed("0.107 ± 0.046") == ("0.107", "0.046", "")
-    assert printed(".0603") == (".0603", "", "")
-    assert printed("1.234 ± 10.5 †") == ("1.234", "10.5", "†")
+    figures = {(".1239", ".011", "*†"): ".1239 ± .011 *†", ("0.107", "0.046", ""): "0.107 ± 0.046"}
+    figures |= {(".0603", "", ""): ".0603", ("1.234", "10.5", "†"): "1.234 ± 10.5 †"}
+    assert [printed(text) for text in figures.values()] == list(figures)
     with pytest.raises(ValueError, match="a lot"):
         printed("a lot")
 

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 from cluster.reports.canvas import COLOURS, INK, grid, looks, png, svg
 from cluster.reports.embedding_map import PALETTE
-from cluster.reports.hardness import at_the_end, hardness_figure, hardness_section
 from cluster.reports.learning_figures import mixture_figure
 from cluster.reports.run_figures import curves, density, hyperparameters, runs
+from cluster.reports.shown_negatives import at_the_end, hardness_figure, hardness_section
 from cluster.reports.study_report import StudyResults, study_report
 from cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
 from cluster.statistics.summary import summarise
@@ -259,7 +259,7 @@ def test_a_few_runs_at_a_time_give_the_same(made_up_study, monkeypatch):
     trials, _ = made_up_study(seeds=3, methods=METHODS[:2])
     steps = made_up_steps(trials, 300, index=True)
     whole, ends = hardness_figure(trials, steps), at_the_end(trials, steps)
-    monkeypatch.setattr("cluster.reports.hardness.BLOCK", 2)  # of three runs a method
+    monkeypatch.setattr("cluster.reports.shown_negatives.BLOCK", 2)  # of three runs a method
     assert png(hardness_figure(trials, steps)) == png(whole)
     assert at_the_end(trials, steps).equals(ends)
 

@@ -8,11 +8,13 @@ from rich.console import Console
 
 from cluster.output.storage import Storage
 from cluster.reports.actions_taken import actions_section
+from cluster.reports.analysis_sections import power_section
 from cluster.reports.labels import broken, p_value
 from cluster.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
 from cluster.reports.study_report import StudyResults, study_report
 from cluster.reports.study_tables import action_rows
 from cluster.runs.outcome import Outcome
+from cluster.statistics.power import power
 from ranking.errors import BadInput
 from tests.cluster.reports.conftest import METHODS, files_of
 
@@ -43,6 +45,11 @@ class Checked(HTMLParser):
         self.words.append(data)
 
 
+def text_of(report: Report) -> str:
+    """The text of a report's page, which is whole."""
+    return "".join(Checked(report.to_html()).words)
+
+
 @pytest.fixture(scope="module")
 def report(made_up_study) -> tuple[pl.DataFrame, Report]:
     trials, queries = made_up_study(
@@ -65,8 +72,7 @@ def test_the_page_is_whole_and_needs_nothing_else(html):
     page = Checked(html)
     assert html.startswith("<!doctype html>")
     assert all(address.startswith("#") for address in page.addresses)
-    assert "@import" not in html
-    assert not re.search(r"url\((?!#)", html)
+    assert not re.search(r"@import|url\((?!#)", html)
 
 
 def test_paper_has_all_columns_in_light_colours_and_keys_sort_tables(html):
@@ -127,25 +133,23 @@ def test_studies_of_failures_and_of_one_run_have_a_page(made_up_study):
     trials, _ = made_up_study(failed=100)
     made = study_report(StudyResults(trials, pl.DataFrame()))
     assert files_of(made) == set()
-    assert "No run has finished." in "".join(Checked(made.to_html()).words)
+    assert "No run has finished." in text_of(made)
     trials, queries = made_up_study(seeds=1, methods=[("fixed", "bm25", "uniform", 0.3)])
     made = study_report(StudyResults(trials, queries))
-    Checked(made.to_html())
     assert files_of(made) == {"runs", "density", "curves"}
-    for part in ("Compared with", "How reliably"):  # it repeats no paper and learns no agents
-        assert part not in made.to_html()
+    assert not re.search("Compared with|How reliably", text_of(made))  # it repeats no paper and learns no agents
 
 
 def test_baselines_collections_and_embeddings_are_shown(made_up_study):
     studies = (made_up_study(2, methods=METHODS[1:3], collection=name) for name in ("pydocs", "med<quad"))
     trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
     made = study_report(StudyResults(trials, queries), "policy=fixed function=bm25 selector=uniform")
-    text = "".join(Checked(made.to_html()).words)
+    text = text_of(made)
     assert "feed_forward on med<quad" in text
     assert "baseline" in text
     trials, queries = made_up_study(seeds=1, methods=METHODS[:1])
     trials = trials.with_columns(pl.lit(0.5).alias("embeddings:MI"))
-    text = "".join(Checked(study_report(StudyResults(trials, queries)).to_html()).words)
+    text = text_of(study_report(StudyResults(trials, queries)))
     assert "evaluated onBM25's top passages and random passages" in text
     assert "MI" in text
 
@@ -157,29 +161,26 @@ def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study
     asked = {"study": {"contrasts": [*known, "function=nope"]}}
     made = study_report(StudyResults(trials, queries, config=asked))
     assert any("contrasts.parquet" in section.frames for section in made.sections)
-    line = "contrasts: no finished run has 'function=nope' in its overrides; it is left out"
-    assert line in "".join(Checked(made.to_html()).words)
+    line = "contrasts: no finished run has {!r} in its overrides; it is left out"
+    assert line.format("function=nope") in text_of(made)
     with pytest.raises(BadInput, match="nope"):  # asked of `pyrite report`, which writes nothing then
         study_report(StudyResults(trials, queries), contrasts=["function=bm25", "function=nope"])
     with pytest.raises(BadInput, match=f"compares '{known[0]}' twice"):
         study_report(StudyResults(trials, queries), contrasts=[known[0], known[0]])
-    failed = trials.with_columns(status=pl.when(pl.col("overrides").str.starts_with(known[1])).then(pl.lit("failed"))
-                                 .otherwise("status"))  # fmt: skip
-    made = study_report(StudyResults(failed, queries), contrasts=known)
-    line = f"contrasts: no finished run has {known[1]!r} in its overrides; it is left out"
-    assert line in "".join(Checked(made.to_html()).words)
+    fails = pl.col("overrides").str.starts_with(known[1])
+    failed = trials.with_columns(status=pl.when(fails).then(pl.lit("failed")).otherwise("status"))
+    assert line.format(known[1]) in text_of(study_report(StudyResults(failed, queries), contrasts=known))
 
 
 def test_pieces_escape_what_they_are_given():
-    table = Table(
-        ["a"], [["<i>"], [None], "<s>", [Cell(1, "± 2", "*", best=True, below="b<")], [Cell("x y", code=True)]]
-    )
-    html = table.to_html()
-    assert "<td>&lt;i&gt;</td>" in html
-    assert "<td>–</td>" in html
-    assert '<th colspan="1">&lt;s&gt;</th>' in html
-    assert "<td><b>1</b> <small>± 2</small><sup>*</sup><br><small>b&lt;</small></td>" in html
-    assert "<td><code>x y</code></td>" in html
+    rows = [["<i>"], [None], "<s>", [Cell(1, "± 2", "*", best=True, below="b<")], [Cell("x y", code=True)]]
+    assert re.findall("<tr>(.*?)</tr>", Table(["a"], rows).to_html())[1:] == [
+        "<td>&lt;i&gt;</td>",
+        "<td>–</td>",
+        '<th colspan="1">&lt;s&gt;</th>',
+        "<td><b>1</b> <small>± 2</small><sup>*</sup><br><small>b&lt;</small></td>",
+        "<td><code>x y</code></td>",
+    ]
     assert "<summary>t</summary><p>a &lt; b</p>" in Fold("t", ["a < b"]).to_html()
 
 
@@ -216,6 +217,16 @@ def test_names_are_broken_between_their_parts_and_probabilities_rounded():
     )
 
 
+def test_seeds_that_differences_take_are_shown_for_each_collection(made_up_study):
+    trials = [made_up_study(methods=METHODS[:2], collection=name)[0] for name in ("pydocs", "medquad")]
+    (section,) = power_section(power(pl.concat(trials)))
+    (alone,) = power_section(power(trials[0]))
+    both, one = section.parts[0].lines, alone.parts[0].lines
+    assert [line for line in both if isinstance(line, str)] == ["feed_forward on medquad", "feed_forward on pydocs"]
+    assert one[0] == "feed_forward"
+    assert both[-len(one) + 1 :] == one[1:]
+
+
 def test_actions_are_counted_by_epoch(made_up_study):
     trials, _ = made_up_study(seeds=2, methods=[("aligned", "in_batch+bm25", "uniform", 0.3)])
     rows = []
@@ -227,9 +238,8 @@ def test_actions_are_counted_by_epoch(made_up_study):
         rows += [{"run": run, **row} for row in action_rows(Outcome(decisions=decisions))]
     assert len(rows) == 8
     assert sum(row["taken"] for row in rows) == 4
-    page = Report("", actions_section(trials, pl.DataFrame(rows))).to_html()
-    text = " ".join(" ".join(Checked(page).words).split())
-    assert "action epoch 1 epoch 2" in text
-    assert "bm25 100% 50%" in text
-    assert "bm25@simans 50%" in text
+    (section,) = actions_section(trials, pl.DataFrame(rows))
+    assert section.parts[0].head == ["action", "epoch 1", "epoch 2"]
+    rows = [[cell.text for cell in row] for row in section.parts[0].lines[1:]]
+    assert rows == [["bm25", "100%", "50%"], ["bm25@simans", "", "50%"]]
     assert actions_section(trials, None) == []

@@ -18,7 +18,7 @@ import ray
 
 from cluster.config.compose import compose
 from cluster.executors.object_store import bytes_of
-from cluster.output.file_lock import file_lock
+from cluster.output.lock import file_lock
 from cluster.runs import remote_artifacts
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.remote_artifacts import RemoteArtifacts, needed

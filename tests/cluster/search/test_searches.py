@@ -28,7 +28,7 @@ from cluster.runs.outcome import Outcome, write_outcome
 from cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
 from cluster.search.hyperband import SeededHyperBand
 from cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, read_log, schedulers_of
+from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, schedulers_of
 from pyrite import StudyResult
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -366,8 +366,7 @@ def test_a_search_goes_on_as_its_log_says(tmp_path):
             log.emit("run reached", run=name, step=epoch + 1, numbers={"validation": float(curves[number, epoch])})
         if name in whole:
             log.emit("run stopped", run=name, reached=whole[name], best=0.0, made_of="same")
-    stopped, reached = read_log(EventLog.read(log.storage))
-    again = scheduler("median", stopped=stopped, reached=reached, made_of=lambda config: "same")
+    again = scheduler("median", events=EventLog.read(log.storage), made_of=lambda config: "same")
     for number in range(RUNS // 2):
         again.ended(f"run{number}")
     rest = [name for name in whole if int(name[3:]) >= RUNS // 2]
@@ -378,7 +377,7 @@ def test_a_search_goes_on_as_its_log_says(tmp_path):
                 break
         again.ended(f"run{number}")
     assert {name: stop.at for name, stop in again.stopped.items()} == whole
-    other = scheduler("median", stopped=stopped, reached=reached, made_of=lambda config: "another")
+    other = scheduler("median", events=EventLog.read(log.storage), made_of=lambda config: "another")
     assert not other.stopped  # made of something else, they run again
 
 

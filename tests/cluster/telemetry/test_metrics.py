@@ -28,7 +28,7 @@ from rich.console import Console
 
 from cluster.config.compose import compose
 from cluster.executors.local import LocalExecutor
-from cluster.executors.task import Retry, Task
+from cluster.executors.task import Task
 from cluster.index.actor import IndexMetrics
 from cluster.output.storage import Storage
 from cluster.output.throttle import Throttle, poll
@@ -177,12 +177,12 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
     assert total(told, "pyrite_training_pairs_total") == 8 * 9
 
 
-def watched(folder: Path, tasks: list[Task], retry: Retry | None = None) -> tuple[RunWatch, list[Exception | None]]:
+def watched(folder: Path, tasks: list[Task], retries: int = 0) -> tuple[RunWatch, list[Exception | None]]:
     """Run tasks of a study, and return what watched them and their errors."""
     storage, console = Storage(str(folder)), Console(quiet=True)
     with tracked([], storage, console, "study", False) as tracking:
         watch = RunWatch(LiveTable(console, len(tasks), 0, "AP"), tracking)
-        return watch, [done.error for done in LocalExecutor().run(tasks, watch=watch, retry=retry)]
+        return watch, [done.error for done in LocalExecutor().run(tasks, watch=watch, retries=retries)]
 
 
 def test_a_study_tells_its_trials_by_state(told, tmp_path):
@@ -210,7 +210,7 @@ def test_the_traceback_of_a_run_that_fails_is_logged_once_and_each_new_start_in_
     def fails() -> None:
         raise ValueError("too wide")
 
-    watch, [error] = watched(tmp_path, [Task("one", fails)], Retry(errors=2))
+    watch, [error] = watched(tmp_path, [Task("one", fails)], retries=2)
     assert str(error) == "too wide"
     again = "ValueError: too wide; run one starts again"
     assert [record.getMessage() for record in caplog.records[:2]] == [again, again]

@@ -11,7 +11,7 @@ from pooling.adjudicators.scalable_learning import ScalableLearning
 from pooling.estimates import estimate
 from pooling.estimation import topic_samples
 from pooling.pool import Pool, TopicPool, with_machine
-from pooling.terms import NO_TEXT_NOTE, CollectionTexts, matrix_of, with_terms
+from pooling.terms import NO_TEXT_NOTE, matrix_of, with_terms
 from ranking.errors import BadInput
 from tests.pooling.made_up import qrels_of
 
@@ -24,7 +24,7 @@ def pool(pool_of) -> Pool:
     pool = pool_of([[list(range(24))]], [[int(number % 4 == 0) for number in range(24)]])
     texts = [f"{WORDS[number % 4]} in report {'abcdef'[number // 4]}" for number in range(24)]
     documents = pl.DataFrame({"id": pool.topics[0].documents, "text": texts})
-    return with_terms(pool, CollectionTexts(documents, {"1": "wings that flutter"}))
+    return with_terms(pool, documents, {"1": "wings that flutter"})
 
 
 def order_of(method: Adjudicator, pool: Pool) -> list[int]:
@@ -43,7 +43,7 @@ def test_words_are_stemmed_and_rows_have_unit_length(pool):
 
 def test_a_document_without_a_text_has_no_terms_and_is_counted(pool):
     texts = pl.DataFrame({"id": ["d000"], "text": ["wings"]})
-    bare = with_terms(pool, CollectionTexts(texts, {}))
+    bare = with_terms(pool, texts, {})
     assert bare.notes[NO_TEXT_NOTE] == 23
     assert matrix_of(bare.topics[0].pool.terms)[[5]].nnz == 0
 
@@ -78,8 +78,9 @@ def test_a_batch_stands_for_what_was_not_judged_of_it(random_pool):
     passed = 22  # judgements after which every document has been in a batch
     told = []
     for seed in range(40):
-        [sample] = topic_samples(method, pool, topic, seed, [passed])
-        told.append(estimate(topic.pool, sample, relevant).relevant)
+        [judged] = topic_samples(method, pool, topic, seed, [passed])
+        told.append(estimate(judged).relevant)
+        sample = judged.sample
         assert sample.weights.sum() == pytest.approx(topic.pool.size)
         assert (sample.strata[sample.weights == 1] == CERTAIN).all()
     error = np.std(told) / np.sqrt(len(told))

@@ -86,6 +86,21 @@ class Assessor:
         )
         return self.ready()
 
+    def wait_for(self, selector: str, text: str) -> Assessor:
+        """Wait until an element holds this text and no other."""
+        wanted = "([selector, text]) => document.querySelector(selector).textContent === text"
+        self.page.wait_for_function(wanted, arg=[selector, text])
+        return self.ready()
+
+    def choose(self, button: str, wait_for: str) -> None:
+        """Press a button of the menu."""
+        self.page.click("#assessor")
+        self.page.click(button)
+        self.page.wait_for_selector(wait_for)
+
+    def leave(self) -> None:
+        self.choose("#leave", "#sign-in:not([hidden])")
+
 
 Enter = Callable[..., Assessor]
 
@@ -180,12 +195,11 @@ def test_judge_undo_skip_and_export(served, enter, tmp_path):
     assert ada.press("s").document != skipped
     ada.page.keyboard.press("9")  # no such grade
     ada.page.click("#grades button:nth-child(3)")
-    ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '3'")
+    ada.wait_for("#judged", "3")
     grades = sorted(line.split()[3] for line in room.qrels(tmp_path))
     assert grades == ["0", "0", "2"]
     owner = enter(room.owner, "Owner")
-    owner.page.click("#assessor")
-    owner.page.click("#overview-button")
+    owner.choose("#overview-button", "#overview[open]")
     assert owner.page.locator("#overview-assessors tr").first.text_content().startswith("Ada3")
     with owner.page.expect_download() as download:
         owner.page.click("text=Download qrels")
@@ -223,9 +237,7 @@ def test_the_overview_compares_people_with_a_machine(pool, served, enter):
         pairs.append((1 - machine if number == 0 else machine, machine))
         ada.press(str(pairs[-1][0]))
     owner = enter(room.owner, "Owner")
-    owner.page.click("#assessor")
-    owner.page.click("#overview-button")
-    owner.page.wait_for_selector("#pairs li >> nth=1")
+    owner.choose("#overview-button", "#pairs li >> nth=1")
     people, read = (sum(pair[which] for pair in pairs) / 6 for which in (0, 1))
     chance = people * read + (1 - people) * (1 - read)
     kappa = (5 / 6 - chance) / (1 - chance)
@@ -306,15 +318,13 @@ def test_digits_and_letters_of_any_keyboard(served, enter):
         judged += judges
         keydown(ada, key, code, shift)
         if judges:
-            wanted = f"() => document.querySelector('#judged').textContent === '{judged}'"
-            ada.page.wait_for_function(wanted)
-            ada.ready()
+            ada.wait_for("#judged", str(judged))
         else:
             ada.ready().page.wait_for_timeout(300)
             assert ada.text("#judged") == str(judged), key
         assert not ada.faults
     keydown(ada, "г", "KeyU")  # Russian, which has no such letter
-    ada.page.wait_for_function(f"() => document.querySelector('#judged').textContent === '{judged - 1}'")
+    ada.wait_for("#judged", str(judged - 1))
 
 
 @pytest.mark.nightly
@@ -334,7 +344,7 @@ def test_keys_can_be_turned_off(served, enter):
     assert ada.page.locator("[aria-keyshortcuts]").count() == 0
     assert not ada.page.locator("#grades kbd").first.is_visible()
     ada.page.click("#grades button:nth-child(2)")
-    ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '1'")
+    ada.wait_for("#judged", "1")
 
 
 @pytest.mark.nightly
@@ -371,9 +381,7 @@ def test_a_tab_with_an_open_list_can_sign_in_again(served, enter):
     tab.page.goto(ada.page.url)
     tab.ready().page.keyboard.press("l")
     tab.page.wait_for_selector("#judged-items li")
-    ada.page.click("#assessor")
-    ada.page.click("#leave")
-    ada.page.wait_for_selector("#sign-in:not([hidden])")
+    ada.leave()
     tab.page.fill("#judged-items input", "too late")
     tab.page.click("#judged-items button")
     tab.page.wait_for_selector("#sign-in:not([hidden])")
@@ -395,9 +403,7 @@ def test_a_message_is_where_the_assessor_looks(served, enter):
     ada.page.wait_for_selector('#work > #problem:has-text("can\'t be reached")')
     ada.page.context.set_offline(False)
     ada.page.wait_for_selector("#problem", state="hidden")
-    ada.page.click("#assessor")
-    ada.page.click("#leave")
-    ada.page.wait_for_selector("#sign-in:not([hidden])")
+    ada.leave()
     ada.page.context.set_offline(True)
     ada.page.fill("#name", "Ada")
     ada.page.keyboard.press("Enter")
@@ -443,8 +449,7 @@ def test_the_next_topic_by_a_button_and_notes_that_stay(served, enter):
     ada.press("1")
     assert ada.text("#nothing-title") == "Topic 1 is done"
     ada.page.click("#onward")
-    ada.page.wait_for_function("() => document.querySelector('#topic-name').textContent === '2'")
-    ada.ready().press("0")
+    ada.wait_for("#topic-name", "2").press("0")
     assert not ada.page.is_visible("#onward")
     ada.page.keyboard.press("n")
     ada.page.wait_for_selector("#problem:has-text('No other topic has documents left for you.')")
@@ -477,9 +482,7 @@ def test_narrow_screens_keys_and_focus(served, enter):
     assert ada.text("#topic-name") == "2"
     assert ada.page.input_value("#topics") == "=2"
     ada.page.evaluate("() => window.scrollTo(0, 0)")
-    ada.page.click("#assessor")
-    ada.page.click("#leave")
-    ada.page.wait_for_selector("#sign-in:not([hidden])")
+    ada.leave()
     assert not ada.faults
 
 
@@ -498,8 +501,7 @@ def test_by_keyboard_alone(served, enter):
     ada.page.focus("#grades button:nth-child(2)")
     before = ada.document
     ada.page.keyboard.press("Enter")  # not a single key: it works where those are off
-    ada.page.wait_for_function("() => document.querySelector('#judged').textContent === '1'")
-    assert ada.ready().document != before
+    assert ada.wait_for("#judged", "1").document != before
     assert ada.page.evaluate("() => document.activeElement.id") == "document"  # which a screen reader then reads
     ada.page.focus("#assessor")
     ada.page.keyboard.press("Enter")
@@ -579,12 +581,9 @@ def test_the_owner_resolves_a_disagreement_on_the_page(served, enter, tmp_path):
     people = [enter(room.link, name) for name in ("Ada", "Grace", "Joan")]
     for assessor, grade in zip(people, "011", strict=True):
         assessor.page.select_option("#topics", "=1")
-        assessor.page.wait_for_function("() => document.querySelector('#topic-name').textContent === '1'")
-        assessor.ready().press(grade)
+        assessor.wait_for("#topic-name", "1").press(grade)
     owner = enter(room.owner, "Owner")
-    owner.page.click("#assessor")
-    owner.page.click("#overview-button")
-    owner.page.wait_for_selector("#overview[open]")
+    owner.choose("#overview-button", "#overview[open]")
     assert "α" in owner.text("#alpha")
     assert "Ada: 0, Grace: 1, Joan: 1" in owner.text("#disputed")
     assert "Ada and Grace: κ 0.00; 0 of 1 equal" in owner.text("#pairs")

@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,11 @@ import pytest
 from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
-from pooling.judging.access import LONGEST_BODY, links_of, secret_of
+from pooling.judging.access import links_of, secret_of
 from pooling.judging.documents import write_texts
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
+from pooling.judging.server import LONGEST_BODY
 from pooling.judging.store import Event
 from pooling.judging.topics import TopicText
 from pooling.pool import Pool
@@ -69,6 +69,10 @@ class Client:
         status, _, answer = self.send("POST", path, content, **headers)
         return status, answer
 
+    def judge(self, document: str, grade: int | None, request: str, **more: Any) -> tuple[int, Any]:
+        """Judge a document of topic 1."""
+        return self.post("/judge", {"topic": "1", "document": document, "grade": grade, "request": request, **more})
+
 
 class Served:
     def __init__(self, judging: Judging, port: int) -> None:
@@ -76,7 +80,7 @@ class Served:
 
     def client(self, name: str | None = None, owner: bool = False) -> Client:
         client = Client(self.port)
-        link = next(each for each in self.judging.links if each.visitor.owner == owner)
+        link = next(each for each in self.judging.links if each.owner == owner)
         assert client.send("GET", f"/?token={link.token}")[0] == 200
         if name is not None:
             assert client.post("/sign-in", {"name": name})[0] == 200
@@ -129,26 +133,9 @@ def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve):
 
 def test_messages_are_outside_the_parts_that_are_hidden(serve):
     # Before sign-in and while the first answer is awaited, only what is directly in the body is visible.
-    class Places(HTMLParser):
-        def __init__(self) -> None:
-            super().__init__()
-            self.open: list[str] = []
-            self.inside: dict[str, list[str]] = {}
-
-        def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-            name = dict(attributes).get("id") or tag
-            self.inside[name] = list(self.open)
-            if tag not in ("meta", "link", "input"):
-                self.open.append(name)
-
-        def handle_endtag(self, tag: str) -> None:
-            self.open.pop()
-
-    places = Places()
-    places.feed(serve().client().send("GET", "/")[2].partition('<dialog id="overview"')[0])
-    assert places.inside["topics"] == ["html", "body", "work", "header"]
-    for name in ("problem", "loading", "noscript"):
-        assert places.inside[name] == ["html", "body"]
+    page = serve().client().send("GET", "/")[2]
+    visible = page.partition("<body>")[2].partition('<form id="sign-in"')[0]
+    assert re.findall(r'^<(noscript|\w+ id="\w+")', visible, re.M) == ["noscript", 'p id="problem"', 'p id="loading"']
 
 
 def contrast(one: str, other: str) -> float:
@@ -305,15 +292,15 @@ def test_a_judgement_brings_the_next_document(serve):
     assert state["topic"]["description"] == "Who digs <b>tunnels</b>?"
     assert [each["name"] for each in state["grades"]] == ["not relevant", "relevant"]
     assert not state["undo"]
-    asked = {"topic": "1", "document": state["document"]["name"], "grade": 1, "request": "first"}
-    status, after = client.post("/judge", asked)
+    name = state["document"]["name"]
+    status, after = client.judge(name, 1, "first")
     assert status == 200
-    assert after["document"]["name"] != state["document"]["name"]
+    assert after["document"]["name"] != name
     assert after["topics"][0]["judged"] == 1
     assert after["topic"]["figures"] == {"judged": 1, "found": 1, "curve": [[1, 1]]}
     assert after["undo"]
-    assert client.post("/judge", asked) == (200, after)  # the answer was lost, and the page asked again
-    status, answer = client.post("/judge", asked | {"request": "second"})
+    assert client.judge(name, 1, "first") == (200, after)  # the answer was lost, and the page asked again
+    status, answer = client.judge(name, 1, "second")
     assert (status, answer["state"]) == (409, after)
     assert "no longer yours" in answer["message"]
     assert client.post("/undo", {"request": "third"})[1]["document"] == state["document"]
@@ -327,7 +314,7 @@ def test_texts_come_in_pieces_that_are_not_markup(serve, pool):
     for turn in range(pool.topics[0].pool.size):
         document = client.post("/next")[1]["document"]
         seen[document["name"]] = document["pieces"]
-        client.post("/judge", {"topic": "1", "document": document["name"], "grade": 0, "request": str(turn)})
+        client.judge(document["name"], 0, str(turn))
     without = pool.topics[0].documents[0]
     assert seen.pop(without) is None
     assert served.judging.notes["pooled documents that the collection lacks"] == len(
@@ -363,8 +350,7 @@ def test_a_missing_text_does_not_wait_for_the_index_of_the_search(serve):
     client = serve(collection=unread, documents=pl.DataFrame({"id": ["other"], "text": ["other"]})).client("ada")
     document = client.post("/next")[1]["document"]
     assert document["pieces"] is None
-    asked = {"topic": "1", "document": document["name"], "grade": 0, "request": "a"}
-    assert client.post("/judge", asked)[0] == 200
+    assert client.judge(document["name"], 0, "a")[0] == 200
     (judged,) = client.post("/judged")[1]["judgements"]
     assert client.post("/document", {"judgement": judged["id"]})[1]["pieces"] is None
 
@@ -404,9 +390,8 @@ def test_the_index_of_the_search_is_built_while_others_judge(serve):
     )
     thread.start()
     assert building.wait(60)
-    document = grace.post("/next")[1]  # would wait for ever
-    asked = {"topic": document["topic"]["name"], "document": document["document"]["name"]}
-    assert grace.post("/judge", asked | {"grade": 1, "request": "g"})[0] == 200
+    state = grace.post("/next")[1]  # would wait for ever
+    assert grace.judge(state["document"]["name"], 1, "g", topic=state["topic"]["name"])[0] == 200
     built.set()
     thread.join(60)
     assert taken == [200]
@@ -439,10 +424,9 @@ def test_a_note_that_was_taken_back_is_there_to_be_saved_again(serve):
     client = serve().client("ada")
     document = client.post("/next")[1]["document"]
     assert document["note"] == ""
-    asked = {"topic": "1", "document": document["name"], "grade": 1, "request": "a", "note": "moles, nuts"}
-    assert client.post("/judge", asked)[1]["document"]["note"] == ""
+    assert client.judge(document["name"], 1, "a", note="moles, nuts")[1]["document"]["note"] == ""
     assert client.post("/undo", {"request": "b"})[1]["document"] == document | {"note": "moles, nuts"}
-    client.post("/judge", asked | {"request": "c", "note": ""})  # the assessor deleted it
+    client.judge(document["name"], 1, "c")  # the assessor deleted it
     assert client.post("/undo", {"request": "d"})[1]["document"]["note"] == ""
 
 
@@ -453,8 +437,7 @@ def test_a_method_may_choose_the_topic(serve):
     topics = []
     for turn in range(4):
         topics.append(state["topic"]["name"])
-        asked = {"topic": topics[-1], "document": state["document"]["name"], "grade": 0, "request": str(turn)}
-        state = client.post("/judge", asked)[1]
+        state = client.judge(state["document"]["name"], 0, str(turn), topic=topics[-1])[1]
     assert topics == ["1", "2", "1", "2"]
     state = client.post("/turn", {"topic": "2"})[1]
     assert (state["turned"], state["topic"]["name"]) == ("2", "2")
@@ -477,9 +460,9 @@ def test_downloads_and_overview_are_the_owners(serve):
     one, other = served.client("ada"), served.client("grace")
     name = one.post("/next")[1]["document"]["name"]
     other.post("/turn", {"topic": "1"})
-    one.post("/judge", {"topic": "1", "document": name, "grade": 0, "request": "a", "note": "=no; moles"})
+    one.judge(name, 0, "a", note="=no; moles")
     assert other.post("/next")[1]["document"]["name"] == name
-    assert other.post("/judge", {"topic": "1", "document": name, "grade": 1, "request": "b"})[0] == 200
+    assert other.judge(name, 1, "b")[0] == 200
     owner = served.client(owner=True)
     status, headers, text = owner.send("GET", "/qrels.txt")
     assert (status, text) == (200, f"1 0 {name} 1\n")
@@ -508,8 +491,7 @@ def test_second_judgements_are_blind(serve):
     ada, grace = served.client("ada"), served.client("grace")
     grace.post("/turn", {"topic": "1"})
     for turn in range(4):
-        document = ada.post("/next")[1]["document"]["name"]
-        ada.post("/judge", {"topic": "1", "document": document, "grade": 1, "request": f"a{turn}"})
+        ada.judge(ada.post("/next")[1]["document"]["name"], 1, f"a{turn}")
     shown = grace.post("/next")[1]
     assert shown["topics"][0]["judged"] == 4
     assert shown["blind"]
@@ -523,8 +505,8 @@ def test_second_judgements_are_blind(serve):
 
 def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path, serve):
     served = serve(Options(assessors=["ada", "grace"]))
-    assert [each.visitor for each in served.judging.links] == [(True, None), (False, "ada"), (False, "grace")]
-    tokens = {each.visitor.assessor: each.token for each in served.judging.links}
+    assert [each[:2] for each in served.judging.links] == [(True, None), (False, "ada"), (False, "grace")]
+    tokens = {each.assessor: each.token for each in served.judging.links}
     ada = Client(served.port)
     ada.send("GET", f"/?token={tokens['ada']}")
     state = ada.post("/next")[1]  # without signing in
@@ -541,7 +523,7 @@ def test_each_assessor_has_a_link_that_ends_with_the_place_on_the_list(tmp_path,
         ways = [each for link in links_of(secret, assessors) for each in (link.token, link.cookie)]
         assert tokens["ada"] not in ways
         assert served.judging.links[1].cookie not in ways
-    assert len({each for link in served.judging.links for each in link[1:]}) == 3
+    assert len({link.token for link in served.judging.links}) == 3
 
 
 def test_who_was_taken_off_the_list_judges_no_more(serve):
@@ -581,8 +563,7 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
     documents = []
     for turn in range(3):
         documents.append(ada.post("/next")[1]["document"]["name"])
-        asked = {"topic": "1", "document": documents[-1], "grade": 0, "request": f"a{turn}", "note": f"n{turn} "}
-        ada.post("/judge", asked)
+        ada.judge(documents[-1], 0, f"a{turn}", note=f"n{turn} ")
     on_screen = ada.post("/next")[1]["document"]
     listed = ada.post("/judged")[1]
     assert not listed["more"]
@@ -603,7 +584,7 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
     assert ada.post("/correct", asked | {"grade": 0})[0] == 400
     again = ada.post("/judged")[1]["judgements"][-1]
     assert (again["id"], again["grade"], again["note"]) == (first["id"], 1, "on reflection")
-    assert ada.post("/document", {"judgement": first["id"]})[1]["document"] == documents[0]
+    assert ada.post("/document", {"judgement": first["id"]})[1]["name"] == documents[0]
     for path in ("/document", "/correct"):  # others' are not to be had
         status, answer = grace.post(path, asked | {"request": "g"})
         assert (status, answer["message"]) == (400, "This judgement was taken back.")
@@ -617,8 +598,7 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve):
     grace.post("/turn", {"topic": "1"})
     waiting = grace.post("/next")[1]["document"]
     document = ada.post("/next")[1]["document"]["name"]
-    asked = {"topic": "1", "document": document, "cannot_judge": True, "request": "a", "note": "Klingon"}
-    state = ada.post("/judge", asked)[1]
+    state = ada.judge(document, None, "a", cannot_judge=True, note="Klingon")[1]
     assert state["topics"][0]["judged"] == 0
     assert state["topic"]["unjudgeable"] == 1
     assert state["undo"]
@@ -626,10 +606,10 @@ def test_what_an_assessor_cannot_judge_goes_to_another(serve):
     shown = owner.post("/overview")[1]
     assert shown["unjudgeable"] == [{"topic": "1", "document": document}]
     assert shown["unjudgeable_count"] == 1  # the list ends after some
-    grace.post("/judge", {"topic": "1", "document": waiting["name"], "grade": 0, "request": "g"})
+    grace.judge(waiting["name"], 0, "g")
     state = grace.post("/next")[1]
     assert state["document"]["name"] == document
-    state = grace.post("/judge", {"topic": "1", "document": document, "grade": 1, "request": "h"})[1]
+    state = grace.judge(document, 1, "h")[1]
     assert state["topic"]["unjudgeable"] == 0
     assert owner.send("GET", "/qrels.txt")[2].splitlines().count(f"1 0 {document} 1") == 1
     rows = list(csv.DictReader(io.StringIO(owner.send("GET", "/judgements.csv")[2])))
@@ -641,7 +621,6 @@ def test_a_write_that_fails_is_not_done_or_not_done_twice(serve, monkeypatch, wr
     served = serve()
     client, store = served.client("ada"), served.judging.store
     name = client.post("/next")[1]["document"]["name"]
-    asked = {"topic": "1", "document": name, "grade": 1, "request": "r"}
     append = store.append
 
     def fails(*events: Event) -> None:
@@ -651,13 +630,13 @@ def test_a_write_that_fails_is_not_done_or_not_done_twice(serve, monkeypatch, wr
 
     with monkeypatch.context() as broken:
         broken.setattr(store, "append", fails)
-        status, answer = client.post("/judge", asked)
+        status, answer = client.judge(name, 1, "r")
     assert status == 503
     if not written:
         assert "disk full" in answer["message"]
         assert not served.judging.session.state.judgements
         assert client.post("/next")[1]["document"]["name"] == name
-    assert client.post("/judge", asked)[0] == 200  # the page tries again
+    assert client.judge(name, 1, "r")[0] == 200  # the page tries again
     state = client.post("/next")[1]
     assert state["topics"][0]["judged"] == 1
     assert state["document"]["name"] != name

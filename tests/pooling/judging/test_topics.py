@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.judging.documents import PooledDocuments, pooled, read_texts, readable, write_texts
-from pooling.judging.marking import Marking
+from pooling.judging.documents import Marking, PooledDocuments, pooled, read_texts, readable, write_texts
 from pooling.judging.topics import TopicText, read_topics, topics_of
 from pooling.pool import Pool
 from ranking.errors import BadInput

@@ -8,9 +8,11 @@ import pytest
 
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
+from ranking.collections.pairs import Pairs
 from ranking.collections.reader import Reader
 from ranking.errors import BadInput
 from tests.made_up import write_texts
+from tests.ranking.collections.animals import write_lines
 
 Read = Callable[..., Collection]
 
@@ -58,6 +60,16 @@ def read(cache) -> Read:
 
     def of(reader: Reader, strict: bool = True) -> Collection:
         return open_collection(reader, cache, strict)
+
+    return of
+
+
+@pytest.fixture
+def pairs(tmp_path, read) -> Read:
+    """Reads rows as pairs, from JSON lines."""
+
+    def of(rows: Sequence[object], strict: bool = True, **options: object) -> Collection:
+        return read(Pairs(write_lines(tmp_path / "rows.jsonl", rows), **options), strict)  # type: ignore[arg-type]
 
     return of
 

@@ -100,6 +100,14 @@ def test_faulty_judgements(write_beir, read, faulty, line, kind, complaint):
     assert skipping.queries.equals(whole.queries)
 
 
+def test_half_a_character_in_an_array_is_named_or_skipped(write_beir, faulty):
+    folder = write_beir(corpus=[], qrels={"test": [("q1", "d1", 1)]})
+    (folder / "corpus.jsonl").unlink()
+    (folder / "corpus.json").write_text('[{"_id": "d1", "text": "x"},\n{"_id": "d9", "text": "half \\ud83d"}]')
+    skipping = faulty(Beir(folder), f"{folder / 'corpus.json'}:2", "broken line", "half of a surrogate pair")
+    assert skipping.documents["id"].to_list() == ["d1"]
+
+
 def test_a_judgement_of_a_skipped_document_is_skipped_too(write_beir, cache):
     folder = write_beir(corpus=['{"_id": "d1", "text": ""}', CORPUS_LINE, '{"_id": "d2", "text": "x"}', "nonsense"])
     collection = open_collection(Beir(folder), cache, strict=False)

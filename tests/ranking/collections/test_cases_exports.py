@@ -25,20 +25,8 @@ WHOLE = {
     "index of pandas": {str(n): row for n, row in enumerate(ROWS)},
     "split of pandas": {"columns": ["query", "answer"], "index": [0], "data": [list(row.values()) for row in ROWS]},
     "lists": {"query": QUESTIONS, "positive": ANSWERS},
-    "splits": {"train": ROWS[:6], "test": ROWS[6:]},
 }
-
-
-@pytest.mark.parametrize("form", WHOLE)
-def test_a_table_in_one_object(tmp_path, read, form):
-    (tmp_path / "rows.json").write_text(json.dumps(WHOLE[form]))
-    collection = read(Pairs(tmp_path / "rows.json"))
-    assert answers(collection) == EXPECTED
-    if form == "splits":
-        assert (collection.queries["split"] == "test").sum() == 2
-
-
-LISTS = {
+LINES = {
     "texts and a label": [{"texts": [row["query"], row["answer"]], "label": 1} for row in ROWS],
     "set": [{"set": list(row.values())} for row in ROWS],
     "triplet": [{"triplet": [*row.values(), "Nobody"]} for row in ROWS],
@@ -54,13 +42,24 @@ LISTS = {
     "a list of JSON": [row | {"answer": json.dumps([row["answer"]]), "negatives": '["Nobody"]'} for row in ROWS],
     "labels in a text": [{**row, "answer": [row["answer"], "Nobody"], "labels": "[1, 0]"} for row in ROWS],
 }  # fmt: skip
+LINES |= {
+    query: [{query: row["query"], answer: row["answer"], "id": str(n)} for n, row in enumerate(ROWS)]
+    for query, answer in (("question1", "question2"), ("sentence_0", "sentence_1"), ("prompt", "completion"),
+                          ("query", "text"))
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("form", LISTS)
-def test_lists_of_texts_are_taken_apart(tmp_path, read, form):
-    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", LISTS[form])))
+@pytest.mark.parametrize("form", [*WHOLE, *LINES])
+def test_forms_of_other_tools_are_read(tmp_path, read, form):
+    collection = read(Pairs(write_lines(tmp_path / "rows.json", LINES.get(form) or [WHOLE[form]])))
     assert answers(collection) == EXPECTED
     assert set(collection.documents["text"]) <= {*ANSWERS, "Nobody", "An owl's"}
+
+
+def test_rows_by_split_in_one_object(tmp_path, read):
+    collection = read(Pairs(write_lines(tmp_path / "rows.json", [{"train": ROWS[:6], "test": ROWS[6:]}])))
+    assert answers(collection) == EXPECTED
+    assert (collection.queries["split"] == "test").sum() == 2
 
 
 PAIR = "query,answer,negatives,score\n"
@@ -102,15 +101,6 @@ def test_what_can_not_be_meant_is_refused_with_a_remedy(tmp_path, read, name):
         read(Pairs(tmp_path / name))
 
 
-NAMES = [("question1", "question2"), ("sentence_0", "sentence_1"), ("prompt", "completion"), ("query", "text")]
-
-
-@pytest.mark.parametrize("names", NAMES)
-def test_names_of_other_tools_are_known(tmp_path, read, names):
-    rows = [dict(zip(names, row.values(), strict=True)) | {"id": str(n)} for n, row in enumerate(ROWS)]
-    assert answers(read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))) == EXPECTED
-
-
 def test_headers_of_tsv_are_seen_by_any_of_their_names(tmp_path, read):
     rows = "".join(f"{n:03}\t{row['query']}\t{row['answer']}\n" for n, row in enumerate(ROWS))
     (tmp_path / "rows.tsv").write_text(f"qid\tquery\tpassage\n{rows}")
@@ -137,33 +127,32 @@ def test_files_that_are_not_read_are_counted(tmp_path, read):
 
 
 @pytest.mark.parametrize("kind", ["query", "document"])
-def test_one_id_for_two_texts_is_named_or_replaced(tmp_path, read, kind):
+def test_one_id_for_two_texts_is_named_or_replaced(pairs, kind):
     name = "query_id" if kind == "query" else "document_ids"
     rows = [row | {name: "7" if kind == "query" else ["7"]} for row in ROWS]
-    path = write_lines(tmp_path / "rows.jsonl", rows)
     with pytest.raises(BadInput, match=rf"rows\.jsonl:2: duplicate id: another {kind} is called '7'; .*by its text"):
-        read(Pairs(path))
-    collection = read(Pairs(path), strict=False)
+        pairs(rows)
+    collection = pairs(rows, strict=False)
     assert answers(collection) == EXPECTED
     assert collection.skipped == {"duplicate id": len(ROWS) - 1}
 
 
-def test_several_ids_for_one_text_are_counted(tmp_path, read):
+def test_several_ids_for_one_text_are_counted(pairs):
     rows = [{"query_id": n, "query": "Who", "positive": row["answer"]} for n, row in enumerate(ROWS)]
-    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
+    collection = pairs(rows)
     assert collection.facts["queries with several ids for one text"].startswith("7 rows")
 
 
-def test_relevant_documents_among_the_negatives_are_counted(tmp_path, read):
+def test_relevant_documents_among_the_negatives_are_counted(pairs):
     rows = [row | {"negatives": [row["answer"], "Nobody"]} for row in ROWS]
-    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
+    collection = pairs(rows)
     assert answers(collection) == EXPECTED
     assert collection.facts["candidates given as negatives that are relevant"].startswith("8 ")
 
 
-def test_composed_and_decomposed_texts_are_one(tmp_path, read):
+def test_composed_and_decomposed_texts_are_one(pairs):
     rows = [{"query": f"caf\u00e9 {n}", "answer": f"{text} noir"} for n, text in enumerate(("caf\u00e9", "cafe\u0301"))]
-    assert read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).size == 1
+    assert pairs(rows).size == 1
 
 
 @pytest.mark.parametrize("kind", [".feather", ".parquet"])
@@ -254,13 +243,19 @@ def test_columns_of_ms_marco_by_their_header(tmp_path, read):
     }
 
 
-@pytest.mark.parametrize("form", ["json lines", "id elements"])
-def test_documents_of_trec_in_other_forms(tmp_path, read, form):
-    if form == "json lines":
-        write_lines(tmp_path / "docs.jsonl", [{"id": f"d{n}", "contents": text} for n, text in enumerate(ANSWERS)])
-    else:
-        rows = "".join(f"<doc><id>d{n}</id><text>{text}</text></doc>\n" for n, text in enumerate(ANSWERS))
-        (tmp_path / "docs.xml").write_text(f"<docs>{rows}</docs>")
+TREC = {
+    "docs.jsonl": '{{"id": "d{n}", "contents": "{text}"}}\n',
+    "docs.xml": "<doc><id>d{n}</id><text>{text}</text></doc>\n",
+    "docs.newswire": '<DOC id="d{n}" type="story">\n<TEXT>{text}</TEXT>\n</DOC>\n',
+    "docs.attribute": "<doc docid=d{n}><text>{text}</TEXT>\n</DOC>\n",
+    "docs.docid": "<DOC><DOCID>d{n}</DOCID><TEXT>{text}</TEXT>\n</DOC>\n",
+}
+
+
+@pytest.mark.parametrize("name", TREC)
+def test_documents_of_trec_in_other_forms(tmp_path, read, name):
+    documents = "".join(TREC[name].format(n=n, text=text) for n, text in enumerate(ANSWERS))
+    (tmp_path / name).write_text(f"<docs>{documents}</docs>" if name == "docs.xml" else documents)
     (tmp_path / "topics.tsv").write_text("".join(f"{n}\t{text}\r\n" for n, text in enumerate(QUESTIONS)))
     (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 d{n} True\n" for n in range(len(ROWS))))
     assert answers(read(Trec(tmp_path))) == EXPECTED
@@ -309,6 +304,9 @@ def test_a_file_without_candidates_is_named(tmp_path):
     (tmp_path / "run").write_text("\n")
     with pytest.raises(BadInput, match=r"run: empty file: has no candidates"):
         read_candidates(tmp_path / "run", Faults())
+    (tmp_path / "deep").write_text("[" * 3000 + "]" * 3000)
+    with pytest.raises(BadInput, match=r"deep:1: nested too deeply"):
+        read_candidates(tmp_path / "deep", Faults())
     pl.DataFrame({"query_id": ["7"], "positive_id": ["1"], "negative_id": ["2"]}).write_parquet(tmp_path / "t.parquet")
     assert read_candidates(tmp_path / "t.parquet", Faults())["document"].to_list() == ["1", "2"]
 

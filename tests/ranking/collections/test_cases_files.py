@@ -23,7 +23,6 @@ from ranking.collections.msmarco import MsMarco
 from ranking.collections.pairs import Pairs
 from ranking.collections.row_files import TextOptions, read_rows
 from ranking.collections.splits import NO_TRAINING, split_named
-from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from ranking.given import given_lists
 from tests.ranking.collections.animals import DOCUMENTS, EXPECTED, QUERIES, ROWS, answers, write_beir, write_lines
@@ -125,11 +124,11 @@ def test_rows_may_be_lists(tmp_path, read, whole):
     assert len(collection.given) == 2 * len(ROWS)
 
 
-def test_the_columns_come_from_all_rows(tmp_path, read):
+def test_the_columns_come_from_all_rows(pairs):
     rows: list[dict[str, Any]] = [{"query": row["query"], "pos": row["answer"]} for row in ROWS]
     for n in range(1, len(rows)):
         rows[n] |= {"neg": [rows[n - 1]["pos"]], "pos": [rows[n]["pos"]]} if n % 2 else {"neg": None if n % 4 else []}
-    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
+    collection = pairs(rows)
     assert answers(collection) == EXPECTED
     assert len(collection.given) == len(ROWS) + len(ROWS) // 2
 
@@ -164,8 +163,8 @@ def passages(row: dict[str, str], form: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("form", ["tevatron", "dpr", "chat"])
-def test_nested_passages_are_documents(tmp_path, read, form):
-    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", [passages(row, form) for row in ROWS])))
+def test_nested_passages_are_documents(pairs, form):
+    collection = pairs([passages(row, form) for row in ROWS])
     assert answers(collection) == EXPECTED
     assert len(collection.given) == 2 * len(ROWS)
     assert "Nobody sleeps here" in set(collection.documents["text"])
@@ -179,12 +178,12 @@ def test_an_empty_text_is_named_or_counted(tmp_path, faulty, row):
     assert len(faulty(Pairs(path), "rows.jsonl:4", "empty text").queries) == len(ROWS) - 1
 
 
-def test_ids_are_texts_and_numbers_with_a_point_are_none(tmp_path, read):
+def test_ids_are_texts_and_numbers_with_a_point_are_none(pairs):
     ids = ["0007", 1234567890123456789012, "1e5", "true", *range(8)]
     rows = [row | {"query_id": name} for row, name in zip(ROWS, ids, strict=True)]
-    assert set(read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).queries["id"]) == set(map(str, ids))
+    assert set(pairs(rows).queries["id"]) == set(map(str, ids))
     with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the id 1\.0 is no text"):
-        read(Pairs(write_lines(tmp_path / "rows.jsonl", [ROWS[0] | {"query_id": 1.0}])))
+        pairs([ROWS[0] | {"query_id": 1.0}])
 
 
 # Scores and labels
@@ -213,49 +212,46 @@ def mined(form: str, scored: bool) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("scored", [False, True])
 @pytest.mark.parametrize("form", ["triplet", "n-tuple", "labeled-pair", "labeled-list"])
-def test_a_score_is_no_label(tmp_path, read, form, scored):
-    path = write_lines(tmp_path / "rows.jsonl", mined(form, scored))
+def test_a_score_is_no_label(pairs, form, scored):
+    rows = mined(form, scored)
     if not scored or form in ("triplet", "n-tuple"):
-        collection = read(Pairs(path))
+        collection = pairs(rows)
         assert answers(collection) == EXPECTED
         assert collection.given["score"].is_not_null().all() == scored
         return
     for strict in (True, False):
         with pytest.raises(BadInput, match=r"rows\.jsonl:1: has scores \(scores?\) and no labels; a score is no label"):
-            read(Pairs(path), strict)
-    assert answers(read(Pairs(path, relevant_from=0.8))) == EXPECTED
-    everything = read(Pairs(path, scores="teacher"))
+            pairs(rows, strict)
+    assert answers(pairs(rows, relevant_from=0.8)) == EXPECTED
+    everything = pairs(rows, scores="teacher")
     assert {len(texts) for texts in answers(everything).values()} == {3}
 
 
 @pytest.mark.parametrize("name", ["similarity", "relevance_score", "Score", "rating"])
-def test_scores_by_other_names_are_no_labels(tmp_path, read, name):
+def test_scores_by_other_names_are_no_labels(pairs, name):
     with pytest.raises(BadInput, match=rf"has scores \({name}\) and no labels"):
-        read(Pairs(write_lines(tmp_path / "rows.jsonl", [row | {name: 0.5} for row in ROWS])))
+        pairs([row | {name: 0.5} for row in ROWS])
 
 
 @pytest.mark.parametrize("name", ["Label", "relevance", "is_relevant", "grade"])
-def test_labels_by_other_names_are_labels(tmp_path, read, name):
+def test_labels_by_other_names_are_labels(pairs, name):
     rows = [row | {name: 1} for row in ROWS] + [row | {"answer": "Nobody", name: 0} for row in ROWS]
-    assert answers(read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))) == EXPECTED
+    assert answers(pairs(rows)) == EXPECTED
 
 
 @pytest.mark.parametrize("place", [0, 5])
-def test_a_row_without_the_label_that_others_have_is_named(tmp_path, read, place):
-    rows = [row if n == place else row | {"label": 1} for n, row in enumerate(ROWS)]
-    path = write_lines(tmp_path / "rows.jsonl", rows)
+def test_a_row_without_the_label_that_others_have_is_named(pairs, place):
     with pytest.raises(BadInput, match=rf"rows\.jsonl:{max(place, 1) + 1}: broken line: has no label, or those before"):
-        read(Pairs(path))
+        pairs([row if n == place else row | {"label": 1} for n, row in enumerate(ROWS)])
 
 
-def test_a_margin_is_a_margin(tmp_path, read):
+def test_a_margin_is_a_margin(pairs):
     rows = [row | {"negative": "Nobody", "score": 2.5} for row in ROWS]
-    path = write_lines(tmp_path / "rows.jsonl", rows)
     with pytest.raises(BadInput, match=r"one score \(score\) for a .* negative; .*collection\.scores=margin"):
-        read(Pairs(path))
-    scores = given_lists(read(Pairs(path, scores="margin"))).scores
+        pairs(rows)
+    scores = given_lists(pairs(rows, scores="margin")).scores
     assert (scores[:, 0] - scores[:, 1] == 2.5).all()
-    negatives = given_lists(read(Pairs(path, scores="score")))
+    negatives = given_lists(pairs(rows, scores="score"))
     assert (negatives.scores[:, 0] == 2.5).all()
     assert negatives.scores[:, 1].astype(str).tolist() == ["nan"] * len(ROWS)
 
@@ -351,44 +347,27 @@ def test_candidates_by_id_beside_a_collection(tmp_path, read, form):
     assert collection.given["score"].is_not_null().all() == (form == "run")
 
 
-@pytest.mark.parametrize("header", [False, True])
-def test_a_header_of_ms_marco_is_seen(tmp_path, read, header):
+def test_a_header_of_ms_marco_is_seen(tmp_path, read):
     files = {
         "collection.tsv": ("pid\tpassage\n", [f"{n}\t{row['answer']}\n" for n, row in enumerate(ROWS)]),
         "queries.train.tsv": ("qid\tquery\n", [f"{n}\t{row['query']}\n" for n, row in enumerate(ROWS)]),
         "qrels.train.tsv": ("qid 0 pid rel\n", [f"{n}\t0\t{n}\t1\n" for n in range(len(ROWS))]),
     }
     for name, (head, body) in files.items():
-        (tmp_path / name).write_text("".join([head * header, *body]))
+        (tmp_path / name).write_text("".join([head, *body]))
     collection = read(MsMarco(tmp_path))
     assert (collection.size, len(collection.queries)) == (len(ROWS), len(ROWS))
     assert answers(collection) == EXPECTED
 
 
-STARTS = ("<DOC>\n<DOCNO> d{n} </DOCNO>\n<TEXT>", '<DOC id="d{n}" type="story">\n<TEXT>', "<doc docid=d{n}><text>",
-          "<DOC><DOCID>d{n}</DOCID><TEXT>")  # fmt: skip
-
-
-@pytest.mark.parametrize("start", STARTS)
-def test_documents_of_trec(tmp_path, read, start):
-    topics = "".join(f"<top>\n<num> Number: {n}\n<title> {row['query']}\n\n</top>\n" for n, row in enumerate(ROWS, 1))
-    (tmp_path / "topics.txt").write_text(topics)
-    documents = "".join(f"{start.format(n=n)}{row['answer']}</TEXT>\n</DOC>\n" for n, row in enumerate(ROWS, 1))
-    (tmp_path / "docs.trec").write_text(documents)
-    (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 d{n} 1\n" for n in range(1, len(ROWS) + 1)))
-    assert answers(read(Trec(tmp_path))) == EXPECTED
-
-
-def scored(path: Path, scores: list[Any]) -> Path:
-    return write_lines(
-        path, [row | {"negative": "a stone", "scores": score} for row, score in zip(ROWS, scores, strict=False)]
-    )
+def scored(*scores: Any) -> list[dict[str, Any]]:
+    return [row | {"negative": "a stone", "scores": score} for row, score in zip(ROWS, scores, strict=False)]
 
 
 @pytest.mark.parametrize("score", ["inf", "-inf", "1e300", "nan", math.nan])
-def test_scores_that_are_not_finite_are_named(tmp_path, read, score):
+def test_scores_that_are_not_finite_are_named(tmp_path, pairs, score):
     with pytest.raises(BadInput, match=r"rows\.jsonl:1: broken line: the score is (out of range|not a number)"):
-        read(Pairs(scored(tmp_path / "rows.jsonl", [[2, score]])))
+        pairs(scored([2, score]))
     negative = {"qid": "q1", "neg": [{"id": "d1", "score": score}]}
     lines = {"a.jsonl": f'["q1", ["d1", "{score}"]]\n', "b.jsonl": json.dumps(negative), "c": f"q1 Q0 d1 1 {score} a\n"}
     for name, line in lines.items():
@@ -397,28 +376,28 @@ def test_scores_that_are_not_finite_are_named(tmp_path, read, score):
             read_candidates(tmp_path / name, Faults())
 
 
-def test_missing_and_differing_scores_are_counted(tmp_path, read):
-    facts = read(Pairs(scored(tmp_path / "some.jsonl", [[2, 1], None, None]))).facts
+def test_missing_and_differing_scores_are_counted(pairs):
+    facts = pairs(scored([2, 1], None, None)).facts
     assert facts["candidates without a score, where others have one"] == "4 of 6"
     rows = [ROWS[0] | {"negative": "a stone", "score": margin} for margin in (1, 2)]
-    collection = read(Pairs(write_lines(tmp_path / "two.jsonl", rows), scores="margin"))
+    collection = pairs(rows, scores="margin")
     assert collection.facts["candidates with several scores (the first counts)"] == "1"
-    with pytest.raises(BadInput, match=r"none\.jsonl: no row has a score; leave collection\.scores out"):
-        read(Pairs(scored(tmp_path / "none.jsonl", [None, None, None]), scores="margin"))
+    with pytest.raises(BadInput, match=r"rows\.jsonl: no row has a score; leave collection\.scores out"):
+        pairs(scored(None, None, None), scores="margin")
 
 
-def test_documents_that_are_numbers_may_be_ids(tmp_path, read):
+def test_documents_that_are_numbers_may_be_ids(pairs):
     rows = [{"query": row["query"], "positive": n} for n, row in enumerate(ROWS)]
-    facts = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows))).facts
+    facts = pairs(rows).facts
     assert facts["documents that are numbers, read as texts"].startswith("12 of 12 (such as 11); if they are ids")
-    assert "documents that are numbers, read as texts" not in read(Pairs(write_lines(tmp_path / "a.jsonl", ROWS))).facts
+    assert "documents that are numbers, read as texts" not in pairs(ROWS).facts
 
 
 @pytest.mark.parametrize(("train", "test"), [("trainset", "tests"), ("Train_data", "Test set"), ("train ", "test-1")])
-def test_names_of_splits_are_seen(tmp_path, read, train, test):
+def test_names_of_splits_are_seen(pairs, train, test):
     assert (split_named(train), split_named(test), split_named("a set")) == ("train", "test", None)
     rows = [row | {"split": train if n < 6 else test if n < 10 else "gold"} for n, row in enumerate(ROWS)]
-    collection = read(Pairs(write_lines(tmp_path / "rows.jsonl", rows)))
+    collection = pairs(rows)
     assert (collection.queries["split"] == "test").sum() == 4
     assert collection.facts["rows whose split is unknown"] == "2 (gold), read as if without one"
 

@@ -11,13 +11,11 @@ import pytest
 from huggingface_hub import constants
 
 from cluster.config.compose import compose
-from ranking.collections import hub_files
 from ranking.collections.cache import open_collection
-from ranking.collections.hub_files import local_path
 from ranking.collections.ir_datasets import IrDatasets
 from ranking.collections.pairs import Pairs
 from ranking.errors import BadInput
-from ranking.hub import prepare_hub
+from ranking.hub import local_path, prepare_hub
 
 Register = Callable[..., str]
 
@@ -118,7 +116,7 @@ def test_a_failed_download_is_one_line(monkeypatch):
         raise OSError("no network\nmore")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
-    monkeypatch.setattr(hub_files, "prepare_hub", lambda: None)
+    monkeypatch.setattr("ranking.hub.prepare_hub", lambda: None)
     with pytest.raises(BadInput, match=r"hf:some/pairs: can't be fetched from the hub \(no network\); check name"):
         Pairs("hf:some/pairs").sources()
 

@@ -14,7 +14,7 @@ from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.msmarco import MsMarco
-from ranking.collections.spans import groups_of, spans_of
+from ranking.collections.reader import groups_of, spans_of
 from ranking.collections.trec import Trec
 from ranking.errors import BadInput
 from tests.made_up import seventh_of, write_beir
@@ -149,9 +149,5 @@ def test_every_line_is_in_one_span(tmp_path):
     for end in ("\n", ""):
         file.write_text("\n".join(written) + end)
         for size in (13, 60, 1000, 10**6):
-            read = [
-                line
-                for span in spans_of(file, size)
-                for _, line in lines(file, Faults(), within=(span.start, span.stop))
-            ]
+            read = [line for span in spans_of(file, size) for _, line in lines(file, Faults(), within=span)]
             assert read == written

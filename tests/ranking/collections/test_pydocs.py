@@ -188,7 +188,7 @@ def test_equal_topics_and_equal_documents_are_one(tmp_path, cache):
 
 
 def test_bad_options(tmp_path, cache):
-    with pytest.raises(BadInput, match="no queries called 'titles'; take first_paragraph or topics"):
+    with pytest.raises(BadInput, match="Pydocs: queries is 'titles'; choose first_paragraph or topics"):
         Pydocs("titles")
     with pytest.raises(BadInput, match="no such folder"):
         open_collection(Pydocs(folders=[tmp_path / "none"]), cache)

@@ -154,8 +154,6 @@ def test_broken_topics(write_trec, faulty, topic, kind, complaint):
 def test_other_faults_across_files(write_trec, cache):
     empty = "<DOC>\n<DOCNO>3</DOCNO>\n<TEXT> <P> </TEXT>\n</DOC>\n"
     folder = write_trec(f"{NEWS}{empty}{NEWS}", qrels=f"{QRELS}301 0 FT911-9 1\n999 0 FT911-1 1\n1 1\n")
-    with pytest.raises(BadInput, match=r"qrels\.txt:5: broken line: not 4 columns"):
-        open_collection(Trec(folder), cache)
     assert open_collection(Trec(folder), cache, strict=False).skipped == {
         "broken line": 1,
         "empty text": 1,
@@ -163,8 +161,6 @@ def test_other_faults_across_files(write_trec, cache):
         "unknown document": 1,
         "unknown query": 1,
     }
-    with pytest.raises(BadInput, match=r"docs\.trec:17: empty text: the document '3' has no text"):
-        open_collection(Trec(write_trec(f"{NEWS}{empty}")), cache)
     with pytest.raises(BadInput, match=r"docs\.trec:17: duplicate id: another document is called 'FT911-1'"):
         open_collection(Trec(write_trec(f"{NEWS}{NEWS}")), cache)
 

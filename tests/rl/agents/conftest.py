@@ -10,6 +10,10 @@ from rl.agents.agent import Agent
 from rl.agents.trainer import AgentTrainer
 
 
+def play(trainer: AgentTrainer, updates: int) -> list[dict[str, Any]]:
+    return [row for _ in range(updates) for row in trainer.update()]
+
+
 @pytest.fixture
 def start(ray_session) -> Any:
     """Starts trainers, and closes them in the end."""

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from torch import Tensor
 
-from rl.agents.policy_gradient import PolicyGradientConfig, PolicyGradientLearner, transitions
+from rl.agents.policy_gradient import PolicyGradientLearner, transitions
 from rl.rllib.module import PolicyModule
 
 SPACE = Dict({"model": Box(-1.0, 1.0, (2,), np.float32)})
@@ -19,13 +20,11 @@ GAMMA, ACTOR_LR, CRITIC_LR = 0.9, 0.3, 0.2
 
 def learner_of(kind: type[PolicyGradientLearner], actions: Any = None, **options: Any) -> Any:
     """A learner with plain gradient steps."""
-    actions, config = actions or Discrete(3), PolicyGradientConfig()
-    config.actor_lr, config.critic_lr, config.optimizer, config.normalize = ACTOR_LR, CRITIC_LR, "sgd", False
-    for name, value in options.items():
-        setattr(config, name, value)
-    config.environment(observation_space=SPACE, action_space=actions).training(gamma=GAMMA).debugging(seed=0)
-    options = {"seed": 1, "hidden": 4, "last": 1.0}
-    learner = kind(config=config, module_spec=RLModuleSpec(PolicyModule, SPACE, actions, model_config=options))
+    plain = {"actor_lr": ACTOR_LR, "critic_lr": CRITIC_LR, "optimizer": "sgd", "normalize": False, "entropy": 0.0}
+    config = AlgorithmConfig().training(gamma=GAMMA, learner_config_dict=plain | options).debugging(seed=0)
+    widths = {"seed": 1, "hidden": 4, "last": 1.0}
+    spec = RLModuleSpec(PolicyModule, SPACE, actions or Discrete(3), model_config=widths)
+    learner = kind(config=config, module_spec=spec)
     learner.build()
     return learner
 

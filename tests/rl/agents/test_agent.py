@@ -9,12 +9,13 @@ from gymnasium.spaces import MultiDiscrete
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
-from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
+from benchmarks.toys import policy_value, shares_of_first
 from cluster.config.build import build
 from cluster.config.groups import option
 from ranking.checkpoint import from_bytes, to_bytes
 from ranking.errors import BadInput
 from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
+from rl.agents.agent import Agent
 from rl.agents.policy_gradient import ENDS, _running_rms, transitions
 from rl.agents.ppo import PPO
 from rl.agents.random import RandomAgent
@@ -22,8 +23,15 @@ from rl.agents.reinforce import Reinforce, ReinforceLearner
 from rl.agents.trainer import AgentTrainer
 from rl.networks import described
 from tests.ranking.trained import equal
+from tests.rl.agents.conftest import play
 from tests.rl.agents.learners import ACTOR_LR, CRITIC_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
-from tests.rl.agents.toys import SMALL, play
+
+SMALL: dict[str, Agent] = {
+    "actor_critic": ActorCritic(hidden=20, fragment=3),
+    "reinforce": Reinforce(hidden=20),
+    "ppo": PPO(hidden=20, fragment=9, minibatch=16, epochs=2),
+    "ppo_episodes": PPO(hidden=20, episodes=1, minibatch=16, epochs=2),
+}
 
 
 @pytest.mark.parametrize(
@@ -40,21 +48,6 @@ def test_it_learns_which_function_is_better_when(agent, updates, start):
     assert abs(policy_value(policy) - 0.5) < 0.02
     play(trainer, updates)
     assert policy_value(described(trainer.network, trainer.policy_weights())) > 0.8
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"copies": 5, "workers": 2}, "5 copies can't be divided equally among 2 runners"),
-        ({"copies": 0}, "0 copies"),
-        ({"gamma": 1.1}, "γ is 1.1"),
-        ({"seed": -1}, "seed is -1"),
-    ],
-)
-def test_what_cannot_be_built_is_refused(options, says):
-    environment = EarlyLate()
-    with pytest.raises(BadInput, match=says):
-        ActorCritic().build(maker(0), environment.observation_space, environment.action_space, **options)
 
 
 def test_the_random_agent_learns_nothing_and_is_uniform(start):
@@ -77,13 +70,13 @@ def test_the_random_agent_learns_nothing_and_is_uniform(start):
 )
 def test_neither_runners_nor_interrupts_change_what_is_learned(name, workers, start):
     updates = {"reinforce": 2, "ppo": 3, "ppo_episodes": 2}.get(name, 9)  # in mid-episode for two of them
-    agent = (lambda: ActorCritic(hidden=20, fragment=3)) if name == "actor_critic" else SMALL[name]
-    whole = start(agent())
+    agent = SMALL[name]
+    whole = start(agent)
     before = play(whole, updates)
     middle = to_bytes(whole.state())
     after = play(whole, updates)
     assert whole.counters["episodes"] == len(before + after) > 0
-    other, fresh = start(agent(), workers=workers), start(agent())
+    other, fresh = start(agent, workers=workers), start(agent)
 
     def ends_alike(trainer: AgentTrainer) -> bool:
         rows = play(trainer, updates)
@@ -100,7 +93,7 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name, workers, st
 
 
 def test_the_state_of_another_agent_is_refused(start):
-    trainer = start(SMALL["actor_critic"]())
+    trainer = start(SMALL["actor_critic"])
     state = from_bytes(to_bytes(trainer.state()))
     with pytest.raises(BadInput, match="holds another agent"):
         start(ActorCritic(hidden=21)).restore(state)
@@ -203,9 +196,8 @@ def test_one_step_follows_equations_9_to_11(terminated, truncated):
 
 def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else():
     printed: ActorCritic = build(option("agent", "as_printed"))
-    assert printed.options["quota"] == {"steps": 1}
-    options = {name: value for name, value in printed.options.items() if name != "quota"}
-    assert_equations_9_to_11(episode_of(1, False), **options | {"actor_lr": 0.5})
+    assert printed.quota == {"steps": 1}
+    assert_equations_9_to_11(episode_of(1, False), **printed.options | {"actor_lr": 0.5})
 
 
 @pytest.mark.nightly

@@ -9,7 +9,6 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.toys import EarlyLate
-from rl.agents.actor_critic import ActorCritic
 from rl.rllib.module import PolicyModule
 from rl.rllib.runner import LockstepRunner
 from rl.vector_environment import VectorEnvironment
@@ -55,18 +54,16 @@ class Picking(Uneven):
 
 
 def runner_of(copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven) -> LockstepRunner:
-    config = ActorCritic().config(copies)
-    config.environment(
-        observation_space=environment().observation_space,
-        action_space=environment().action_space,
-        env_config={
-            "make": lambda first, count: VectorEnvironment([environment(first + i, seed) for i in range(count)])
-        },
-    )
-    config.env_runners(num_envs_per_env_runner=copies, num_env_runners=0)
-    config.rl_module(rl_module_spec=RLModuleSpec(PolicyModule, model_config={"seed": 1}))
-    config.debugging(seed=seed)
-    return LockstepRunner(config=config, worker_index=0)
+    def make(first: int, count: int) -> VectorEnvironment:
+        return VectorEnvironment([environment(first + index, seed) for index in range(count)])
+
+    spaces = environment().observation_space, environment().action_space
+    module = RLModuleSpec(PolicyModule, *spaces, model_config={"seed": 1}).build()
+    return LockstepRunner(make, 0, copies, module.actor, seed, 1)
+
+
+def sampled_by(runner: LockstepRunner, steps: int | None, episodes: int | None = None) -> Any:
+    return runner.collect(runner.actor.state_dict(), steps, episodes)
 
 
 def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
@@ -77,13 +74,14 @@ def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
 
 def test_each_copy_gives_the_same_number_of_steps_in_order():
     runner = runner_of()
-    sampled = runner._sample(4, None)
+    sampled, _, count = sampled_by(runner, 4)
+    assert count == 12
     assert where(sampled) == [(0, [1, 2, 3]), (0, [4]), (1, [1, 2, 3, 4]), (2, [1, 2, 3, 4])]
     assert [episode.is_terminated for episode in sampled] == [True, False, True, False]
-    sampled = runner._sample(2, None)
+    sampled, _, count = sampled_by(runner, 2)
     assert where(sampled) == [(0, [5, 6]), (1, [5, 6]), (2, [5]), (2, [6])]
-    assert runner._progress()[1] == 18
-    first, second, following = runner._sample(1, None)[0], *runner._sample(5, None)[:2]
+    assert count == 6
+    first, second, following = sampled_by(runner, 1)[0][0], *sampled_by(runner, 5)[0][:2]
     assert np.array_equal(first.get_observations(-1)["model"], second.get_observations(0)["model"])  # without a gap
     # The end of an episode is its own, and not the start of the next.
     assert second.is_done
@@ -94,7 +92,7 @@ def test_each_copy_gives_the_same_number_of_steps_in_order():
 @pytest.mark.nightly
 def test_a_quota_of_episodes_leaves_copies_that_are_done_alone():
     runner = runner_of()
-    sampled = runner._sample(None, 2)
+    sampled, *_ = sampled_by(runner, None, 2)
     assert where(sampled) == [
         (0, [1, 2, 3]),
         (0, [4, 5, 6]),
@@ -104,14 +102,13 @@ def test_a_quota_of_episodes_leaves_copies_that_are_done_alone():
         (2, [6, 7, 8, 9, 10]),
     ]
     assert all(episode.is_done for episode in sampled)
-    assert where(runner._sample(None, 1))[0] == (0, [7, 8, 9])
+    assert where(sampled_by(runner, None, 1)[0])[0] == (0, [7, 8, 9])
 
 
 def test_finished_episodes_are_summed_up():
     runner = runner_of()
-    sampled = runner._sample(9, None)
-    ended, steps = runner._progress()
-    assert steps == 27
+    sampled, ended, count = sampled_by(runner, 9)
+    assert count == 27
     assert [(row["copy"], row["episode"], row["length"]) for row in ended] == [
         (0, 0, 3), (0, 1, 3), (0, 2, 3), (1, 0, 4), (1, 1, 4), (2, 0, 5),
     ]  # fmt: skip
@@ -119,14 +116,12 @@ def test_finished_episodes_are_summed_up():
     assert ended[1]["actions"] == sampled[1].get_actions().tolist()
     assert sampled[2].is_truncated
     assert not sampled[2].is_terminated
-    assert runner._progress() == ([], 0)
 
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("environment", [Uneven, Picking])
 def test_actions_do_not_depend_on_who_shares_the_runner(environment):
-    together = runner_of(3, environment=environment)._sample(10, None)
-    alone = runner_of(1, environment=environment)._sample(10, None)
+    together, alone = (sampled_by(runner_of(copies, environment=environment), 10)[0] for copies in (3, 1))
     for one, other in zip([chunk for chunk in together if chunk.get_infos(0)["copy"] == 0], alone, strict=True):
         assert one.get_actions().tolist() == other.get_actions().tolist()
         for column in (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP):
@@ -136,11 +131,10 @@ def test_actions_do_not_depend_on_who_shares_the_runner(environment):
 
 def test_a_runner_goes_on_where_another_stopped():
     runner, fresh = runner_of(), runner_of()
-    runner._sample(4, None)
-    runner._progress()
-    fresh.load_runner_state(runner.runner_state() | {"weights": runner.module.get_state()})
-    one, other = (each._sample(5, None) for each in (runner, fresh))
+    sampled_by(runner, 4)
+    fresh.load_runner_state(runner.runner_state() | {"weights": runner.actor.state_dict()})
+    (one, *rows), (other, *others) = (sampled_by(each, 5) for each in (runner, fresh))
     assert where(one) == where(other)
     for mine, theirs in zip(one, other, strict=True):
         assert mine.get_actions().tolist() == theirs.get_actions().tolist()
-    assert runner._progress() == fresh._progress()
+    assert rows == others

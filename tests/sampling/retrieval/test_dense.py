@@ -51,6 +51,10 @@ def sampler(function: Dense, training: RankerTraining) -> Sampler:
     return Sampler(Fixed(), {"dense": function}, Uniform(), 2, np.random.default_rng(0))
 
 
+def local_of(training: RankerTraining, lag: int = 0, **options: Any) -> LocalIndex:
+    return LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(**options), lag)
+
+
 def products(training: RankerTraining, queries: np.ndarray) -> np.ndarray:
     ranker, encoded = training.ranker, training.encoded
     documents = embed(ranker, encoded.documents, np.arange(len(encoded.documents)))
@@ -310,7 +314,7 @@ def test_an_interrupted_run_is_shown_the_same_negatives(bag_training, refresh):
 
 def test_a_mapped_index_leaves_no_version_behind(bag_training):
     training = bag_training()
-    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(memory="mapped"))
+    local = local_of(training, memory="mapped")
     local.publish(training.ranker.state_dict(), 0)
     first = local.search(np.arange(4), 3, 0)
     assert [path.name for path in Path(local._temporary.name).iterdir()] == ["version-0"]
@@ -337,7 +341,7 @@ def test_shards_lists_and_mapped_files_change_no_negative(bag_training, monkeypa
 
 def test_published_weights_are_copies(bag_training):
     training = bag_training()
-    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions())
+    local = local_of(training)
     local.publish(training.ranker.state_dict(), 0)
     with torch.no_grad():
         expected = products(training, np.array([0])).max()
@@ -349,7 +353,7 @@ def test_published_weights_are_copies(bag_training):
 @pytest.mark.parametrize(("lag", "kept"), [(0, [20]), (3, [17, 18, 19, 20])])
 def test_weights_that_nobody_will_read_are_forgotten(bag_training, lag, kept):
     training = bag_training()
-    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions(), lag)
+    local = local_of(training, lag)
     for step in range(21):
         local.publish(training.ranker.state_dict(), step)
     assert [published["step"] for published in local.state_dict()["published"]] == kept
@@ -358,8 +362,7 @@ def test_weights_that_nobody_will_read_are_forgotten(bag_training, lag, kept):
 
 
 def test_an_index_that_was_never_filled_says_so(bag_training):
-    training = bag_training()
-    local = LocalIndex(Bag(len(training.encoded.idf)), training.encoded, IndexOptions())
+    local = local_of(bag_training())
     with pytest.raises(RuntimeError, match="nothing has been published"):
         local.search(np.array([0]), 1, 0)
     with pytest.raises(RuntimeError, match="no version has answered"):
