@@ -108,10 +108,8 @@ def _by_bandit(
 ) -> None:
     """Write a run for each method and function, with a query's negatives by their lead over the positive.
 
-    Judging these runs in a bandit's order finds relevant documents soonest. Rates need a sample instead.
-
-    Raises:
-        BadInput: if the folder holds runs of other negatives: they may be judged already, and would be pooled too.
+    Judging these runs in a bandit's order finds relevant documents soonest. Rates need a sample instead. Runs of other
+    negatives in the folder may be judged already, and would be pooled too.
     """
     runs = {}
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
@@ -156,11 +154,9 @@ def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFram
 def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     """Return the negatives that a study showed, or that were mined; refuse a folder that recorded none.
 
-    Args:
-        name: the name of the study among several; None if it is the only one.
-
     Returns:
-        method, query, document, function, times, margin, score.
+        method (in front of it the name of the study, if it has one among several), query, document, function, times,
+        margin, score.
     """
     if "://" not in place and not Path(place).is_dir():
         what = "is no folder" if Path(place).exists() else "no such folder"

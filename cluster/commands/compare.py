@@ -70,15 +70,8 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
-    """Compare studies.
-
-    Returns:
-        A report of what differs, of equal runs, of all methods, and of each method that several studies ran with
-        different options. Of studies on different collections: their common methods over all places.
-
-    Raises:
-        BadInput: if they have no measure, or neither a collection nor two methods in common, or a folder holds no
-            results of a study.
+    """Report what differs between studies, and compare their methods: by seed if they have a collection in common,
+    else those that all have, over their collections.
     """
     studies = read_studies(folders)
     common = set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
@@ -96,22 +89,13 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
 
 
 def common_evaluations(studies: Sequence[Compared]) -> list[str]:
-    """Return the columns of evaluations that all studies have, in the order of the first study's.
-
-    Raises:
-        BadInput: if there is none.
-    """
+    """Return the columns of evaluations that all studies have, in the order of the first study's."""
     made = [[f"{origin}:{measure}" for origin, measure in evaluations(study.trials)] for study in studies]
     common = [name for name in made[0] if all(name in names for names in made)]
     if not common:
         named = "; ".join(f"{study.name}: {', '.join(names)}" for study, names in zip(studies, made, strict=True))
         raise BadInput(f"the studies have no measure over the same candidates in common ({named})")
     return common
-
-
-def led_by(trials: pl.DataFrame, evaluated: Sequence[str]) -> pl.DataFrame:
-    """Return the runs with these evaluations first, so that a comparison leads with one that all studies have."""
-    return trials.select(*evaluated, pl.exclude(*evaluated))
 
 
 def over_seeds(
@@ -125,7 +109,7 @@ def over_seeds(
     """Compare studies that have collections in common, paired by seed."""
     compared = [key for key in options if key not in UNTRAINED]
     trials, repeated = pool(studies, compared, common)
-    trials = led_by(trials, measured)
+    trials = trials.select(*measured, pl.exclude(*measured))  # a comparison leads with the first
     lines = [] if differences else ["The studies have the same options, methods and seeds."]
     lines += [f"Runs that several studies have, each counted once: {repeated:,}."] if repeated else []
     if others := other_results(studies):
@@ -162,8 +146,7 @@ def over_places(
 ) -> list[Section]:
     """Compare the methods that studies on different collections have in common, over their collections.
 
-    The options that differ between studies are not part of the methods here. Studies without two common methods are
-    refused.
+    The options that differ between studies are not part of the methods here.
     """
     swept_keys = {pair["key"] for study in studies for pairs in study.trials["swept"].to_list() for pair in pairs or []}
     left_out = {*options, *(key for key in swept_keys if root_of(key) == "collection")}
@@ -175,16 +158,16 @@ def over_places(
         frames.append(runs.with_columns(pl.Series("swept", swept, dtype=SWEPT), run=name + pl.col("run")))
         scanned = required_scan(folder, "queries")
         queries.append(scanned.with_columns(run=name + pl.col("run"), query=name + pl.col("query")))
-    trials = led_by(pl.concat(frames, how="diagonal_relaxed"), measured)
+    trials = pl.concat(frames, how="diagonal_relaxed").select(*measured, pl.exclude(*measured))
     if baseline is not None:
         columns = map(column_of, factors(trials))
         baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
     frame = across_places(trials, baseline, pl.concat(queries, how="diagonal_relaxed"))
     if frame.is_empty():
-        named = [
-            f"{study.name}: {', '.join(f'{name} {digest}' for name, digest in _collections(study))}"
-            for study in studies
-        ]
+        named = []
+        for study in studies:
+            collections = study.trials.select("collection", "fingerprint").drop_nulls().unique().sort(pl.all())
+            named.append(f"{study.name}: {', '.join(map(' '.join, collections.iter_rows()))}")
         raise BadInput(f"the studies have neither a collection nor two methods in common ({'; '.join(named)})")
     shown = analysis_sections.across_terminal(frame)
     return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
@@ -200,10 +183,8 @@ def read_studies(folders: Sequence[Storage]) -> list[Compared]:
     for folder in folders:
         config = read_config_of("study", folder)
         trials = required_trials(folder)
-        trained = [
-            [each for each in shlex.split(text) if key_of(each) not in UNTRAINED] for text in trials["overrides"]
-        ]
-        runs = [shlex.join(sorted(texts)) for texts in trained]
+        overrides = map(shlex.split, trials["overrides"])
+        runs = [shlex.join(sorted(each for each in texts if key_of(each) not in UNTRAINED)) for texts in overrides]
         renamed = dict(zip(trials["run"], runs, strict=True))
         queries = required_scan(folder, "queries").with_columns(pl.col("run").replace(renamed))
         trials = trials.with_columns(run=pl.Series(runs, dtype=pl.String))
@@ -220,10 +201,6 @@ def versions_of(folder: Storage) -> str:
         made = (store.read(key) or {}).get(BUILT_FROM, {})
         versions.append(" ".join(filter(None, [made.get("version", ""), made.get("commit", "")[:10]])))
     return ", ".join(dict.fromkeys(filter(None, versions))) or "unknown"
-
-
-def _collections(study: Compared) -> list[tuple[str, str]]:
-    return list(study.trials.select("collection", "fingerprint").drop_nulls().unique().sort(pl.all()).iter_rows())
 
 
 def facts(studies: Sequence[Compared]) -> list[tuple[str, list[str]]]:
@@ -255,31 +232,27 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
 
 def value_of(overrides: str, key: str) -> str:
     """Return the value of an option in a run: the one that its overrides give, or the default."""
-    given = dict(text.partition("=")[::2] for text in shlex.split(overrides))
-    others = shlex.join(text for text in shlex.split(overrides) if key_of(text) != "seed")
-    return given[key] if key in given else _default(others, key)
+    texts = shlex.split(overrides)
+    given = dict(text.partition("=")[::2] for text in texts)
+    if key in given:
+        return given[key]
+    config = _composed(shlex.join(text for text in texts if key_of(text) != "seed"))
+    value = None if config is None else option_value(config, key)
+    return (value or "–").replace("'", "")
 
 
 @cache
-def _default(overrides: str, key: str) -> str:
+def _composed(overrides: str) -> dict[str, Any] | None:
+    """Return the configuration of a run; None if this version can't compose it."""
     try:
         with from_folder():
-            return (option_value(_composed(overrides), key) or "–").replace("'", "")
+            return compose(shlex.split(overrides))
     except BadInput:
-        return "–"
-
-
-@cache
-def _composed(overrides: str) -> dict[str, Any]:
-    return compose(shlex.split(overrides))
+        return None
 
 
 def pool(studies: Sequence[Compared], options: Sequence[str], collections: set[str]) -> tuple[pl.DataFrame, int]:
-    """Join the runs of all studies; differing options become part of the methods.
-
-    Returns:
-        The runs, equal ones once, and the number of runs left out because another study has them.
-    """
+    """Join the runs of all studies, equal ones once, and return the number left out; options become part of methods."""
     frames = []
     for study in studies:
         swept = [
@@ -325,8 +298,7 @@ def paired_table(trials: pl.DataFrame, options: Sequence[str]) -> Table:
         for other in others:
             pairs = runs.filter(method=other).join(runs.filter(method=first), on="seed", suffix="_first")
             found = mean_difference((pairs["value"] - pairs["value_first"]).to_numpy())
-            interval = signed_interval(found.low, found.high)
-            difference = signed(found.mean) if found.pairs else None
-            rows.append([runs["ranker"][0], other, first, difference, interval, p_value(found.p), found.pairs])
+            difference = [signed(found.mean) if found.pairs else None, signed_interval(found.low, found.high)]
+            rows.append([runs["ranker"][0], other, first, *difference, p_value(found.p), found.pairs])
     head = ["ranker", "method", "against", "difference", "95% interval", "p", "seeds"]
     return Table(head, rows, words=3, caption=f"{measure}, {origin_name(origin)}: differences paired by seed")

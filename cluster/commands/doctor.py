@@ -22,7 +22,11 @@ GB = 1 << 30
 SMALLEST_STORE = 256 << 20
 """Bytes of /dev/shm below which Ray's object store falls back to files in the temporary folder, which is slow."""
 SMALLEST_MEMORY = 2 * GB
-PACKAGES = ("ray", "torch", "numpy", "polars", "transformers", "faiss", "optuna", "hydra")
+PACKAGES = {
+    **{name: (name,) for name in ("ray", "torch", "numpy", "polars", "transformers")},
+    "faiss": ("faiss-cpu", "faiss-gpu"), "optuna": ("optuna",), "hydra": ("hydra-core",),
+}  # fmt: skip
+"""Packages, by the distributions of which one is needed."""
 OPTIONAL = {
     "ray.rllib": ("pyrite learn", "rl"),
     "tree": ("pyrite learn", "rl"),
@@ -43,7 +47,7 @@ State = Literal["ok", "note", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the report."""
+    """A line of the report, with a remedy if it is not ok."""
 
     name: str
     text: str
@@ -53,11 +57,10 @@ class Finding:
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Print all findings; exit code 1 if one is a problem."""
-    findings = [*versions(), *machine(), *folders(), *ray_cluster(), *missing()]
+    findings = [*versions(), *machine(), *folders(), ray_cluster(), *missing()]
     signs = {"ok": "[green]ok[/]     ", "note": "[yellow]note[/]   ", "problem": "[red]problem[/]"}
     for finding in findings:
-        remedy = f": {finding.remedy}" if finding.remedy else ""
-        text = f"{finding.text}{remedy}"
+        text = finding.text if finding.state == "ok" else f"{finding.text}: {finding.remedy}"
         console.print(f"{signs[finding.state]} {finding.name:14} {escape(text)}", soft_wrap=True)
     problems = sum(finding.state == "problem" for finding in findings)
     console.print("everything that `pyrite study` needs is here" if not problems else f"{problems} to fix first")
@@ -69,14 +72,11 @@ def versions() -> Iterator[Finding]:
     yield Finding("python", f"{platform.python_version()} ({sys.executable}), {platform.platform()}")
     version = _version("pyrite-ir")
     yield Finding("pyrite", f"pyrite-ir {version}" if version else f"the checkout in {Path(__file__).parents[2]}")
-    for distribution in PACKAGES:
-        names = {"hydra": ["hydra-core"], "faiss": ["faiss-cpu", "faiss-gpu"]}.get(distribution, [distribution])
-        found = [f"{name} {version}" for name in names if (version := _version(name))]
-        optional = distribution == "faiss"
-        if found:
-            yield Finding(distribution, ", ".join(found))
-        elif not optional:
-            yield Finding(distribution, "is not installed", "problem", f"pip install {names[0]}")
+    for package, names in PACKAGES.items():
+        if found := [f"{name} {version}" for name in names if (version := _version(name))]:
+            yield Finding(package, ", ".join(found))
+        elif package not in OPTIONAL:
+            yield Finding(package, "is not installed", "problem", f"pip install {names[0]}")
 
 
 def _version(distribution: str) -> str | None:
@@ -97,12 +97,11 @@ def machine() -> Iterator[Finding]:
     memory = psutil.virtual_memory()
     free = f"{memory.available / GB:.1f} GB free of {memory.total / GB:.1f} GB"
     few = memory.available < SMALLEST_MEMORY
-    yield Finding("memory", free, "note" if few else "ok", "choose scale=tiny or small" if few else "")
+    yield Finding("memory", free, "note" if few else "ok", "choose scale=tiny or small")
     if os.path.isdir("/dev/shm"):
-        store = shutil.disk_usage("/dev/shm")
-        small = store.free < SMALLEST_STORE
-        remedy = "in a container, start it with --shm-size=2g; or run with local=true" if small else ""
-        yield Finding("/dev/shm", f"{store.free / GB:.1f} GB free", "note" if small else "ok", remedy)
+        store = shutil.disk_usage("/dev/shm").free
+        remedy = "in a container, start it with --shm-size=2g; or run with local=true"
+        yield Finding("/dev/shm", f"{store / GB:.1f} GB free", "note" if store < SMALLEST_STORE else "ok", remedy)
     yield Finding("gpus", ", ".join(gpus()) or "none: rankers train on the CPU")
 
 
@@ -134,17 +133,14 @@ def _folder(name: str, path: Path, remedy: str) -> Finding:
             free = shutil.disk_usage(existing).free / GB
     except OSError as error:
         return Finding(name, f"{path} can't be written ({error.strerror})", "problem", remedy)
-    few = free < 1
-    return Finding(name, f"{path}, {free:.0f} GB free", "note" if few else "ok", "make room" if few else "")
+    return Finding(name, f"{path}, {free:.0f} GB free", "note" if free < 1 else "ok", "make room")
 
 
-def ray_cluster() -> Iterator[Finding]:
+def ray_cluster() -> Finding:
     """Check which Ray a study would use."""
-    address = os.environ.get("RAY_ADDRESS")
-    if address:
-        yield Finding("ray cluster", f"RAY_ADDRESS={address}; a study runs there, unless local=true")
-    else:
-        yield Finding("ray cluster", "none is named; a study runs in processes here, or starts Ray by itself")
+    if address := os.environ.get("RAY_ADDRESS"):
+        return Finding("ray cluster", f"RAY_ADDRESS={address}; a study runs there, unless local=true")
+    return Finding("ray cluster", "none is named; a study runs in processes here, or starts Ray by itself")
 
 
 def missing() -> Iterator[Finding]:
@@ -155,6 +151,5 @@ def missing() -> Iterator[Finding]:
         except ModuleNotFoundError:
             found = False
         if not found:
-            yield Finding(
-                module, f"is not installed; needed by {needed_by}", "note", f"pip install 'pyrite-ir[{extra}]'"
-            )
+            remedy = f"pip install 'pyrite-ir[{extra}]'"
+            yield Finding(module, f"is not installed; needed by {needed_by}", "note", remedy)

@@ -7,7 +7,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, chdir, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -42,12 +42,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Work:
-    """The work of an experiment, once its inputs are prepared.
+    """The work of an experiment, once its inputs are prepared: whether any run is left, and what the runs take.
 
     Args:
-        left: whether any run is left.
-        largest: bytes of the parts of its largest run, in Ray's object store.
-        shared: bytes of the parts of all runs, each counted once.
+        largest: bytes of the parts of its largest run, in Ray's object store; `shared` those of all runs, each once.
         facts: facts for the event log.
         saved: seconds that Ray's processes on this machine would save (`cluster.plan.size`); None if unknown.
         needs: a feature that only Ray has; None if there is none.
@@ -62,13 +60,10 @@ class Work:
 
 
 class Experiment(ABC):
-    """A command that leaves a folder of results.
+    """A command that leaves a folder of results, or none if `storage` is None.
 
-    `conduct` calls `prepare`, `manifest`, `execute` and `finalize`, in this order. A verb fills them in.
-
-    Args:
-        options: `address`, `dashboard` and `track`, and `local` if the verb can run without Ray.
-        storage: the output folder; None if nothing is saved.
+    `conduct` calls `prepare`, `manifest`, `execute` and `finalize`, in this order. A verb fills them in. Its options
+    have `address`, `dashboard` and `track`, and `local` if the verb can run without Ray.
     """
 
     verb: ClassVar[str]
@@ -227,7 +222,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
 def runs_here(options: Mapping[str, Any], work: Work) -> bool:
     """Return whether work is done without Ray: if the user requests it, or starting Ray would take longer.
 
-    A running or named Ray needs no start, and is used unless the user requests otherwise.
+    A running or named Ray needs no start.
     """
     local = options.get("local", False)
     if local is True and work.left and work.needs:
@@ -244,23 +239,21 @@ def ray_is_there(address: str | None) -> bool:
     return is_cluster(address) or connected()
 
 
-@contextmanager
-def _recorded(experiment: Experiment, built: Sequence[Tracker], work: Work, console: Console) -> Iterator[Any]:
-    """Write the manifest of a new experiment and yield what tracks it; yield None if nothing is saved."""
+def _recorded(
+    experiment: Experiment, built: Sequence[Tracker], work: Work, console: Console
+) -> AbstractContextManager[Any]:
+    """Write the manifest of a new experiment, and return what tracks it: None if nothing is saved."""
     storage = experiment.storage
     if storage is None:
-        yield None
-        return
-    resumed = storage.read(CONFIG) is not None
-    if resumed:
+        return nullcontext()
+    if resumed := storage.read(CONFIG) is not None:
         before = read_config(storage)
         experiment.check_unchanged(before)
         if (manifest := experiment.extended_manifest(before)) is not None:
             write_config(storage, manifest)
     else:
         write_config(storage, {**experiment.manifest(), STARTED_IN: os.getcwd()})
-    with tracked(built, storage, console, experiment.verb, resumed, **work.facts) as tracking:
-        yield tracking
+    return tracked(built, storage, console, experiment.verb, resumed, **work.facts)
 
 
 @contextmanager

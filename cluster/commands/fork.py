@@ -6,6 +6,7 @@ import json
 import shlex
 from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import isnan
 from typing import Any
 
@@ -49,18 +50,18 @@ class ForkExperiment(Experiment):
     verb = "fork"
     may_change = ("workers", "address", "dashboard", "regress")
     without_ray = "workers=0"
+    storage: Storage
 
     def __init__(self, options: dict[str, Any], config: dict[str, Any], storage: Storage) -> None:
         super().__init__({**options, "local": options["workers"] == 0}, storage)
-        self.requested, self.output = options, storage
+        self.requested = options
         self.functions = list(config["function"])
         texts = options["instead"] or self.functions
         self.actions = list(dict.fromkeys(map(Action.parse, texts)))  # bm25*.5 and bm25*0.5 are one action
         self.config = with_functions(config, self.actions)
         for action in self.actions:
             action.check_ranks(build(self.config["function"][action.function]).depth)
-        at = [options["at"]] if isinstance(options["at"], int) else options["at"]
-        self.at = sorted(set(at))
+        self.at = sorted({options["at"]} if isinstance(options["at"], int) else set(options["at"]))
         if options["regress"] and options["by"]:
             raise BadInput("values by query are not regressed", "by", "give either by=FEATURE or --regress")
         if options["regress"] and (bases := options["bases"]) < 3:
@@ -74,9 +75,8 @@ class ForkExperiment(Experiment):
         options = compose(arguments, "fork")
         del options[CHOICES]
         if options["run"] is None:
-            raise BadInput(
-                "there is no run to fork", remedy="give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER"
-            )
+            remedy = "give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER"
+            raise BadInput("there is no run to fork", remedy=remedy)
         return cls(options, compose(_overrides(options["run"])), Storage(options["out"] or new_place("fork")))
 
     @classmethod
@@ -98,34 +98,30 @@ class ForkExperiment(Experiment):
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
         self.parts = artifacts.parts(self.config)
         self.kept = self._kept(artifacts)
-        self.store = ResultStore(self.output, "forks", artifacts.provenance(self.config))
+        self.store = ResultStore(self.storage, "forks", artifacts.provenance(self.config))
         forks = self.forks()
         done, outdated = self.store.finished(fork.key for fork in forks)
         print_lines(console, *outdated_lines(outdated, "forks"))
         self.waiting = [fork for fork in forks if fork.key not in done]
-        line = f"{counted(len(forks), 'fork')} ({len(done)} done) of {self.options['run']}, results in {self.output}"
+        line = f"{counted(len(forks), 'fork')} ({len(done)} done) of {self.options['run']}, results in {self.storage}"
         print_lines(console, line)
         size = sum(artifacts.bytes_of(self.config).values())
         return Work(bool(self.waiting), size, size, {"forks": len(forks), "runs": len(forks), "done": len(done)})
 
     def _kept(self, artifacts: Artifacts) -> dict[int, dict[int, bytes]]:
         """Return the states that the run has kept (`keep_at`), by seed and batch, if code and data are the same."""
-        saved = read_config_of("train", Storage(self.options["run"]))
-        config = compose(_overrides(self.options["run"]))
-        state = SavedState(Storage(self.options["run"]), saved["run"], artifacts.provenance(config))
+        storage, config = Storage(self.options["run"]), compose(_overrides(self.options["run"]))
+        state = SavedState(storage, read_config_of("train", storage)["run"], artifacts.provenance(config))
         states = {step: state.kept_at(step) for step in config["keep_at"]}
         return {config["seed"]: {step: content for step, content in states.items() if content is not None}}
 
     def forks(self) -> list[Fork]:
         """Return all requested forks."""
         seeds, by = range(self.config["seed"], self.config["seed"] + self.options["bases"]), self.options["by"]
-        kinds = [(action, side) for action in self.actions for side in (SIDES if by else ("",))]
+        kinds = [(None, ""), *product(self.actions, SIDES if by else ("",))]
         return [
             Fork(seed, at, replicate, action, by if side else None, side)
-            for seed in seeds
-            for at in self.at
-            for replicate in range(self.options["replicates"])
-            for action, side in [(None, ""), *kinds]
+            for seed, at, replicate, (action, side) in product(seeds, self.at, range(self.options["replicates"]), kinds)
         ]
 
     def manifest(self) -> dict[str, Any]:
@@ -133,7 +129,7 @@ class ForkExperiment(Experiment):
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
         if before.get("facts") != self.facts:
-            raise BadInput("the collection has changed since these forks began", self.output.place, "start others")
+            raise BadInput("the collection has changed since these forks began", self.storage.place, "start others")
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         executor, count = self._executor(), 0
@@ -165,18 +161,16 @@ class ForkExperiment(Experiment):
         ]
         if not rows:
             raise BadInput(f"the run never reaches batch {self.at[0]}", "at", "give an earlier one")
-        missed = sorted({fork.at for fork, result in results if result is None})
-        if missed:
+        if missed := sorted({fork.at for fork, result in results if result is None}):
             console.print(f"some trainings end before batch {', '.join(map(str, missed))}")
-        forks = pl.DataFrame(rows)
-        self.output.write("forks.parquet", as_parquet(forks))
-        measure = self.config["validation"]["measure"]
+        forks, measure = pl.DataFrame(rows), self.config["validation"]["measure"]
+        self.storage.write("forks.parquet", as_parquet(forks))
         if self.options["by"]:
-            show_by_query(forks, self.options["by"], measure, self.output, console)
+            show_by_query(forks, self.options["by"], measure, self.storage, console)
         else:
-            show(forks, measure, self.output, console)
+            show(forks, measure, self.storage, console)
         if self.options["regress"]:
-            show_regression(regress(forks), self.options["length"], self.output, console)
+            show_regression(regress(forks), self.options["length"], self.storage, console)
         return 0
 
 
@@ -205,7 +199,7 @@ class ForkTasks:
         seed = self.waiting.popleft()
         key, kept = f"base training {seed}", self.experiment.kept.get(seed, {})
         self.training[key] = seed
-        arguments = {"config": self._config(seed), "at": self.experiment.at, "kept": kept}
+        arguments = {"config": self.experiment.config | {"seed": seed}, "at": self.experiment.at, "kept": kept}
         return Task(key, "cluster.runs.fork:base_states", arguments, self.resources)
 
     def ended(self, done: Done) -> None:
@@ -215,17 +209,12 @@ class ForkTasks:
             return
         states, later = done.value
         shared = {at: self.executor.share(state) for at, state in states.items()}
+        common = {"config": self.experiment.config | {"seed": seed}, "store": self.experiment.store}
         for fork in self.experiment.waiting:
             if fork.seed == seed and fork.at in shared:
-                arguments = {"config": self._config(seed), "state": shared[fork.at], "back": later.get(fork.at)}
-                arguments |= {"fork": fork, "store": self.experiment.store}
-                label = f"fork at {fork.at} {fork.name}"
-                self.forks.append(
-                    Task(fork.key, "cluster.runs.fork:train_fork", arguments, self.resources, label=label)
-                )
-
-    def _config(self, seed: int) -> dict[str, Any]:
-        return self.experiment.config | {"seed": seed}
+                arguments = common | {"fork": fork, "state": shared[fork.at], "back": later.get(fork.at)}
+                body, label = "cluster.runs.fork:train_fork", f"fork at {fork.at} {fork.name}"
+                self.forks.append(Task(fork.key, body, arguments, self.resources, label=label))
 
 
 def show(forks: pl.DataFrame, measure: str, storage: Storage, console: Console) -> None:
@@ -276,8 +265,8 @@ def show_by_query(forks: pl.DataFrame, feature: str, measure: str, storage: Stor
         "one action per half over one for all, at most (95%)": room.high,
     }
     tests = [("in both halves", room.p, "policy=by_query", "trainings or replicates")]
-    table = Table(head, rows, caption=caption)
-    _write_and_print(worth, pl.concat(halves), measure, table, gains, tests, storage, console)
+    cells, table = pl.concat(halves), Table(head, rows, caption=caption)
+    _write_and_print(worth, cells, measure, table, gains, tests, storage, console)
 
 
 def _write_and_print(

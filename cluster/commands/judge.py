@@ -11,7 +11,7 @@ import socket
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -64,21 +64,26 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     """
     if resume is not None:
         overrides = _grown(resume, overrides)
-    config, storage, remembered = _configuration(overrides)
+    storage = _folder(overrides)
+    merged = replaced(_remembered(storage), overrides)
+    config = compose(merged, "judge") | {"out": storage.path("")}
+    if len(config["method"]) > 1:
+        raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
     if storage.read(OVERRIDES) is None:
         refuse_other_files(storage, own=True)
     listening = listen(config["host"], config["port"])
     judging = _open(config, console, grow=resume is not None)
+    remembered = [text for text in merged if key_of(text) not in OF_A_START]
     storage.write(OVERRIDES, json.dumps({STARTED_IN: os.getcwd(), "overrides": remembered}).encode())
     private_file(Path(storage.path(OVERRIDES)))
-    port = listening.getsockname()[1]
+    bound, port = listening.getsockname()[:2]
     shown = "127.0.0.1" if config["host"] in ("0.0.0.0", "") else config["host"]
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}" if config["url"] is None else config["url"]
     addresses = [f"{address.rstrip('/')}/?token={link.token}" for link in judging.links]
     for link, linked in zip(judging.links, addresses, strict=True):
         label = "your link, as the owner" if link.owner else f"link for {link.assessor or 'assessors'}"
         print_lines(console, f"{label}: {linked}")
-    if not _is_loopback(config["host"]):
+    if not ipaddress.ip_address(bound).is_loopback:
         console.print("[yellow]other machines can reach this page over plain HTTP: anyone with a link can use it[/]")
     if config["open_browser"]:
         webbrowser.open(addresses[0])
@@ -135,16 +140,16 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
             that ends in .csv receives a table of all judgements, with assessor, time and note.
     """
     storage = _folder(overrides)
-    wrong = [key_of(text) for text in overrides if key_of(text) not in ("out", "resolve")]
-    if wrong:
-        raise BadInput(f"{wrong[0]} has no effect on an export", remedy="give out=, and resolve= if you need it")
+    for text in overrides:
+        if (key := key_of(text)) not in ("out", "resolve"):
+            raise BadInput(f"{key} has no effect on an export", remedy="give out=, and resolve= if you need it")
     as_table = Path(path).suffix.lower() == ".csv"
-    if as_table and any(key_of(text) == "resolve" for text in overrides):
-        raise BadInput(
-            "has no effect on a table of all judgements", "resolve", "leave it out, or export qrels (no .csv)"
-        )
+    given = values_by_key(overrides)
+    if as_table and "resolve" in given:
+        what = "has no effect on a table of all judgements"
+        raise BadInput(what, "resolve", "leave it out, or export qrels (no .csv)")
     remembered = values_by_key(_remembered(storage))
-    rule = (remembered | values_by_key(overrides)).get("resolve")
+    rule = (remembered | given).get("resolve")
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
     content = store.read(Path(storage.path("")))
     if as_table:
@@ -174,16 +179,6 @@ def run(app: Starlette, listening: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _configuration(overrides: Sequence[str]) -> tuple[dict[str, Any], Storage, list[str]]:
-    """Return the options, including remembered ones, the folder, and the options to remember."""
-    storage = _folder(overrides)
-    merged = replaced(_remembered(storage), overrides)
-    config = compose(merged, "judge") | {"out": storage.path("")}
-    if len(config["method"]) > 1:
-        raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
-    return config, storage, [text for text in merged if key_of(text) not in OF_A_START]
-
-
 def _folder(overrides: Sequence[str]) -> Storage:
     # Composed as a study, since required options of this verb may be remembered in the folder.
     out = compose([text for text in overrides if key_of(text) == "out"], "study")["out"] or OUT
@@ -203,6 +198,13 @@ def _remembered(storage: Storage) -> list[str]:
 
 def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judging:
     options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | {"owners": _owners(config)})
+    hosts = [*config["hosts"], config["host"]]
+    if config["url"] is not None:
+        url = urlsplit(config["url"])
+        if url.scheme not in ("http", "https") or not url.hostname:
+            what = "is no address of a page"
+            raise BadInput(what, f"url={config['url']}", "write it as https://judging.example.org")
+        hosts.append(url.hostname)
     faults = Faults(config["strict"])
     topics = None if config["topics"] is None else read_topics(config["topics"], config["encoding"], faults)
     read = partial(read_qrels, faults=faults, encoding=config["encoding"], repeated=config["qrels_repeated"])
@@ -242,20 +244,17 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
             qrels=qrels, gold=gold,
             collection=(lambda: reader.read_documents(reader.faults(config["strict"]))) if config["search"] else None,
             stemming=config["stemming"], title=config["title"],
-            hosts=[*config["hosts"], config["host"], *_host_of(config["url"])],
-            encrypted=str(config["url"]).startswith("https:"), grow=grow,
+            hosts=hosts, encrypted=str(config["url"]).startswith("https:"), grow=grow,
         )  # fmt: skip
         refused.pop_all()
     documents, runs_pooled = counted(pool.size, "document"), counted(len(pool.runs), "run")
     console.print(f"{counted(len(pool.topics), 'topic')}, {documents} of {runs_pooled} in the pool")
-    lacking = sorted(set(topics) - set(runs.topics)) if config["topics"] is not None else []
-    if lacking:
+    if config["topics"] is not None and (lacking := sorted(set(topics) - set(runs.topics))):
         named = ", ".join(lacking[:LISTED]) + (", …" if len(lacking) > LISTED else "")
         console.print(f"topics that no run has: {len(lacking):,} ({named})", markup=False)
     skipped = Counter(faults.skipped) + Counter(of_collection.skipped)
     print_counts(console, judging.notes | runs.notes | skipped | faults.notes | of_collection.notes)
-    done = len(judging.session.state.judgements)
-    if done:
+    if done := len(judging.session.state.judgements):
         console.print(f"continuing after {counted(done, 'judgement')}")
     return judging
 
@@ -276,27 +275,11 @@ def _owners(config: dict[str, Any]) -> dict[str, str] | Literal["first"] | None:
     return owners
 
 
-def _host_of(url: str | None) -> list[str]:
-    if url is None:
-        return []
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput("is no address of a page", f"url={url}", "write it as https://judging.example.org")
-    return [parts.hostname]
-
-
 def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise BadInput(
-            f"can't listen on port {port} of {host} ({what})", remedy="choose another port= or host="
-        ) from None
-
-
-def _is_loopback(host: str) -> bool:
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        what = f"can't listen on port {port} of {host} ({why})"
+        raise BadInput(what, remedy="choose another port= or host=") from None

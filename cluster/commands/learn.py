@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.agents import actions_of
@@ -22,6 +21,7 @@ from cluster.output.result_store import ResultStore, outdated_lines
 from cluster.output.run_log import print_failures
 from cluster.output.storage import Storage, new_place
 from cluster.output.terminal import print_lines
+from cluster.reports.report import Table
 from cluster.rollouts import checkpoints
 from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
 from cluster.runs.agent_file import read_agent
@@ -53,11 +53,9 @@ class LearnExperiment(Experiment):
     @classmethod
     def new(cls, arguments: list[str]) -> LearnExperiment:
         config = compose_learning(arguments)
-        if (workers := config["resources"]["workers"]) > 1 and config["actions"]["mixture"] is None:
-            what = f"each decision trains a ranker for a few batches in one process, but {workers} are requested"
-            remedy = (
-                f"step more episodes at once by workers={workers}, or give actions=mixture: it trains whole rankers"
-            )
+        if (count := config["resources"]["workers"]) > 1 and config["actions"]["mixture"] is None:
+            what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
+            remedy = f"step more episodes at once by workers={count}, or give actions=mixture: it trains whole rankers"
             raise BadInput(what, "resources.workers", remedy)
         return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
 
@@ -67,8 +65,6 @@ class LearnExperiment(Experiment):
         return cls(LearnRequest(compose_learning(overrides), overrides, storage))
 
     def prepare(self, console: Console) -> Work:
-        from cluster.rollouts.train_agent import EPISODES
-
         config, storage, note = self.request.config, self.request.storage, partial(print_lines, console)
         self.artifacts = artifacts = self.artifacts_of(console)
         artifacts.make([config], only=())
@@ -76,7 +72,7 @@ class LearnExperiment(Experiment):
         self.read_sentences = {collection.name: [sentence(collection, config)]}
         note(sentence(collection, config))
         self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-        self.episodes = _finished_episodes(storage, storage.read(EPISODES), note)
+        self.episodes = _finished_episodes(storage, note)
         if self.episodes is not None:
             return Work(left=False)
         self.store = self.request.store(artifacts.keys(config))
@@ -133,9 +129,11 @@ class LearnExperiment(Experiment):
         return 0
 
 
-def _finished_episodes(storage: Storage, episodes: bytes | None, note: Callable[[str], None]) -> pl.DataFrame | None:
+def _finished_episodes(storage: Storage, note: Callable[[str], None]) -> pl.DataFrame | None:
     """Return the episodes of a finished learning; None if it has not finished, or its files are damaged."""
-    if episodes is None:  # the file that is written last
+    from cluster.rollouts.train_agent import EPISODES
+
+    if (episodes := storage.read(EPISODES)) is None:  # the file that is written last
         return None
     try:
         read_agent(storage.place)
@@ -164,20 +162,16 @@ def show(
         storage.write("figures/policy.png", png(figure))
     elif config["actions"]["documents"] is None:
         storage.write("figures/policy.png", policy_picture(episodes, names))
-    title = f"the last episodes ({measure}: the best epoch's, on validation queries)"
-    table = Table(title=title, title_justify="left")
-    for column in ("agent", "episodes", "return", measure, "epochs", *names):
-        table.add_column(column, justify="left" if column == "agent" else "right")
+    rows = []
     for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
-        means = recent(episodes, agent, last)
         count = min(last, episodes.filter(pl.col("agent") == agent).height)
-        if means:
-            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
+        if means := recent(episodes, agent, last):
             figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
-            table.add_row(agent, str(count), *figures, *shares)
-    console.print(table)
-    tests = against_random(episodes)
-    if tests:
+            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
+            rows.append([agent, count, *figures, *shares])
+    caption = f"the last episodes ({measure}: the best epoch's, on validation queries)"
+    console.print(Table(["agent", "episodes", "return", measure, "epochs", *names], rows, caption=caption), crop=False)
+    if tests := against_random(episodes):
         console.print(
             f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
             f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
@@ -190,8 +184,7 @@ def show(
     print_failures(storage, console)
     where = storage.shown()
     print_lines(console, f"agent, episodes and figures: {where}")
-    imitation = learned.facts.get("imitation")
-    if imitation:
+    if imitation := learned.facts.get("imitation"):
         console.print(
             "imitation of BM25, share of picks that are BM25's documents: "
             f"{imitation['before']:.0%} before and {imitation['after']:.0%} after on held-out queries, "
@@ -205,14 +198,11 @@ def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) ->
     """Return the overrides of a study that compares the agent with chance, in runs like those it learned on."""
     run_options = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
     own = [text for text in overrides if root_of(text) in run_options]
-    given, chosen = {key_of(text) for text in own}, config[CHOICES]
-    # The defaults of a study differ for these.
-    own += [f"{key}={chosen[key]}" for key in ("ranker", "scale") if key not in given]
+    given, shared = {key_of(text) for text in own}, {key: config[CHOICES][key] for key in ("ranker", "scale")}
     if config["actions"]["documents"] is None:
-        own += [] if "function" in given else [f"function=[{','.join(config['function'])}]"]
-        own += [] if "selector" in given else [f"selector={chosen['selector']}"]
-    mixture = config["actions"]["mixture"]
-    if mixture is not None:
+        shared |= {"function": f"[{','.join(config['function'])}]", "selector": config[CHOICES]["selector"]}
+    own += [f"{key}={value}" for key, value in shared.items() if key not in given]  # a study has other defaults
+    if (mixture := config["actions"]["mixture"]) is not None:
         each = [f"policy.each={mixture['each']}"] if mixture["each"] else ["policy.per=negative"]
         return [*own, "policy=learned,schedule,mixture", *each, f"policy.checkpoint={where}"]
     if config["actions"]["documents"] is None:

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from cluster.commands.watch import Replay
 from cluster.output.event_log import EventLog
 from cluster.output.lock import is_held
 from cluster.output.manifest import CONFIG, read_config, verb_of
 from cluster.output.storage import Storage
+from cluster.reports.report import Table
 from ranking.errors import BadInput
 
 DEPTH = 3
@@ -51,16 +49,13 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     if not listed:
         console.print(f"{root} holds no results", markup=False)
         return 0
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("folder", "verb", "state", "runs", "started", "collection"):
-        table.add_column(column, overflow="fold")
+    rows = []
     for row in listed:
         runs = f"{row.done}/{row.runs}" if row.verb in ("study", "pool", "train") else ""
         runs += f", {row.failed} failed" if row.failed else ""
         started = row.started.astimezone().strftime("%Y-%m-%d %H:%M") if row.started else ""
-        path = os.path.relpath(row.path, root)
-        table.add_row(*map(escape, (path, row.verb, row.state, runs, started, row.collection)))
-    console.print(table)
+        rows.append([os.path.relpath(row.path, root), row.verb, row.state, runs, started, row.collection])
+    console.print(Table(["folder", "verb", "state", "runs", "started", "collection"], rows, words=6))
     return 0
 
 

@@ -45,6 +45,7 @@ class MineExperiment(Experiment):
     verb = "mine"
     may_change = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache")
     without_ray = "workers=1"
+    storage: Storage
 
     def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
         in_process = config["workers"] == 1
@@ -53,7 +54,7 @@ class MineExperiment(Experiment):
                 what = f"{key} is reserved on a cluster, but one worker mines in this process"
                 raise BadInput(what, key, "choose workers=2 or more, or leave it out")
         super().__init__({"address": config["address"], "dashboard": config["dashboard"], "local": in_process}, storage)
-        self.config, self.arguments, self.output = config, list(arguments), storage
+        self.config, self.arguments = config, list(arguments)
 
     @classmethod
     def new(cls, arguments: list[str]) -> MineExperiment:
@@ -77,7 +78,7 @@ class MineExperiment(Experiment):
         self.miner = Miner(self.config, artifacts)
         collection = self.miner.collection
         self.shards = shards_of(self.miner.encoded, self.config)
-        self.store = shard_store(self.config, self.output, artifacts)
+        self.store = shard_store(self.config, self.storage, artifacts)
         finished, outdated = self.store.finished(shard.name for shard in self.shards)
         print_lines(console, *outdated_lines(outdated, "shards"))
         self.waiting = [shard for shard in self.shards if shard.name not in finished]
@@ -90,7 +91,7 @@ class MineExperiment(Experiment):
         line = f"{counted(queries, f'{split}query')} of {named} in {shards}"
         if split:
             line += " (queries=all mines for all splits)"
-        print_lines(console, f"{line}, {done} done; results in {self.output}")
+        print_lines(console, f"{line}, {done} done; results in {self.storage}")
         return Work(bool(self.waiting), facts={"runs": len(self.shards), "done": done})
 
     def manifest(self) -> dict[str, Any]:
@@ -111,7 +112,7 @@ class MineExperiment(Experiment):
     def check_unchanged(self, before: dict[str, Any]) -> None:
         if self.miner.collection.fingerprint not in before.get("collections", {}):
             what = f"the collection {self.miner.collection.name} has changed since this mining began"
-            raise BadInput(what, str(self.output), "start another")
+            raise BadInput(what, str(self.storage), "start another")
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         body = "cluster.mining.writing:mine_shard"
@@ -122,7 +123,7 @@ class MineExperiment(Experiment):
             for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard")):
                 if isinstance(done.error, TaskLost):
                     remedy = "remove the cause (a smaller shard= in a new mining needs less memory), then continue: "
-                    raise BadInput(done.error.what, remedy=remedy + resume_command("mine", self.output.place))
+                    raise BadInput(done.error.what, remedy=remedy + resume_command("mine", self.storage.place))
                 done.result()
                 progress.advance(bar)
                 tracking.events.emit("run ended", run=done.task.key)  # for `pyrite watch`
@@ -152,10 +153,10 @@ class MineExperiment(Experiment):
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
             remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
             remedy += "a weaker guard"
-            raise BadInput(what, self.output.place, remedy)
-        ids = read_table(self.output, f"ids/{self.shards[0].name}") if self.shards else None
+            raise BadInput(what, self.storage.place, remedy)
+        ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)
-        print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.output}")
+        print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.storage}")
         return 0
 
 

@@ -28,24 +28,13 @@ from cluster.pools.trial import StoredPools, plan_trial, pool_tables, resources_
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
-from cluster.telemetry.training_metrics import study_of
 from pooling.simulation import needs_of
 from ranking.cores import cores
 from ranking.errors import BadInput
 
 DEFAULT = [
-    "docid",
-    "rank",
-    "mtf",
-    "moffat_c",
-    "hedge",
-    "random",
-    "ucb1_tuned",
-    "bla",
-    "mm",
-    "mm_ns",
-    "posterior_fusion",
-]
+    "docid", "rank", "mtf", "moffat_c", "hedge", "random", "ucb1_tuned", "bla", "mm", "mm_ns", "posterior_fusion",
+]  # fmt: skip
 """The methods that are compared by default."""
 
 
@@ -54,18 +43,9 @@ class PoolExperiment(Experiment):
 
     verb = "pool"
     may_change = (
-        "retries",
-        "concurrent",
-        "address",
-        "dashboard",
-        "cpu",
-        "memory",
-        "custom",
-        "cache",
-        "track",
-        "local",
+        "retries", "concurrent", "address", "dashboard", "cpu", "memory", "custom", "cache", "track", "local",
         "renew_every",
-    )
+    )  # fmt: skip
     without_ray = "local=true"
 
     def __init__(self, plan: PoolPlan) -> None:
@@ -98,42 +78,38 @@ class PoolExperiment(Experiment):
         reads_texts = any("texts" in each for each in inputs.values())
         with shown_progress(console) as on_progress:
             self.pools = pools = open_pools(plan.config, on_progress, reads_texts)
-        if graded := next((label for label, each in inputs.items() if "machine" in each), None):
-            check_machine(graded, pools)
-        for pool in pools:
-            print_lines(console, described(pool))
-            for note, count in pool.pool.notes.items():
+        graded = next((label for label, each in inputs.items() if "machine" in each), None)
+        for named in pools:
+            if graded and not any(len(topic.pool.machine) for topic in named.pool.topics):
+                what = f"{graded} needs a machine's grades, and the pool {named.name} has none"
+                raise BadInput(what, remedy="give machine=FILE, in the form of qrels")
+        self.warnings = {}
+        for named in pools:
+            print_lines(console, described(named))
+            for note, count in named.pool.notes.items():
                 if count:
                     console.print(f"[dim]  {escape(note)}: {count:,}[/]", soft_wrap=True)
-        judged = {pool.name: pool.pool for pool in pools if UNJUDGED_NOTE in pool.pool.notes}
-        self.warnings = {name: text for name, pool in judged.items() if (text := unjudged_warning(pool))}
+            if UNJUDGED_NOTE in named.pool.notes and (text := unjudged_warning(named.pool)):
+                self.warnings[named.name] = text
         for text in self.warnings.values():
             console.print(f"[yellow]warning[/]: {escape(text)}", soft_wrap=True)
         self.trials = trials = [plan_trial(pool, variant, plan.config) for pool in pools for variant in plan.variants]
         done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
-        print_lines(
-            console,
-            *outdated_lines(outdated),
-            f"{counted(len(plan.variants), 'method')} over {counted(len(pools), 'pool')}, "
-            f"{counted(plan.config['seeds'], 'seed')} each "
-            f"({len(done)} of {len(trials)} done), results in {plan.storage}",
-        )
+        line = f"{counted(len(plan.variants), 'method')} over {counted(len(pools), 'pool')}, "
+        line += f"{counted(plan.config['seeds'], 'seed')} each ({len(done)} of {len(trials)} done), "
+        print_lines(console, *outdated_lines(outdated), f"{line}results in {plan.storage}")
         self.ready, self.waiting = len(done), [trial for trial in trials if trial.name not in done]
         used = {trial.pool for trial in self.waiting}
-        sizes = [{pool.name: bytes_of(pool.pool)} for pool in pools if pool.name in used]
+        sizes = [{named.name: bytes_of(named.pool)} for named in pools if named.name in used]
         facts = {"runs": len(trials), "done": len(done)}
         reserves = plan.config["memory"] or plan.config["custom"]
         needs = "a method that reserves memory or custom resources" if reserves else None
-        return Work(bool(self.waiting), *largest_and_all(sizes), facts, self._saved(), needs)
-
-    def _saved(self) -> float:
-        """Return the seconds that Ray's processes save, compared with threads of this process."""
-        total = 0.0
-        for named in self.pools:
+        total = 0.0  # seconds in threads of this process
+        for named in pools:
             pool, count = named.pool, sum(trial.pool == named.name for trial in self.waiting)
             cells = len(pool.runs) * len(pool.topics) * pool.depth
-            total += count * pool_seconds(pool.size, cells, self.plan.config["seeds"])
-        return saved(total * TURNS)
+            total += count * pool_seconds(pool.size, cells, plan.config["seeds"])
+        return Work(bool(self.waiting), *largest_and_all(sizes), facts, saved(total * TURNS), needs)
 
     def manifest(self) -> dict[str, Any]:
         plan, pools = self.plan, self.pools
@@ -145,9 +121,7 @@ class PoolExperiment(Experiment):
             "facts": {pool.name: described(pool) for pool in pools},
             "notes": {pool.name: {note: count for note, count in pool.pool.notes.items() if count} for pool in pools},
             "warnings": self.warnings,
-            "methods": {
-                variant.label: {"overrides": list(variant.overrides), **variant.node} for variant in plan.variants
-            },
+            "methods": {each.label: {"overrides": list(each.overrides), **each.node} for each in plan.variants},
             "options": {key: value for key, value in plan.config.items() if key not in ("method", "preset")},
         }
 
@@ -164,7 +138,7 @@ class PoolExperiment(Experiment):
         plan = self.plan
         tasks = [task_of(trial, plan.storage, plan.config) for trial in self.waiting]
         with LiveTable(console, len(tasks) + self.ready, self.ready, "area", "seed") as table:
-            watch = RunWatch(table, study_of(plan.storage.place), tracking)
+            watch = RunWatch(table, tracking)
             for done in self._executor().run(tasks, watch=watch, retries=plan.config["retries"]):
                 raise_unwritable(done)
             watch.record_states()
@@ -250,14 +224,6 @@ def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) 
             raise BadInput(f"a contrast of {labels[0]} with itself", "contrasts", "name two methods")
         pairs.append([str(label) for label in labels])
     return pairs
-
-
-def check_machine(method: str, pools: Sequence[NamedPool]) -> None:
-    """Refuse pools without a machine's grades, which a method needs."""
-    for named in pools:
-        if not any(len(topic.pool.machine) for topic in named.pool.topics):
-            what = f"{method} needs a machine's grades, and the pool {named.name} has none"
-            raise BadInput(what, remedy="give machine=FILE, in the form of qrels")
 
 
 def described(named: NamedPool) -> str:

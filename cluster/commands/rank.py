@@ -21,13 +21,13 @@ import torch
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cluster.config.build import build
 from cluster.config.compose import compose, texts_config
 from cluster.config.override import key_of
 from cluster.output.storage import Storage, new_place
 from cluster.output.terminal import counted, print_counts, print_lines
+from cluster.reports.report import Table
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.trained import read_ranker
 from pooling.judging.topics import read_topics
@@ -57,11 +57,7 @@ def run(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def rank(arguments: Sequence[str], console: Console) -> str:
-    """Rank, write the run, and return its path or URI.
-
-    Raises:
-        BadInput: if an option or an input is wrong, or the file already exists.
-    """
+    """Rank, write the run, and return its path or URI."""
     config = compose(arguments, "rank")
     if len(config["origin"]) != 1:
         raise BadInput("a run ranks the candidates of one origin", "origin", "name one")
@@ -83,7 +79,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     trained = read_ranker(config["checkpoint"], config["ranker"])
     artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
     of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
-    run = texts_config(of_texts | {"vectors": NO_VECTORS})
+    run = texts_config(of_texts | {"vectors": {"_target_": "ranking.vectors.RandomVectors"}})
     collection, encoded = artifacts.collection(run), artifacts.part(run, "base").encoded
     if config["topics"]:
         collection = _with_topics(collection, config, console)
@@ -113,16 +109,13 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     console.print(f"{counts} over {collection.name} ({collection.fingerprint})", markup=False)
     print_counts(console, {"queries without a candidate, which get no line": int((~present.any(axis=1)).sum())})
     if len(encoded.judgements.documents):
-        console.print(_measured(config["measures"], encoded, queries, lists, candidates))
+        console.print(_measured(config["measures"], encoded, queries, lists, candidates), crop=False)
         depth = config["depth"]
         deeper = [name for name in config["measures"] if (parse(name).cutoff or np.inf) > depth]
         if deeper and depth < collection.size and present[:, depth - 1 :].any():  # a list was cut
             first = counted(depth, "document")
             print_lines(console, f"depth={depth}: of the run, the first {first} count for {', '.join(deeper)}")
     print_lines(console, f"run: {storage.shown(name)}")
-
-
-NO_VECTORS = {"_target_": "ranking.vectors.RandomVectors"}
 
 
 def _output(out: str | None) -> tuple[Storage, str]:
@@ -203,10 +196,9 @@ def _measured(
     candidates: Candidates,
 ) -> Table:
     """Return the measures of the run next to those of the first stage."""
-    evaluation, table = Evaluation(encoded, candidates, measures), Table("measure", "run", "first stage")
+    evaluation = Evaluation(encoded, candidates, measures)
     evaluator = evaluation.evaluator
     run = evaluator(encoded.judgements.lookup(queries, lists.documents, evaluator.unjudged))
-    first_stage = evaluation.of_bm25()
-    for measure in measures:
-        table.add_row(measure, *(f"{float(each[measure].mean()):.4f}" for each in (run, first_stage)))
-    return table
+    columns = run, evaluation.of_bm25()
+    rows = [[measure, *(f"{float(values[measure].mean()):.4f}" for values in columns)] for measure in measures]
+    return Table(["measure", "run", "first stage"], rows)

@@ -25,11 +25,10 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
     storage = Storage(chosen.out)
     of_pools = "pools" in read_config(storage)
+    read = OPTIONS[:1] if of_pools else OPTIONS
     for text in chosen.overrides:
-        if key_of(text) not in (OPTIONS[:1] if of_pools else OPTIONS):
-            remedy = (
-                "give baseline=METHOD alone" if of_pools else f"give {', '.join(f'{key}=' for key in OPTIONS)} alone"
-            )
+        if key_of(text) not in read:
+            remedy = f"give {', '.join(f'{key}=' for key in read)} alone"
             raise BadInput(f"{text} can't change a report", remedy=remedy)
     if of_pools:
         baseline = values_by_key(chosen.overrides).get("baseline")

@@ -39,10 +39,12 @@ def handled_signals(restore: bool) -> Iterator[None]:
     before, usual = {signum: signal.getsignal(signum) for signum in SIGNALS}, sys.unraisablehook
 
     def again(ignored: sys.UnraisableHookArgs) -> None:
-        if isinstance(ignored.exc_value, KeyboardInterrupt):
-            _send_again(ignored.exc_value)
-        else:
-            usual(ignored)
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            return usual(ignored)
+        main, signum = threading.main_thread().ident, getattr(ignored.exc_value, "signum", signal.SIGINT)
+        timer = threading.Timer(0.01, signal.pthread_kill, [main, signum])  # until then the finalizer has ended
+        timer.daemon = True
+        return timer.start()
 
     sys.unraisablehook = again
     for signum, handler in before.items():
@@ -61,14 +63,6 @@ def handled_signals(restore: bool) -> Iterator[None]:
 def _terminate(signum: int, frame: Any) -> None:
     _received.append(signum)
     raise Terminated(signum)
-
-
-def _send_again(ignored: KeyboardInterrupt) -> None:
-    """Send a signal to the main thread again, a moment later: until then the finalizer has ended."""
-    main, signum = threading.main_thread().ident, getattr(ignored, "signum", signal.SIGINT)
-    timer = threading.Timer(0.01, signal.pthread_kill, [main, signum])
-    timer.daemon = True
-    timer.start()
 
 
 def exit_code(error: KeyboardInterrupt) -> int:

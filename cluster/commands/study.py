@@ -20,6 +20,7 @@ from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES
 from cluster.config.other_names import suggestion
 from cluster.config.override import key_of, root_of
+from cluster.config.quoting import override_of
 from cluster.config.refusals import refuse_renamed
 from cluster.config.schema import SHAPES
 from cluster.config.trust import check_classes
@@ -43,8 +44,7 @@ from cluster.runs.outcome import run_store
 from cluster.runs.rerank import rerank
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import Tracking, as_override_of, as_overrides
-from cluster.telemetry.training_metrics import study_of
+from cluster.telemetry.tracking.tracking import Tracking
 from cluster.training.study_runs import capacity_of, check_resources, task_of
 from ranking.errors import BadInput
 
@@ -66,10 +66,12 @@ class StudyExperiment(Experiment):
         "renew_every", "search_storage", "never_below", "time_budget",
     )  # fmt: skip
     without_ray = "local=true"
+    command: str = ""
+    """The command that starts it, to be copied; only of a new study."""
 
     def __init__(self, plan: StudyPlan) -> None:
         super().__init__(plan.options, plan.storage)
-        self.plan, self.storage = plan, plan.storage
+        self.plan = plan
         self._errors: dict[str, str] = {}
         self._shown, self._apart = 0, False
         self._budget: TimeBudget | None = None
@@ -85,9 +87,13 @@ class StudyExperiment(Experiment):
             raise BadInput("seed= and seeds= say two things", remedy="give one of them")
         if options["time_budget"] is not None:
             seconds_of(options["time_budget"], "time_budget")
-        options["out"] = options["out"] or new_place("study")
         runs = [text for text in arguments if text not in mine]
-        return cls(StudyPlan(options, runs, design, Storage(options["out"])))
+        if options["out"] is None:
+            options["out"] = new_place("study")
+            arguments = [*arguments, override_of("out", options["out"])]
+        study = cls(StudyPlan(options, runs, design, Storage(options["out"])))
+        study.command = shlex.join(["pyrite", "study", *arguments])
+        return study
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
@@ -142,11 +148,10 @@ class StudyExperiment(Experiment):
         artifacts.check([each.config for each in _distinct([*planned, *examples])])
         artifacts.make([each.config for each in _distinct(known)], only=())
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
-        compared = [plan.options.get(key) for key in ("baseline", "factors", "contrasts")]
-        if any(named is not None for named in compared):
+        baseline, factors, contrasts = (plan.options.get(key) for key in ("baseline", "factors", "contrasts"))
+        if baseline is not None or factors is not None or contrasts is not None:
             from cluster.reports.study_tables import check_comparison
 
-            baseline, factors, contrasts = compared
             check_comparison(baseline, factors, known, self.collections, contrasts, complete=not adaptive)
         store = run_store(plan.storage, self.runs, artifacts.provenance)
         done, outdated = store.finished(planned.name for planned in self.runs)
@@ -162,10 +167,8 @@ class StudyExperiment(Experiment):
         line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
         print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), line)
         # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
-        order = {seed: number for number, seed in enumerate(plan.seeds)}
-        self.waiting = sorted(
-            (each for each in self.runs if each.name not in done), key=lambda run: order[run.config["seed"]]
-        )
+        waiting, seeds = [each for each in self.runs if each.name not in done], plan.seeds
+        self.waiting = sorted(waiting, key=lambda run: seeds.index(run.config["seed"]))
         left, facts = self.ready < total, {"runs": total, "done": self.ready}
         if not left:
             return Work(left, facts=facts)
@@ -241,17 +244,17 @@ class StudyExperiment(Experiment):
         return None
 
     def manifest(self) -> dict[str, Any]:
-        plan, chosen = self.plan, as_override_of("trial_scheduler", self.plan.options.get("trial_scheduler"))
-        distinct = {each.fingerprint: each for each in self.collections.values()}
+        plan = self.plan
+        distinct = {each.fingerprint: each for each in self.collections.values()}.values()
         return {
-            "command": plan.command(_options([])[0], [*chosen, *as_overrides(plan.options.get("track", {}))]),
+            "command": self.command,
             "study": plan.options,
             "overrides": plan.arguments,
             "design": plan.design,
-            "collections": {fingerprint: collection.name for fingerprint, collection in distinct.items()},
+            "collections": {collection.fingerprint: collection.name for collection in distinct},
             "read": self.read_sentences,
-            "facts": {collection.name: collection.facts for collection in distinct.values()},
-            "skipped": {collection.name: collection.skipped for collection in distinct.values() if collection.skipped},
+            "facts": {collection.name: collection.facts for collection in distinct},
+            "skipped": {collection.name: collection.skipped for collection in distinct if collection.skipped},
         }
 
     def check_unchanged(self, before: dict[str, Any]) -> None:
@@ -297,7 +300,7 @@ class StudyExperiment(Experiment):
         with LiveTable(console, others + proposals.total, self.ready, measure) as table:
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             stopped = self.scheduler.stopped if self.scheduler else None
-            watch = RunWatch(table, study_of(plan.storage.place), tracking, stopped=stopped)
+            watch = RunWatch(table, tracking, stopped=stopped)
             for source in sources:
                 for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)

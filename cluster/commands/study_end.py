@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 def renew(storage: Storage, runs: Sequence[Planned], waiting: int, artifacts: Artifacts | None = None) -> None:
-    """Write the page of a study that still runs.
-
-    Args:
-        runs: those with a result; `waiting` others will have one.
-        artifacts: opens the collections; None makes or finds what it needs.
-    """
+    """Write the page of a study that still runs: of the runs with a result; `waiting` others will have one."""
     from cluster.reports.study_report import StudyResults, study_report
     from cluster.reports.study_tables import tables_of
     from cluster.runs.artifacts import Artifacts

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cluster.commands.experiment import Experiment, Work
 from cluster.config.agents import learner_of
@@ -20,16 +17,17 @@ from cluster.config.groups import CHOICES
 from cluster.config.override import root_of
 from cluster.config.quoting import override_of
 from cluster.config.validate import check_run
-from cluster.executors.resources import check_demand
-from cluster.index.attach import check_room, served_functions
+from cluster.executors.task import Done, Watch
+from cluster.index.attach import served_functions
 from cluster.output.event_log import EventLog
 from cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
-from cluster.output.run_log import RunLog, print_failures
+from cluster.output.run_log import print_failures
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_lines
 from cluster.output.throttle import Throttle
 from cluster.plan.sweep import Planned, plan, points, refuse_sweeps
 from cluster.reports.actions_taken import actions_table
+from cluster.reports.report import Table
 from cluster.reports.study_tables import action_rows, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.model_card import check_push, push, write_cards
@@ -39,11 +37,11 @@ from cluster.runs.progress import Progress
 from cluster.runs.rerank import rerank
 from cluster.runs.what_was_read import sentence
 from cluster.runs.zero_shot import zero_shot_rows
-from cluster.telemetry.live_table import duration
-from cluster.telemetry.tracking.tracker import TrackedRun
+from cluster.telemetry.live_table import LiveTable, duration
+from cluster.telemetry.run_watch import RunWatch
 from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.training_metrics import run_tags
-from cluster.training.study_runs import launcher
+from cluster.training.study_runs import check_resources, launcher, report_of, task_of
 from ranking.errors import BadInput
 
 
@@ -78,7 +76,10 @@ class TrainExperiment(Experiment):
         options = compose(output, "study")
         if options["out"] is None and len(trackers(options["track"])) > 1:
             raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
-        planned = _single([text for text in arguments if text not in output])
+        overrides = [text for text in arguments if text not in output]
+        refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
+        (point,) = points([], [], overrides)
+        (planned,) = plan(point, [], [0])
         check_run(planned.config, agent_of(planned.config))
         if part := learner_of(planned.config):
             remedy = "learn one with `pyrite learn`, and name its folder"
@@ -119,11 +120,11 @@ class TrainExperiment(Experiment):
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         from cluster.runs.execute import execute_run
 
-        if not self.local and not os.environ.get("RAY_ADDRESS"):
-            _check_resources(self.planned.config)
         planned, started = self.planned, time.perf_counter()
-        log = None if tracking is None else RunLog(tracking.events)
-        batches = Throttle(5 if console.is_terminal else 60)
+        if not self.local:
+            check_resources([planned.config], None)
+        measure, batches = planned.config["validation"]["measure"], Throttle(5 if console.is_terminal else 60)
+        watch = Watch() if tracking is None else RunWatch(LiveTable(Console(quiet=True), 1, 0, measure), tracking)
 
         def on_progress(progress: Progress) -> None:
             if progress.batches:  # within an epoch
@@ -136,34 +137,26 @@ class TrainExperiment(Experiment):
                     )
                 return
             fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
-            measure = planned.config["validation"]["measure"]
             console.print(
                 f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
                 f"  [dim]{time.perf_counter() - started:.0f} s[/]",
             )
-            if log is not None and tracking is not None:
-                step = progress.fold * progress.max_epochs + progress.epoch
-                numbers = {"loss": progress.loss, "validation": progress.validation}
-                log.reached(planned.name, step, numbers)
-                tracking.log(planned.name, step, numbers)
+            watch.progress(planned.name, report_of(progress))
 
         def on_note(line: str) -> None:
             console.print(f"[dim]{escape(line)}[/]")
-            if log is not None:
-                log.says(planned.name, [line])
+            watch.progress(planned.name, {"notes": [line]})
 
         start = launcher(planned.config, planned.name, on_note)
-        if self.storage is None or tracking is None or log is None:
-            watch = run_tags("train", planned.config)
-            self.outcome = start(planned.config, self.parts, on_progress, watch=watch)
+        if self.storage is None:
+            self.outcome = start(planned.config, self.parts, on_progress, watch=run_tags("train", planned.config))
             return
-        log.started(planned.name)
-        tracking.begin(TrackedRun(planned.name, planned.parameters, shlex.join(planned.overrides)))
+        task = task_of(planned, self.artifacts, self.storage)
+        watch.started(task)
         self.outcome = outcome = execute_run(
             planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
         )
-        log.ended(planned.name, mean_best(outcome))
-        tracking.end(planned.name, "done", outcome.means() | {"best": mean_best(outcome)})
+        watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
 
     def finalize(self, console: Console) -> int:
         if self.storage is not None:
@@ -174,27 +167,18 @@ class TrainExperiment(Experiment):
         if self.outcome.diverged:
             what = "The training diverged (its loss is no longer a number); its best weights before are measured."
             print_lines(console, what)
-        console.print(_figures(self.planned, self.outcome))
-        console.print(_sampling(self.outcome))
+        for table in (_figures(self.planned, self.outcome), _sampling(self.outcome)):
+            console.print(table, crop=False)
         if actions := action_rows(self.outcome):
             console.print(actions_table(pl.DataFrame(actions)), crop=False)
         for rows in zero_shot_rows(self.planned.name, self.outcome):
-            console.print(_zero_shot(rows))
+            console.print(_zero_shot(rows), crop=False)
         if self.storage is not None:
             print_failures(self.storage, console)
             print_lines(console, f"results: {self.storage}")
             if self.push_to is not None:
                 console.print(f"pushed: {push(self.storage, self.planned.name, self.push_to)}", markup=False)
         return 0
-
-
-def _check_resources(config: dict[str, Any]) -> None:
-    """Refuse what a local Ray does not have."""
-    import ray
-
-    if config["resources"]["workers"] > 1:
-        check_demand(config["resources"], ray.cluster_resources())
-    check_room(config, ray.cluster_resources())
 
 
 def _refuse_others(storage: Storage, planned: Planned) -> None:
@@ -209,27 +193,15 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
         raise BadInput(f"holds {what}", storage.place, "choose another out=")
 
 
-def _single(overrides: Sequence[str]) -> Planned:
-    refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
-    (point,) = points([], [], overrides)
-    return plan(point, [], [0])[0]
-
-
 def _figures(planned: Planned, outcome: Outcome) -> Table:
     """Return the table of measures: for each origin the ranker's and those of BM25's order."""
-    table = Table(
-        title=f"{planned.config[CHOICES]['ranker']} after {counted(outcome.best_epoch, 'epoch')}", title_justify="left"
-    )
-    table.add_column("measure")
-    for origin in outcome.values:
-        table.add_column(f"over {origin}", justify="right")
-        table.add_column("BM25's order", justify="right", style="dim")
-    for measure in planned.config["measures"]:
-        cells = []
-        for origin in outcome.values:
-            cells += [f"{float(source[origin][measure].mean()):.4f}" for source in (outcome.values, outcome.bm25)]
-        table.add_row(measure, *cells)
-    return table
+    head, rows = ["measure"], [[measure] for measure in planned.config["measures"]]
+    for origin, values in outcome.values.items():
+        head += [f"over {origin}", "BM25's order"]
+        for row in rows:
+            row += [f"{float(each[row[0]].mean()):.4f}" for each in (values, outcome.bm25[origin])]
+    caption = f"{planned.config[CHOICES]['ranker']} after {counted(outcome.best_epoch, 'epoch')}"
+    return Table(head, rows, caption=caption)
 
 
 def _zero_shot(rows: pl.DataFrame) -> Table:
@@ -237,33 +209,25 @@ def _zero_shot(rows: pl.DataFrame) -> Table:
 
     Four measures fit into a terminal of 80 columns.
     """
-    table = Table(title="zero-shot", title_justify="left")
-    for column in ("collection", "over", "queries"):
-        table.add_column(column, justify="right" if column == "queries" else "left")
-    for measure in rows["measure"].unique(maintain_order=True):
-        table.add_column(measure, justify="right")
+    lines: list[list[str]] = []
     for (name, origin), part in rows.group_by("collection", "origin", maintain_order=True):
-        values = zip(part["value"], part["bm25"], strict=True)
-        cells = [f"{value:.4f}\n[dim]{bm25:.4f}[/]" for value, bm25 in values]
-        table.add_row(f"{escape(str(name))}\n[dim]BM25's order[/]", str(origin), f"{part['queries'][0]:,}", *cells)
-    return table
+        ranker, bm25 = ([f"{value:.4f}" for value in part[column]] for column in ("value", "bm25"))
+        lines += [[str(name), str(origin), f"{part['queries'][0]:,}", *ranker], ["BM25's order", "", "", *bm25]]
+    head = ["collection", "over", "queries", *rows["measure"].unique(maintain_order=True)]
+    return Table(head, lines, words=2, caption="zero-shot")
 
 
 def _sampling(outcome: Outcome) -> Table:
     """Return the table of the negatives that each function supplied, with their scores by the ranker when shown."""
-    several = len({row["stage"] for row in outcome.sampler}) > 1
-    table = Table(title="negatives", title_justify="left")
-    if several:
-        table.add_column("stage", justify="right")
-    counted = ["batches", "negatives", "missing", "guarded"]
+    stage = ["stage"] if len({row["stage"] for row in outcome.sampler}) > 1 else []
+    counts = ["batches", "negatives", "missing", "guarded"]
     if any(row["fallback"] for row in outcome.sampler):
-        counted.append("fallback")
-    for column in ("function", *counted, "score of positives", "of negatives"):
-        table.add_column(column, justify="left" if column == "function" else "right")
+        counts.append("fallback")
+    rows = []
     for row in outcome.sampler:
         means = [(row[f"{kind}_mean"], row[f"{kind}_std"]) for kind in ("positive", "negative")]
         scores = [f"{mean:.2f} ± {std:.2f}" if row["negatives"] else "–" for mean, std in means]
-        counts = [f"{row[key]:,}" for key in counted]
-        stage = [str(row["stage"] + 1)] if several else []
-        table.add_row(*stage, row["function"], *counts, *scores)
-    return table
+        cells = [row["function"], *(str(row[key] + 1) for key in stage), *(f"{row[key]:,}" for key in counts)]
+        rows.append([*cells, *scores])
+    head = ["function", *stage, *counts, "score of positives", "of negatives"]
+    return Table(head, rows, caption="negatives")

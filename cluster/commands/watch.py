@@ -79,17 +79,12 @@ def _as_monotonic(timestamp: float) -> float:
     return time.monotonic() - max(time.time() - timestamp, 0.0)
 
 
-def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite watch`."""
-    return watch(chosen.out, console)
-
-
-def watch(place: str, console: Console, every: float = EVERY) -> int:
+def run_verb(chosen: argparse.Namespace, console: Console, every: float = EVERY) -> int:
     """Show the progress of a command until it ends; return 0 if it finished, and 1 if it failed or was interrupted."""
-    storage = Storage(place)
+    storage = Storage(chosen.out)
     if storage.read(CONFIG) is None:
         remedy = "name the folder of a command; one that was just submitted writes it once its data is prepared"
-        raise BadInput(f"there is no {CONFIG} yet", place, remedy)
+        raise BadInput(f"there is no {CONFIG} yet", chosen.out, remedy)
     verb = verb_of(read_config(storage))
     replay = Replay(console, verb, "validation" if verb != "pool" else "area")
     table, printed = replay.table, -1
@@ -108,5 +103,5 @@ def watch(place: str, console: Console, every: float = EVERY) -> int:
         where = f"report: {storage.shown('report.html')}" if has_report else f"results: {storage.shown()}"
         console.print(f"finished; {escape(where)}", soft_wrap=True)
         return 0
-    print_lines(console, f"{replay.end or 'its process has ended'}. To continue: {resume_command(verb, place)}")
+    print_lines(console, f"{replay.end or 'its process has ended'}. To continue: {resume_command(verb, chosen.out)}")
     return 1

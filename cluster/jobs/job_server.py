@@ -20,6 +20,7 @@ VARIABLE = "RAY_API_SERVER_ADDRESS"
 PORT = 8265
 """Default port of Ray's dashboard."""
 CONNECT_TIMEOUT_S = 10
+OF_DASHBOARD = "of Ray's dashboard, as http://HOST:8265"
 START = "start one with `ray start --head`, or name a cluster's by --address http://HOST:8265 or RAY_API_SERVER_ADDRESS"
 
 
@@ -35,6 +36,7 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
     if mode is None or (mode == "token" and not has_token()):
         # Without a token Ray's client would exit; a server that requires one reports it.
         set_mode("token" if has_token() else "disabled")
+    import requests
     from ray.job_submission import JobSubmissionClient
 
     try:
@@ -42,7 +44,9 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
         url = find_server(address)
         os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
         with refusals_in_one_line(url):
-            check_server(url)
+            answer = requests.get(f"{url}/api/version", timeout=CONNECT_TIMEOUT_S)  # Ray's client waits without a limit
+            if answer.status_code not in (401, 403) and '"ray_version"' not in answer.text:  # it reports these two
+                raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
             yield JobSubmissionClient(url)
     finally:
         logging.disable(level)
@@ -70,15 +74,15 @@ def refusals_in_one_line(url: str) -> Iterator[None]:
         raise BadInput(what, url, f"put the cluster's token into {TOKEN}") from None
     except requests.exceptions.ProxyError as error:
         host = urlsplit(url).hostname
-        raise BadInput(f"the proxy does not answer ({_short(error)})", url, f"add {host} to NO_PROXY") from None
+        raise BadInput(f"the proxy does not answer ({in_one_line(error)})", url, f"add {host} to NO_PROXY") from None
     except (ConnectionError, requests.RequestException) as error:
-        raise BadInput(f"no server answers ({_short(error)})", url, f"is this its address? {START}") from None
+        raise BadInput(f"no server answers ({in_one_line(error)})", url, f"is this its address? {START}") from None
     except RuntimeError as error:
         refused = re.match(r"Request failed with status code (\d+): (.*?)\.?$", str(error), re.DOTALL)
         if not refused:
             raise
         last = [line for line in refused[2].splitlines() if line.strip()][-1:]
-        raise BadInput(f"the job server refuses ({refused[1]}: {_short(*last)})", url) from None
+        raise BadInput(f"the job server refuses ({refused[1]}: {in_one_line(*last)})", url) from None
 
 
 def find_server(address: str | None) -> str:
@@ -90,24 +94,8 @@ def find_server(address: str | None) -> str:
     if "://" not in named:
         named = f"http://{named if ':' in named else f'{named}:{PORT}'}"
     if not named.startswith(("http://", "https://")) or not urlsplit(named).hostname:
-        raise BadInput("is no address of a job server", named, "give that of Ray's dashboard, as http://HOST:8265")
+        raise BadInput("is no address of a job server", named, f"give that {OF_DASHBOARD}")
     return named.rstrip("/")
-
-
-def check_server(url: str) -> None:
-    """Check within seconds that a job server answers; Ray's client would wait without a limit.
-
-    Raises:
-        BadInput: if something else answers.
-        requests.RequestException: if nothing answers.
-    """
-    import requests
-
-    answer = requests.get(f"{url}/api/version", timeout=CONNECT_TIMEOUT_S)
-    if answer.status_code in (401, 403):  # Ray's client reports what is missing
-        return
-    if '"ray_version"' not in answer.text:
-        raise BadInput("is no job server of Ray", url, "give the address of Ray's dashboard, as http://HOST:8265")
 
 
 def _local_server() -> str:
@@ -127,5 +115,6 @@ def _local_server() -> str:
     raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
 
 
-def _short(reason: object = "") -> str:
+def in_one_line(reason: object = "") -> str:
+    """Return an error in one line, cut to 200 letters."""
     return " ".join(str(reason).split())[:200]

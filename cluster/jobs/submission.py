@@ -1,32 +1,32 @@
-"""Submits a command as a job of a Ray cluster (`pyrite submit`)."""
+"""Submits a command as a job of a Ray cluster (`pyrite submit`), and follows it."""
 
 from __future__ import annotations
 
 import argparse
-import json
+import asyncio
 import math
+import os
 import re
 import shlex
 import sys
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from cluster.config.quoting import quoted
-from cluster.jobs.following import follow, follow_commands
-from cluster.jobs.job_server import connected
+from cluster.jobs.job_server import connected, in_one_line
 from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
 from cluster.output.terminal import print_lines
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from ray.job_submission import JobSubmissionClient
+    from ray.job_submission import JobDetails, JobSubmissionClient
 
+INTERRUPTED = 130
 STOP_AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
 """`ray job stop` interrupts a job as Ctrl-C does, and gives it a minute to end."""
 PACKAGES = ("cluster", "ranking", "sampling", "rl", "pooling", "pyrite")
@@ -37,75 +37,58 @@ AGENT_PORT = (
     "the agent that runs jobs is missing: if another Ray on that machine has the agent's port, start the cluster with "
     "`ray start --dashboard-agent-listen-port=0`"
 )
-START_TIMEOUT_S, POLL_S = 60.0, 1.0
-"""How long to wait for a cluster that is starting, and the pause between two attempts."""
-
-
-@dataclass(frozen=True)
-class JobRequest:
-    """A command to submit; the options of `pyrite submit` explain the fields."""
-
-    verb: str
-    overrides: Sequence[str]
-    resume: str | None = None
-    name: str | None = None
-    note: str | None = None
-    folder: str | None = None
-    excludes: Sequence[str] = ()
-    shared: tuple[str, ...] = ()
-    pip: str | None = None
-    uv: str | None = None
-    python: str | None = None
-    cpus: float = 0
-    resources: dict[str, float] = field(default_factory=dict)
+START_TIMEOUT_S, POLL_S = 60.0, 0.5
+"""How long to wait for a cluster that is starting, and the pause between two attempts or looks at a job's state."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite submit`: check its options, submit the job, follow it, and return the exit code."""
-    return submit(_request(chosen), chosen.address, chosen.detach, console)
-
-
-def submit(request: JobRequest, address: str | None, detach: bool, console: Console) -> int:
     """Submit a job, print its log until it ends unless it is detached, and return its exit code."""
-    with connected(address) as client:
-        job = send(request, client, console)
-        if not detach:
+    if chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII):
+        raise BadInput(f"{chosen.name!r} can't start an id", "--name", "use letters, digits, dots, - and _")
+    if chosen.pip and chosen.uv:
+        raise BadInput("--pip and --uv exclude each other", remedy="give one of them")
+    if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
+        raise BadInput(f"{chosen.cpus} cores can't be reserved", "--cpus", "give a number from 0 up")
+    _resources(chosen.resources)
+    with connected(chosen.address) as client:
+        job = send(chosen, client, console)
+        if not chosen.detach:
             return follow(client, job, console)
         print_lines(console, follow_commands(job, client.get_address()))
         return 0
 
 
-def send(request: JobRequest, client: JobSubmissionClient, console: Console) -> str:
+def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Console) -> str:
     """Submit a job, and return its id."""
-    url, name = client.get_address(), request.name or request.verb
+    url, name = client.get_address(), chosen.name or chosen.sent
     job = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
-    folder = WorkingFolder.of(Path(request.folder or ".").absolute(), request.excludes)
-    paths = ClusterPaths(folder, is_this_machine(url), request.shared, Path.cwd())
-    arguments = job_arguments(request, job, paths)
+    folder = WorkingFolder.of(Path(chosen.working_dir or ".").absolute(), chosen.exclude)
+    paths = ClusterPaths(folder, is_this_machine(url), tuple(chosen.shared), Path.cwd())
+    arguments = job_arguments(chosen, job, paths)
     environment: dict[str, Any] = {
         "working_dir": str(folder.path),
         "excludes": list(folder.excludes),
         "env_vars": paths.variables() | STOP_AS_CTRL_C,
     }
-    for kind, path in (("pip", request.pip), ("uv", request.uv)):
+    for kind, path in (("pip", chosen.pip), ("uv", chosen.uv)):
         if path and not Path(path).is_file():
             raise BadInput("there is no such file", path, "name a file of requirements, one per line")
         environment |= {kind: str(Path(path).absolute())} if path else {}
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
         environment["py_modules"] = [str(checkout / package) for package in PACKAGES]
-    same_python = paths.same_machine and not request.pip and not request.uv
-    python = request.python or (sys.executable if same_python else "python")
-    shown = {"name": name, "verb": request.verb, "overrides": shlex.join(arguments[1:])}
+    same_python = paths.same_machine and not chosen.pip and not chosen.uv
+    python = chosen.python or (sys.executable if same_python else "python")
+    shown = {"name": name, "verb": chosen.sent, "overrides": shlex.join(arguments[1:])}
     print_lines(console, folder.summary())
     submit_when_ready(
         lambda: client.submit_job(
             entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
             submission_id=job,
             runtime_env=environment,
-            metadata=shown | ({"note": request.note} if request.note else {}),
-            entrypoint_num_cpus=request.cpus or None,
-            entrypoint_resources=request.resources or None,
+            metadata=shown | ({"note": chosen.note} if chosen.note else {}),
+            entrypoint_num_cpus=chosen.cpus or None,
+            entrypoint_resources=_resources(chosen.resources) or None,
         ),
         url,
         console,
@@ -139,21 +122,21 @@ def submit_when_ready(
         time.sleep(POLL_S)
 
 
-def job_arguments(request: JobRequest, job: str, paths: ClusterPaths) -> list[str]:
+def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> list[str]:
     """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use."""
-    if any(text.startswith("address=") for text in request.overrides):
+    if any(text.startswith("address=") for text in chosen.overrides):
         raise BadInput("a job runs on the cluster that it is sent to", "address", "leave it out, and give --address")
-    out, others = split_output(request.overrides)
+    out, others = split_output(chosen.overrides)
     others = paths.inputs(others)
-    if request.resume is not None:
-        return [request.verb, "--resume", paths.output(request.resume, "--resume"), *others]
-    if out is None and request.verb == "train":  # which writes nothing without out=
-        return [request.verb, *others]
+    if chosen.resume is not None:
+        return [chosen.sent, "--resume", paths.output(chosen.resume, "--resume"), *others]
+    if out is None and chosen.sent == "train":  # which writes nothing without out=
+        return [chosen.sent, *others]
     if out is None and not paths.same_machine and not paths.shared:
         what = "is missing, and the job's working folder is deleted when it ends"
         raise BadInput(what, "out", "give a URI, or --shared FOLDER")
     place = f"{'.' if paths.same_machine else paths.shared[0]}/outputs/{job}" if out is None else out
-    return [request.verb, *others, f"out={quoted(paths.output(place))}"]
+    return [chosen.sent, *others, f"out={quoted(paths.output(place))}"]
 
 
 def is_this_machine(url: str) -> bool:
@@ -165,33 +148,68 @@ def is_this_machine(url: str) -> bool:
     try:
         nodes = list_nodes(address=url, filters=[("state", "=", "ALIVE")], limit=10_000, raise_on_missing_output=False)
     except RayStateApiException as error:
-        reason = " ".join(str(error).split())[:200]
-        raise BadInput(f"can't list its nodes ({reason})", url, "is the cluster healthy?") from None
+        raise BadInput(f"can't list its nodes ({in_one_line(error)})", url, "is the cluster healthy?") from None
     ours = {address.address for card in psutil.net_if_addrs().values() for address in card}
     return {str(node["node_ip"]) for node in nodes} <= {address.partition("%")[0] for address in ours}
 
 
-def _request(chosen: argparse.Namespace) -> JobRequest:
-    if chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII):
-        raise BadInput(f"{chosen.name!r} can't start an id", "--name", "use letters, digits, dots, - and _")
-    if chosen.pip and chosen.uv:
-        raise BadInput("--pip and --uv exclude each other", remedy="give one of them")
-    if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
-        raise BadInput(f"{chosen.cpus} cores can't be reserved", "--cpus", "give a number from 0 up")
-    return JobRequest(
-        chosen.sent, chosen.overrides, chosen.resume, chosen.name, chosen.note, chosen.working_dir, chosen.exclude,
-        tuple(chosen.shared), chosen.pip, chosen.uv, chosen.python, chosen.cpus, _resources(chosen.resources),
-    )  # fmt: skip
+def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
+    """Print a job's log until the job ends, and return its exit code: 130 after Ctrl-C, which leaves the job running.
+
+    Raises:
+        BadInput: if the server is lost; the job may continue.
+    """
+    import aiohttp
+    import requests
+
+    async def print_log() -> None:
+        async for text in client.tail_job_logs(job):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    commands = follow_commands(job, client.get_address())
+    try:
+        asyncio.run(print_log())
+        while not (info := client.get_job_info(job)).status.is_terminal():
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        print_lines(console, f"\n{job} continues. {commands}")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has closed it
+        raise
+    except (aiohttp.ClientError, requests.RequestException, OSError, RuntimeError) as error:
+        what = f"the job server is lost ({in_one_line(error)}), and the job may continue"
+        raise BadInput(what, job, commands) from None
+    code, how = outcome(info)
+    print_lines(console, f"{job} {how}")
+    return code
+
+
+def outcome(info: JobDetails) -> tuple[int, str]:
+    """Return the exit code of a job that has ended, as a shell would (128 + N after signal N), and how it ended."""
+    if info.status == "SUCCEEDED":
+        return 0, "has succeeded"
+    if info.status == "STOPPED":
+        return INTERRUPTED, "was stopped"
+    if info.driver_exit_code is None:
+        return 1, f"has failed: {' '.join((info.message or '').split())[:2000] or 'its cluster does not report why'}"
+    code = 128 - info.driver_exit_code if info.driver_exit_code < 0 else info.driver_exit_code or 1
+    return code, f"has failed with exit code {code}"
+
+
+def follow_commands(job: str, address: str) -> str:
+    """Return Ray's commands that follow and stop a running job."""
+    # Ray's command sends a token only if its mode says so.
+    mode = "RAY_AUTH_MODE=token " if os.environ.get("RAY_AUTH_MODE") == "token" else ""
+    end = shlex.join(["--address", address, job])
+    return f"Follow it with: {mode}ray job logs --follow {end}; stop it with: {mode}ray job stop {end}"
 
 
 def _resources(text: str | None) -> dict[str, float]:
+    from pydantic import NonNegativeFloat, TypeAdapter, ValidationError
+
     try:
-        resources = json.loads(text) if text else {}
-    except ValueError:
-        resources = None
-    valid = isinstance(resources, dict) and all(
-        isinstance(share, int | float) and not isinstance(share, bool) and share >= 0 for share in resources.values()
-    )
-    if not valid:
-        raise BadInput(f"{text!r} does not map resources to numbers", "--resources", "write '{\"big_memory\": 1}'")
-    return {str(name): float(share) for name, share in resources.items()} if resources else {}
+        return TypeAdapter(dict[str, NonNegativeFloat]).validate_json(text or "{}", strict=True)
+    except ValidationError:
+        what = f"{text!r} does not map resources to numbers"
+        raise BadInput(what, "--resources", "write '{\"big_memory\": 1}'") from None

@@ -36,7 +36,7 @@ class WorkingFolder:
     excludes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, path: Path, excludes: Sequence[str] = (), limit: int = MAX_BYTES) -> WorkingFolder:
+    def of(cls, path: Path, excludes: Sequence[str] = ()) -> WorkingFolder:
         """List the files that Ray will pack: linked folders, submodules and nested clones too.
 
         Ray leaves out what `.gitignore` and `.rayignore` files exclude, at every level. A link to a folder that
@@ -67,10 +67,10 @@ class WorkingFolder:
         if not sizes and (excludes or ignores):  # a folder that is empty, or holds results alone, needs to send nothing
             by = " and ".join([*ignores, *(["--exclude"] if excludes else [])])
             raise BadInput("has no files to send", path, f"does {by} exclude all of them?")
-        if sum(sizes.values()) > limit:
+        if sum(sizes.values()) > MAX_BYTES:
             largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
             names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
-            what = f"the working folder holds more than {limit / 2**20:.0f} MiB; its largest files are {names}"
+            what = f"the working folder holds more than {MAX_BYTES / 2**20:.0f} MiB; its largest files are {names}"
             remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
             raise BadInput(what, path, remedy)
         return cls(path, sizes, tuple(patterns))
@@ -109,10 +109,7 @@ class ClusterPaths:
         return self.same_machine or any(Path(path).is_relative_to(self.absolute(folder)) for folder in self.shared)
 
     def output(self, out: str, option: str = "out") -> str:
-        """Return where the job writes its results: a URI, or an absolute path that every node sees.
-
-        Other paths are refused: results that a node writes there would be lost.
-        """
+        """Return where the job writes its results: a URI, or an absolute path that every node sees."""
         if "://" in out and not out.startswith("file://"):
             return out
         path = self.absolute(out.removeprefix("file://"))
@@ -127,7 +124,7 @@ class ClusterPaths:
         """Return the overrides with paths that the job can read; refuse paths that exist on this machine only.
 
         A path in the working folder becomes relative to it, since the job runs in a copy. URIs, and paths that do not
-        exist on this machine, stay as they are, since the nodes may know them.
+        exist on this machine, stay: the nodes may know them.
         """
         return [self._override(*text.partition("=")) for text in overrides]
 

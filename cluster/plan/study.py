@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cluster.config.override import key_of, values_by_key
-from cluster.config.quoting import override_of
 from cluster.output.storage import Storage
 from cluster.plan.searches import searches
 from cluster.plan.sweep import (
@@ -140,14 +138,3 @@ class StudyPlan:
                 what = f"stop=decided compares methods by common seeds, but {drawn[0]}"
                 raise BadInput(what, "stop", "sweep over named values, or leave stop=decided out")
         return compared
-
-    def command(self, defaults: Mapping[str, Any], trackers: list[str]) -> str:
-        """Return the command that starts the study, to be copied."""
-        chosen = ("track", "trial_scheduler")
-        options = {key: value for key, value in self.options.items() if key not in chosen}
-        changed = [
-            f"{key}={value}" if key == "baseline" and "=" in value else override_of(key, value)  # as it was typed
-            for key, value in options.items()
-            if value != defaults.get(key)
-        ]
-        return shlex.join(["pyrite", "study", *self.arguments, *changed, *trackers])

@@ -22,7 +22,6 @@ from cluster.runs.artifacts import Artifacts
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
-from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def learn_agents(
     measure = next(iter(requests.values())).config["validation"]["measure"]
     executor = TuneExecutor(storage, {"stored": stored}, options["concurrent"], name="StudyAgent")
     with LiveTable(console, len(requests), 0, measure, "episode") as live:
-        watch = RunWatch(live, study_of(storage.place), tracking)
+        watch = RunWatch(live, tracking)
         for done in executor.run(tasks, watch=watch, retries=options["retries"]):
             raise_unwritable(done)
     for name, error in watch.errors.items():

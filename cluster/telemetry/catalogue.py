@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["gauge", "counter", "histogram"]
-
 SECONDS = [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000]
 """Bounds of the histograms, all in seconds."""
 
@@ -28,7 +26,7 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: Literal["gauge", "counter", "histogram"]
     unit: str
     tags: tuple[str, ...]
     description: str

@@ -22,7 +22,6 @@ MAX_SHOWN = 8
 """Running runs that are shown at once."""
 LINE_EVERY_S = 30.0
 """Seconds between two lines without a terminal."""
-PROGRESS = ("epoch", "max_epochs", "validation")
 
 
 @dataclass
@@ -137,7 +136,8 @@ class LiveTable:
     def progress(self, name: str, report: Mapping[str, Any]) -> None:
         """Update a run by its `epoch`, `max_epochs` and `validation`."""
         watched = self.running.setdefault(name, WatchedRun())
-        watched.epoch, watched.max_epochs, watched.validation = (report[key] for key in PROGRESS)
+        watched.epoch, watched.max_epochs = report["epoch"], report["max_epochs"]
+        watched.validation = report["validation"]
         watched.curve.append(watched.validation)
         self._show()
 

@@ -17,6 +17,7 @@ from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.metrics import EVERY, record
 from cluster.telemetry.tracking.tracker import TrackedRun
 from cluster.telemetry.tracking.tracking import Tracking
+from cluster.telemetry.training_metrics import study_of
 from ranking.errors import BadInput
 
 _log = logging.getLogger(__name__)
@@ -33,13 +34,13 @@ class RunWatch(Watch):
     def __init__(
         self,
         table: LiveTable,
-        study: str,
         tracking: Tracking,
         every: float = EVERY,
         stopped: Mapping[str, Any] | None = None,
     ) -> None:
-        self.table, self.tracking, self.tags = table, tracking, {"study": study}
+        self.table, self.tracking = table, tracking
         self.stopped = {} if stopped is None else stopped
+        self.tags = {"study": study_of(tracking.events.storage.place)}
         self.log = RunLog(tracking.events, table.unit)
         self.errors: dict[str, str] = {}
         """The error of each run that failed for good, by name."""

@@ -62,14 +62,18 @@ def study_run(
         if progress.batches:  # not after a validation
             return
         best = max(best, progress.validation)
-        shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
-        numbers = {"loss": progress.loss, "validation": progress.validation}
-        context.report(shown | {"best": best, "numbers": numbers, "notes": list(notes)})
+        context.report(report_of(progress) | {"best": best, "notes": list(notes)})
         notes.clear()
 
     start = launcher(config, name, notes.append, context.leave)
     outcome = execute_run(name, config, made_of, opened.of(config, keys), storage, report, start)
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
+
+
+def report_of(progress: Progress) -> dict[str, Any]:
+    """Return the progress of a run as a `Watch` receives it."""
+    shown = {key: getattr(progress, key) for key in ("fold", "epoch", "max_epochs", "validation")}
+    return shown | {"numbers": {"loss": progress.loss, "validation": progress.validation}}
 
 
 def launcher(

@@ -42,11 +42,7 @@ class Tracker(ABC):
     """The package that it needs, from the extra `track`."""
 
     def check(self) -> None:
-        """Check before anything starts that the tracker can work.
-
-        Raises:
-            BadInput: if its package is not installed.
-        """
+        """Check before anything starts that the tracker can work; raise BadInput if its package is not installed."""
         if self.package and importlib.util.find_spec(self.package) is None:
             what = f"the package {self.package} is not installed"
             raise BadInput(what, f"track={self.package}", "pip install 'pyrite-ir[track]'")

@@ -11,8 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from cluster.config.build import build
-from cluster.config.groups import group_options, option
-from cluster.config.quoting import override_of
+from cluster.config.groups import option
 from cluster.output.event_log import EventLog, reason
 from cluster.output.run_log import unfinished
 from cluster.output.storage import Storage
@@ -30,36 +29,14 @@ def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
     return built
 
 
-def as_overrides(nodes: Mapping[str, Any]) -> list[str]:
-    """Return the overrides that choose the trackers of a configuration."""
-    overrides = [] if list(nodes) == ["tensorboard"] else [f"track=[{','.join(nodes)}]"]
-    for name, node in nodes.items():
-        defaults = option("track", name)[name]
-        changed = {key: value for key, value in node.items() if value != defaults.get(key)}
-        overrides += [override_of(f"track.{name}.{key}", value) for key, value in changed.items()]
-    return overrides
-
-
-def as_override_of(group: str, node: Mapping[str, Any] | None) -> list[str]:
-    """Return the overrides that choose a part of a group from its node; none if it is None."""
-    if node is None:
-        return []
-    parts = {name: option(group, name) for name in group_options()[group]}
-    name = next((name for name, part in parts.items() if part["_target_"] == node["_target_"]), next(iter(parts)))
-    changed = {key: value for key, value in node.items() if parts[name].get(key) != value}
-    signs = {key: "" if key in parts[name] else "+" for key in changed}
-    return [f"{group}={name}", *(override_of(f"{signs[key]}{group}.{key}", changed[key]) for key in changed)]
-
-
 @contextmanager
 def tracked(
     built: Sequence[Tracker], storage: Storage, console: Console, verb: str, resumed: bool, **facts: Any
 ) -> Iterator[Tracking]:
     """Track the runs of a command, and write its log."""
     events = EventLog(storage)
-    earlier = unfinished(EventLog.read(storage)) if resumed else {}
     with events.session(verb, resumed, **facts):
-        tracking = Tracking(built, events, lambda line: console.print(line, markup=False), earlier)
+        tracking = Tracking(built, events, lambda line: console.print(line, markup=False))
         try:
             yield tracking
         finally:
@@ -73,15 +50,9 @@ class Tracking:
     dropped, with one message.
     """
 
-    def __init__(
-        self,
-        built: Sequence[Tracker],
-        events: EventLog,
-        log: Callable[[str], None],
-        earlier: Mapping[str, Mapping[int, Mapping[str, float]]],
-    ) -> None:
+    def __init__(self, built: Sequence[Tracker], events: EventLog, log: Callable[[str], None]) -> None:
         self.events, self._log_line = events, log
-        self._logged = {name: dict(steps) for name, steps in earlier.items()}
+        self._logged = unfinished(EventLog.read(events.storage))
         self._running: dict[str, bool] = {}  # whether each run has logged anything
         self._queue: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
         self._requested = self._done = 0
@@ -107,7 +78,7 @@ class Tracking:
             for before in sorted(logged):
                 if before < step:
                     self._put("log", name, before, logged[before])
-        logged[step] = numbers
+        logged[step] = dict(numbers)
         self._put("log", name, step, numbers)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:

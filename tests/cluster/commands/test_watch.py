@@ -3,13 +3,14 @@
 import io
 import os
 import socket
+from argparse import Namespace
 from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
 
 from cluster.commands.study import StudyExperiment
-from cluster.commands.watch import Replay, watch
+from cluster.commands.watch import Replay, run_verb
 from cluster.output.event_log import EventLog
 from cluster.output.lock import FILE, is_held
 from cluster.output.storage import Storage
@@ -88,7 +89,7 @@ def test_the_end_is_the_report_and_not_the_last_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr("cluster.commands.watch.time.sleep", write_report)
     console = Console(file=io.StringIO(), width=200)
-    assert watch(str(tmp_path), console) == 0
+    assert run_verb(Namespace(out=str(tmp_path)), console) == 0
     assert f"finished; report: {tmp_path}/report.html" in console.file.getvalue()
 
 
@@ -102,7 +103,7 @@ def test_one_watches_until_the_end_or_the_process_is_gone(config, verb, noun, tm
     log.emit("began", verb=verb, process=os.getpid(), runs=2, done=0)
     log.emit("run ended", run="a")
     console = Console(file=io.StringIO(), width=100)
-    assert watch(str(tmp_path), console, every=0.01) == 1
+    assert run_verb(Namespace(out=str(tmp_path)), console, every=0.01) == 1
     text = console.file.getvalue()
     assert f"1/2 {noun}" in text
     assert f"To continue: pyrite {verb} --resume {tmp_path}" in text.replace("\n", "")

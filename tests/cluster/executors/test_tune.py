@@ -65,7 +65,7 @@ def errors_of(
     ]
     storage, console = Storage(str(folder / "out")), Console(quiet=True)
     with LiveTable(console, len(runs), 0, "AP@10") as table, tracked([], storage, console, "study", False) as tracking:
-        watch = RunWatch(table, "out", tracking)
+        watch = RunWatch(table, tracking)
         executor = TuneExecutor(storage, concurrent=concurrent)
         for done in executor.run(tasks, watch=watch, retries=retries):
             raise_unwritable(done)
@@ -129,7 +129,7 @@ def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others
         tracked(trackers({}), storage, console, "study", False) as tracking,
         LiveTable(console, len(tasks), 0, "AP") as table,
     ):
-        watch = RunWatch(table, "out", tracking)
+        watch = RunWatch(table, tracking)
         done = {each.task.key: each for each in TuneExecutor(storage).run(tasks, watch=watch)}
     assert [name for name, each in done.items() if each.error] == ["fatal"] == list(watch.errors)
     assert "killed by Ray's memory monitor although it had a machine for itself; give it" in watch.errors["fatal"]

@@ -12,9 +12,9 @@ from ray.exceptions import AuthenticationError
 from ray.job_submission import JobStatus
 from rich.console import Console
 
-from cluster.jobs import following, job_server
-from cluster.jobs.following import exit_code, follow, outcome
+from cluster.jobs import job_server, submission
 from cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
+from cluster.jobs.submission import follow, outcome
 from ranking.errors import BadInput
 from tests.cluster.jobs.test_submitted_study import free_ports
 
@@ -141,7 +141,7 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch) -> None:
-    monkeypatch.setattr(following, "POLL_S", 0)
+    monkeypatch.setattr(submission, "POLL_S", 0)
 
 
 @pytest.fixture
@@ -150,18 +150,18 @@ def said() -> Console:
 
 
 @pytest.mark.parametrize(
-    ("info", "code"),
+    ("info", "code", "how"),
     [
-        (details("SUCCEEDED", 0), 0),
-        (details("FAILED", 130), 130),
-        (details("FAILED", -9), 137),
-        (details("FAILED", None, "The runtime environment failed to be set up."), 1),
-        (details("FAILED", None), 1),
-        (details("STOPPED"), 130),
+        (details("SUCCEEDED", 0), 0, "has succeeded"),
+        (details("FAILED", 130), 130, "has failed with exit code 130"),
+        (details("FAILED", -9), 137, "has failed with exit code 137"),
+        (details("FAILED", None, "No node\n has the resource."), 1, "has failed: No node has the resource."),
+        (details("FAILED", None), 1, "has failed: its cluster does not report why"),
+        (details("STOPPED"), 130, "was stopped"),
     ],
 )
-def test_exit_codes(info, code):
-    assert exit_code(info) == code
+def test_how_a_job_ended(info, code, how):
+    assert outcome(info) == (code, how)
 
 
 def test_a_server_that_is_lost_and_a_reader_that_had_enough(said):
@@ -179,8 +179,6 @@ def test_the_log_is_shown_and_the_code_handed_on(said, capsys):
     assert follow(client, "study-1", said) == 2
     assert capsys.readouterr().out == "a line\n"
     assert said.file.getvalue() == "study-1 has failed with exit code 2\n"
-    without = details("FAILED", None, "No node\n has the resource.")
-    assert outcome(without, 1) == "has failed: No node has the resource."
 
 
 @pytest.mark.parametrize(("mode", "before"), [("token", "RAY_AUTH_MODE=token "), ("disabled", "")])

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from cluster.commands.verbs import parse
 from cluster.jobs import submission
-from cluster.jobs.submission import JobRequest, is_this_machine, job_arguments, send
+from cluster.jobs.submission import is_this_machine, job_arguments, send
 from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
 from cluster.plan.sweep import values_of
 from ranking.errors import BadInput
@@ -72,12 +73,13 @@ def test_submodules_links_and_nested_clones_travel_ignored_files_stay_and_ray_pa
         assert sorted(name for name in packed.namelist() if not name.endswith("/")) == sorted(folder.sizes)
 
 
-def test_too_much_is_refused_with_the_largest_files_and_nothing_too(project, tmp_path):
+def test_too_much_is_refused_with_the_largest_files_and_nothing_too(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("cluster.jobs.working_folder.MAX_BYTES", 5 * 2**20)
     for size, name in enumerate(["one", "two", "three", "four"], 1):
         (project / "docs" / name).write_bytes(bytes(size * 2**20))
     with pytest.raises(BadInput, match=r"holds more than 5 MiB; .*docs/.* \(\d\.0 MiB\).*\.rayignore or --exclude"):
-        WorkingFolder.of(project, limit=5 * 2**20)
-    assert WorkingFolder.of(project, ["/docs"], limit=5 * 2**20)
+        WorkingFolder.of(project)
+    assert WorkingFolder.of(project, ["/docs"])
     with pytest.raises(BadInput, match=r"there is no such folder; .*--working-dir"):
         WorkingFolder.of(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
@@ -185,8 +187,7 @@ def test_variables_that_the_job_gets(here, remote, project, monkeypatch):
 class Client:
     """A job server's client that keeps what it is given."""
 
-    def __init__(self) -> None:
-        self.given: dict[str, Any] = {}
+    given: dict[str, Any] | None = None
 
     def get_address(self) -> str:
         return "http://head:8265"
@@ -205,25 +206,26 @@ def of_two_machines(monkeypatch) -> None:
     monkeypatch.setattr(submission, "is_this_machine", lambda url: False)
 
 
-def sent(order: JobRequest, console: Console) -> Client:
+def sent(console: Console, *line: str) -> dict[str, Any]:
+    """Return what a job server is given for a command line of `pyrite submit`."""
     client: Any = Client()
-    send(order, client, console)
-    return client
+    send(parse(["submit", *line]), client, console)
+    return client.given
 
 
-def test_overrides_come_through_intact(tmp_path, monkeypatch, console):
+def test_overrides_come_through_intact_and_options_may_stand_among_them(tmp_path, monkeypatch, console):
     monkeypatch.setattr(submission, "is_this_machine", lambda url: True)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("")
     overrides = ["optimizer.lr=tag(log,interval(1e-4,1e-2))", "baseline='policy=fixed function=bm25'", "~recipe"]
-    given = sent(JobRequest("study", [*overrides, "out=outputs/s"], note="it's late"), console).given
+    given = sent(console, "--cpus", "1", "study", *overrides, "--note", "it's late", "out=outputs/s")
     assert shlex.split(given["entrypoint"]) == [
         sys.executable, "-m", "cluster", "study", *overrides, f"out={tmp_path}/outputs/s"
     ]  # fmt: skip
     line = shlex.join([*overrides, f"out={tmp_path}/outputs/s"])
     assert given["metadata"] == {"name": "study", "verb": "study", "overrides": line, "note": "it's late"}
     assert given["submission_id"].startswith("study-20")
-    assert given["entrypoint_num_cpus"] is None
+    assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (1, None)
 
 
 @pytest.mark.usefixtures("of_two_machines")
@@ -231,72 +233,58 @@ def test_what_a_cluster_is_told(tmp_path, console):
     (tmp_path / "requirements.txt").write_text("einops\n")
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "mine.py").write_text("")
-    order = JobRequest(
-        "learn", ["out=s3://lab/agent"], name="night", folder=str(tmp_path / "code"), cpus=2, resources={"big": 1.0},
-        uv=str(tmp_path / "requirements.txt"),
-    )  # fmt: skip
-    client = sent(order, console)
-    environment = client.given["runtime_env"]
+    options = ["--name", "night", "--working-dir", str(tmp_path / "code"), "--uv", str(tmp_path / "requirements.txt")]
+    options += ["--resources", '{"big": 1}', "--shared", str(tmp_path)]
+    given = sent(console, "learn", f"out={tmp_path}/agent", *options)
+    environment = given["runtime_env"]
     assert environment["working_dir"] == str(tmp_path / "code")
     assert "/outputs" in environment["excludes"]
     assert Path(environment["py_modules"][0], "__main__.py").is_file()  # this checkout's code
     assert f"sending 1 file (0.0 MiB) of {tmp_path / 'code'}\n" in console.file.getvalue()
-    assert client.given["entrypoint"] == "python -m cluster learn out=s3://lab/agent"
+    assert given["entrypoint"] == f"python -m cluster learn out={tmp_path}/agent"
     assert environment["uv"] == str(tmp_path / "requirements.txt")
     assert environment["env_vars"]["RAY_JOB_STOP_SIGNAL"] == "SIGINT"
-    assert client.given["entrypoint_num_cpus"] == 2
-    assert client.given["entrypoint_resources"] == {"big": 1.0}
-    assert client.given["submission_id"].startswith("night-20")
+    assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (None, {"big": 1.0})
+    assert given["submission_id"].startswith("night-20")
 
 
 @pytest.mark.usefixtures("of_two_machines")
 @pytest.mark.parametrize(
-    "order",
+    "line",
     [
-        JobRequest("study", ["out=outputs/s"]),
-        JobRequest("study", ["out=/mnt/lab/s"]),
-        JobRequest("study", []),
-        JobRequest("pool", [], resume="outputs/p"),
-        JobRequest("study", ["out=s3://lab/s"], pip="nowhere.txt"),
-        JobRequest("study", ["out=s3://lab/s", "address=auto"]),
-        JobRequest("study", ["out=s3://lab/s", f"collection.path={Path(__file__).parent}"]),
-        JobRequest("study", ["out=s3://lab/s"], folder="nowhere"),
+        ["study", "out=outputs/s"],
+        ["study", "out=/mnt/lab/s"],
+        ["study"],
+        ["pool", "--resume", "outputs/p"],
+        ["study", "out=s3://lab/s", "--pip", "nowhere.txt"],
+        ["study", "out=s3://lab/s", "address=auto"],
+        ["study", "out=s3://lab/s", f"collection.path={Path(__file__).parent}"],
+        ["study", "out=s3://lab/s", "--working-dir", "nowhere"],
     ],
 )
-def test_refused_before_anything_is_sent(order, console, tmp_path, monkeypatch):
+def test_refused_before_anything_is_sent(line, console, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("")
     client: Any = Client()
     with pytest.raises(BadInput):
-        send(order, client, console)
-    assert not client.given
+        send(parse(["submit", *line]), client, console)
+    assert client.given is None
 
 
 def test_a_job_that_was_not_told_where_to_write():
     folder, start = WorkingFolder(Path("/home/me"), {}), Path("/home/me")
     here, shared = ClusterPaths(folder, True, (), start), ClusterPaths(folder, False, ("/mnt/lab",), start)
     elsewhere = ClusterPaths(folder, False, (), start)
-    assert job_arguments(JobRequest("study", ["seeds=2"]), "study-1", here)[-1] == "out=/home/me/outputs/study-1"
-    assert job_arguments(JobRequest("study", []), "study-1", shared) == ["study", "out=/mnt/lab/outputs/study-1"]
-    assert job_arguments(JobRequest("train", ["seed=2"]), "train-1", elsewhere) == ["train", "seed=2"]
-    going_on = JobRequest("study", ["retries=2"], resume="s3://lab/s")
-    assert job_arguments(going_on, "study-1", elsewhere) == ["study", "--resume", "s3://lab/s", "retries=2"]
+    for paths, line, arguments in (
+        (here, ["study", "seeds=2"], ["study", "seeds=2", "out=/home/me/outputs/job-1"]),
+        (shared, ["study"], ["study", "out=/mnt/lab/outputs/job-1"]),
+        (elsewhere, ["train", "seed=2"], ["train", "seed=2"]),
+        (elsewhere, ["study", "retries=2", "--resume", "s3://l/s"], ["study", "--resume", "s3://l/s", "retries=2"]),
+    ):
+        assert job_arguments(parse(["submit", *line]), "job-1", paths) == arguments
 
 
-def test_options_may_stand_among_the_overrides_and_unknown_ones_are_refused(monkeypatch, capsys):
-    found: list[tuple[JobRequest, str | None, bool]] = []
-
-    def submit(order: JobRequest, address: str | None, detach: bool, console: Console) -> int:
-        found.append((order, address, detach))
-        return 0
-
-    monkeypatch.setattr(submission, "submit", submit)
-    line = ["--cpus", "1", "study", "seeds=2", "--detach", "out=s3://l/s", "--address", "head", "scale=small"]
-    assert command("submit", *line, "--resources", '{"big": 1}', "--shared", "/mnt/lab") == 0
-    ((order, address, detach),) = found
-    assert list(order.overrides) == ["seeds=2", "out=s3://l/s", "scale=small"]
-    assert (order.verb, order.cpus, order.resources, order.shared) == ("study", 1, {"big": 1.0}, ("/mnt/lab",))
-    assert (address, detach) == ("head", True)
+def test_unknown_options_and_verbs_are_refused(capsys):
     assert command("submit", "judge") == 2
     assert command("study", "seeds=2", "--fast") == 2
     assert "unrecognized arguments: --fast" in capsys.readouterr().err

@@ -163,10 +163,9 @@ def test_a_printed_command_composes_the_same_study(arguments, tmp_path):
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_the_command_of_each_experiment_composes_the_same_study(experiment, tmp_path):
+def test_the_command_of_each_experiment_composes_the_same_study(experiment):
     checkpoint = ["ranker.checkpoint=a b"] if experiment == "adore" else []
-    command = same_study([f"experiment={experiment}", *checkpoint, "seeds=1", f"out={tmp_path / 'out'}"])
-    assert (f"experiment={experiment}" in command) == (experiment != "sampling")  # the default
+    assert f"experiment={experiment} " in same_study([f"experiment={experiment}", *checkpoint, "seeds=1"])
 
 
 @pytest.mark.by_day(2)

@@ -29,7 +29,6 @@ from cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
 from cluster.search.hyperband import SeededHyperBand
 from cluster.search.optuna_runs import OptunaRuns, StoredSearch
 from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, schedulers_of
-from cluster.telemetry.tracking.tracking import as_override_of
 from pyrite import StudyResult
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -439,8 +438,6 @@ def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
     assert experiment.plan.options["trial_scheduler"] == {"_target_": "ray.tune.schedulers.FIFOScheduler"}
     assert schedulers_of(experiment.plan.options["trial_scheduler"]) is not None
     assert experiment.plan.seeds == [0]
-    (name, own) = as_override_of("trial_scheduler", {**option("trial_scheduler", "median"), "grace_period": 3})
-    assert (name, own) == ("trial_scheduler=median", "trial_scheduler.grace_period=3")
     for node, says in (
         ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats"),
         ({"_target_": "ray.tune.schedulers.MedianStoppingRule", "mode": "most"}, "mode"),

@@ -177,21 +177,26 @@ def test_what_was_done_before_an_interrupt_is_not_counted_again_and_stages_are(t
     assert total(told, "pyrite_training_pairs_total") == 8 * 9
 
 
+def watched(folder: Path, tasks: list[Task], retries: int = 0) -> tuple[RunWatch, list[Exception | None]]:
+    """Run tasks of a study, and return what watched them and their errors."""
+    storage, console = Storage(str(folder)), Console(quiet=True)
+    with tracked([], storage, console, "study", False) as tracking:
+        watch = RunWatch(LiveTable(console, len(tasks), 0, "AP"), tracking)
+        return watch, [done.error for done in LocalExecutor().run(tasks, watch=watch, retries=retries)]
+
+
 def test_a_study_tells_its_trials_by_state(told, tmp_path):
     tasks = [Task("one", lambda: {"best": 0.5}), Task("two", lambda: {"best": 0.5})]
-    storage, console = Storage(str(tmp_path / "states")), Console(quiet=True)
-    with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 2, 0, "AP") as shown:
-        watch = RunWatch(shown, "states", tracking)
-        for done in LocalExecutor().run(tasks, watch=watch):
-            assert done.error is None
-        watch.record_states()
+    watch, errors = watched(tmp_path / "states", tasks)
+    watch.record_states()
+    assert errors == [None, None]
     states = [(tags, value) for name, value, tags in told if name == "pyrite_study_trials"]
     assert all(tags["study"] == "states" for tags, _ in states)
     found = {tags["state"]: value for tags, value in states}
     assert found == {"waiting": 0, "running": 0, "done": 2, "failed": 0, "stopped": 0}
     table = LiveTable(Console(file=io.StringIO()), total=5, done=1, measure="AP")
     table.retried = 2
-    metrics = RunWatch(table, "s", tracking, every=1e9)
+    metrics = RunWatch(table, watch.tracking, every=1e9)
     told.clear()
     for _ in range(100):
         metrics.tick()
@@ -205,11 +210,8 @@ def test_the_traceback_of_a_run_that_fails_is_logged_once_and_each_new_start_in_
     def fails() -> None:
         raise ValueError("too wide")
 
-    storage, console = Storage(str(tmp_path / "failed")), Console(quiet=True)
-    with tracked([], storage, console, "study", False) as tracking, LiveTable(console, 1, 0, "AP") as shown:
-        watch = RunWatch(shown, "failed", tracking)
-        [done] = LocalExecutor().run([Task("one", fails)], watch=watch, retries=2)
-    assert str(done.error) == "too wide"
+    watch, [error] = watched(tmp_path, [Task("one", fails)], retries=2)
+    assert str(error) == "too wide"
     again = "ValueError: too wide; run one starts again"
     assert [record.getMessage() for record in caplog.records[:2]] == [again, again]
     assert caplog.text.count("Traceback") == 1

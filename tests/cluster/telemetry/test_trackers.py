@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 from cluster.output.event_log import FILE, EventLog
-from cluster.output.run_log import RunLog, unfinished
+from cluster.output.run_log import RunLog
 from cluster.output.storage import Storage
 from cluster.statistics.summary import COSTS
 from cluster.telemetry.tracking.mlflow import STORE, MLflow
 from cluster.telemetry.tracking.tensorboard import TensorBoard
 from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
-from cluster.telemetry.tracking.tracking import Tracking, as_overrides, trackers
+from cluster.telemetry.tracking.tracking import Tracking, trackers
 from cluster.telemetry.tracking.wandb import WandB
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
@@ -55,10 +55,8 @@ def out(tmp_path, empty_store) -> Path:
     return tmp_path / "out"
 
 
-def tracking(tracker: Tracker, place: str, said: list[str] | None = None) -> Tracking:
-    storage = Storage(place)
-    said = [] if said is None else said
-    return Tracking([tracker], EventLog(storage), said.append, unfinished(EventLog.read(storage)))
+def tracking(place: object, said: list[str], *built: Tracker) -> Tracking:
+    return Tracking(built, EventLog(Storage(str(place))), said.append)
 
 
 @pytest.mark.by_day(2)
@@ -70,7 +68,7 @@ def test_a_run_that_is_interrupted_or_lost_is_there_once(tracker, read, measure,
     In a folder, and behind a URI, where files are handed over.
     """
     place, said = f"{scheme}{out}", list[str]()
-    first = tracking(tracker(), place, said)
+    first = tracking(place, said, tracker())
     log = RunLog(first.events)
     for attempt in ((1, 2, 3), (3, 4)):
         first.begin(RUN)
@@ -82,7 +80,7 @@ def test_a_run_that_is_interrupted_or_lost_is_there_once(tracker, read, measure,
     (interrupted,) = read(out)[RUN.name]
     assert [step for step, _ in interrupted.told["loss"]] == [1, 2, 3, 4]
     assert interrupted.status != done
-    second = tracking(tracker(), place, said)
+    second = tracking(place, said, tracker())
     second.begin(RUN)
     for step in (4, 5):
         second.log(RUN.name, step, numbers(step))
@@ -100,9 +98,9 @@ def test_a_run_that_is_interrupted_or_lost_is_there_once(tracker, read, measure,
 class Recorder(Tracker):
     """Remembers, waits or fails."""
 
-    def __init__(self, wait: threading.Event | None = None, fail: bool = False) -> None:
+    def __init__(self, log: Callable[[], object] = lambda: None) -> None:
         self.calls: list[tuple[Any, ...]] = []
-        self._wait, self._fail = wait, fail
+        self._log = log
 
     def open(self, storage: Storage) -> None:
         self.calls.append(("open",))
@@ -111,10 +109,7 @@ class Recorder(Tracker):
         self.calls.append(("begin", run.name))
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
-        if self._wait is not None:
-            self._wait.wait()
-        if self._fail:
-            raise ConnectionError("the server\nis gone")
+        self._log()
         self.calls.append(("log", name, step))
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:
@@ -122,10 +117,12 @@ class Recorder(Tracker):
 
 
 def test_a_tracker_that_fails_stops_no_other_and_a_run_of_two_at_a_time_ends_once(tmp_path):
+    def fail() -> None:
+        raise ConnectionError("the server\nis gone")
+
     said: list[str] = []
-    failing, sound = Recorder(fail=True), Recorder()
-    events = EventLog(Storage(str(tmp_path)))
-    following = Tracking([failing, sound], events, said.append, {})
+    failing, sound = Recorder(fail), Recorder()
+    following = tracking(tmp_path, said, failing, sound)
     for name in ("a", "b"):
         following.begin(TrackedRun(name))
         following.log(name, 1, {})
@@ -135,9 +132,9 @@ def test_a_tracker_that_fails_stops_no_other_and_a_run_of_two_at_a_time_ends_onc
     assert failing.calls == [("open",), ("begin", "a")]
     each = [[("begin", name), ("log", name, 1), ("end", name, "done")] for name in ("a", "b")]
     assert sound.calls == [("open",), *each[0], *each[1]]
-    assert [event["event"] for event in EventLog.read(events.storage)] == ["tracking stopped"]
+    assert [event["event"] for event in EventLog.read(following.events.storage)] == ["tracking stopped"]
     recorder = Recorder()
-    following = Tracking([recorder], EventLog(Storage(str(tmp_path))), lambda line: None, {})
+    following = tracking(tmp_path, said, recorder)
     following.begin(TrackedRun("a"))
     following.log("a", 1, {})
     following.begin(TrackedRun("a"))
@@ -151,8 +148,8 @@ def test_a_tracker_that_fails_stops_no_other_and_a_run_of_two_at_a_time_ends_onc
 @pytest.mark.timeout(60)
 def test_nobody_waits_for_a_slow_tracker(tmp_path):
     answers = threading.Event()
-    slow = Recorder(wait=answers)
-    following = Tracking([slow], EventLog(Storage(str(tmp_path))), lambda line: None, {})
+    slow = Recorder(answers.wait)
+    following = tracking(tmp_path, [], slow)
     following.begin(TrackedRun("a"))
     for step in range(1, 100):
         following.log("a", step, {})
@@ -168,7 +165,7 @@ def test_one_that_never_answers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr("cluster.telemetry.tracking.tracking.CLOSE_TIMEOUT_S", 0.1)
     said: list[str] = []
     never = threading.Event()
-    following = Tracking([Recorder(wait=never)], EventLog(Storage(str(tmp_path))), said.append, {})
+    following = tracking(tmp_path, said, Recorder(never.wait))
     following.begin(TrackedRun("a"))
     following.log("a", 1, {})
     following.close()
@@ -182,8 +179,6 @@ def test_tensorboard_is_among_them_in_any_case():
     node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": None, "entity": None}
     assert [type(each) for each in trackers({})] == [TensorBoard]
     assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
-    assert as_overrides({"tensorboard": {}, "wandb": node}) == ["track=[tensorboard,wandb]", "track.wandb.project=owls"]
-    assert as_overrides({"tensorboard": {}}) == []
     with pytest.raises(BadInput, match="mode"):
         trackers({"wandb": node | {"mode": "loud"}})
 
@@ -214,7 +209,7 @@ def test_variables_of_mlflow_and_wandb_count(tmp_path, empty_store, monkeypatch)
     shutil.copy(empty_store, tmp_path / "shared" / "mlflow")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'shared' / 'mlflow' / STORE}")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "shared")
-    following = tracking(MLflow(), str(tmp_path / "out"))
+    following = tracking(tmp_path / "out", [], MLflow())
     following.begin(RUN)
     following.end(RUN.name, "done", FINAL)
     following.close()
@@ -229,14 +224,11 @@ def test_variables_of_mlflow_and_wandb_count(tmp_path, empty_store, monkeypatch)
     monkeypatch.setenv("WANDB_PROJECT", "owls")
     monkeypatch.setenv("WANDB_MODE", "online")
     tracker.begin(RUN)
-    for options, project, mode, resume in zip(
-        given, ("pyrite", "owls"), ("offline", "online"), (None, "allow"), strict=True
-    ):
-        assert (options["project"], options["mode"], options["resume"]) == (project, mode, resume)
     chosen = WandB("voles", "offline")
     chosen.open(Storage(str(tmp_path)))
     chosen.begin(RUN)
-    assert (given[-1]["project"], given[-1]["mode"]) == ("voles", "offline")
+    found = [(options["project"], options["mode"], options["resume"]) for options in given]
+    assert found == [("pyrite", "offline", None), ("owls", "online", "allow"), ("voles", "offline", None)]
 
 
 METHOD = ["ranker=feed_forward", "policy=fixed", "function=bm25", "selector=uniform"]
@@ -249,8 +241,8 @@ def study(base, tmp_path_factory) -> Path:
     return out
 
 
-@pytest.mark.nightly
-def test_trackers_have_what_the_tables_have(study):
+def check_trackers(study: Path) -> None:
+    """Compare what trackers have of a study with its tables."""
     trials = pl.read_parquet(study / "trials.parquet")
     for read, measure in ((of_tensorboard, "bm25/AP_10"), (of_wandb, "bm25/AP@10")):
         found = read(study)
@@ -287,7 +279,7 @@ def test_a_study_that_goes_on_is_tracked_once(study):
     before = pl.read_csv(study / "summary.csv").drop(COSTS)  # the run is trained again, which costs something else
     assert command("study", "--resume", str(study), "track=wandb") == 0
     assert pl.read_csv(study / "summary.csv").drop(COSTS).equals(before)
-    test_trackers_have_what_the_tables_have(study)
+    check_trackers(study)
     (went_on,) = (event for event in EventLog.read(Storage(str(study))) if event["event"] == "run went on")
     assert (went_on["run"], went_on["after"], went_on["repeats"]) == (name, 0, 2)
 
