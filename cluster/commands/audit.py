@@ -22,7 +22,7 @@ from cluster.config.override import key_of, values_by_key
 from cluster.output.manifest import CONFIG, read_config, refuse_other_files, refuse_repeated, resume_command, verb_of
 from cluster.output.methods import told_apart, with_methods
 from cluster.output.storage import Storage
-from cluster.output.tables import read_table, required_table, write_table
+from cluster.output.tables import read_table, required_table, required_trials, write_table
 from cluster.output.terminal import counted, print_counts, print_lines
 from cluster.runs.negative_tables import SHOWN
 from cluster.statistics.audit_rates import PAIR
@@ -167,7 +167,7 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
     table = read_table(storage, SHOWN)
     if table is None or not len(table):
         raise _no_record(storage)
-    methods = with_methods(required_table(storage, "trials")).select("run", "method")
+    methods = with_methods(required_trials(storage)).select("run", "method")
     table = table.join(methods, on="run", how="left")
     if name is not None:
         table = table.with_columns(method=pl.lit(f"{name}: ") + pl.col("method"))

@@ -38,6 +38,7 @@ from pooling.pool import make_pool, with_machine
 from pooling.runs import files_of, read_runs
 from pooling.simulation import needs_of
 from pooling.terms import with_terms
+from ranking.bounds import check_arguments
 from ranking.collections.faults import Faults
 from ranking.collections.lines import lines
 from ranking.digest import digest
@@ -150,6 +151,8 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         raise BadInput(what, "resolve", "leave it out, or export qrels (no .csv)")
     remembered = values_by_key(_remembered(storage))
     rule = (remembered | given).get("resolve")
+    if rule is not None:
+        check_arguments(Options, {"resolve": rule})
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
     content = store.read(Path(storage.path("")))
     if as_table:

@@ -86,6 +86,7 @@ def _by_hydra(
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
+    from omegaconf.errors import InterpolationToMissingValueError
 
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     values = [each for each in parsed if each.package is None and not _chooses(each.key_or_group, each.value())]
@@ -94,7 +95,12 @@ def _by_hydra(
     files = tuple(str(each.input_line) for each in parsed if each not in values)
     composed, choices = copy.deepcopy(_of_files(files, config, environment))
     ConfigLoaderImpl._apply_overrides_to_config(values, composed)
-    resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
+    try:
+        resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
+    except InterpolationToMissingValueError:
+        if complete:
+            raise
+        resolved = OmegaConf.to_container(composed)  # shows what refers to the missing option
     return resolved, choices
 
 

@@ -273,5 +273,5 @@ def test_a_run_of_several_stages_leaves_and_prints_its_steps(base, tmp_path, cap
     assert steps["steps"].sum() == samplers["batches"][-1] > 0
     assert set(steps["function"]) == {"bm25"}
     assert (steps["negative"] * steps["steps"]).mean() == pytest.approx(samplers["negative_mean"][-1], rel=1e-3)
-    printed = re.findall(r"^\W*(\d)\W+bm25", capsys.readouterr().out, re.MULTILINE)
+    printed = re.findall(r"^\W*bm25\W+(\d)\W", capsys.readouterr().out, re.MULTILINE)
     assert printed == ["1", "2", "3"]
