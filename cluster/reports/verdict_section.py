@@ -76,7 +76,9 @@ def verdict_section(
     over_queries = any(test.queries for test in tests)
     note = [NOTE.format("other queries" if over_queries else "these queries")] if tests else []
     last = [*conclusion.depends, *note]
-    return Section("", [*parts, *last], [*terminal, *last], frames, last=True)
+    taken = any(verdict.take is not None for verdict in conclusion.verdicts)
+    bold = ["Bold is the mean of the recommended method, which need not be the highest."] if taken else []
+    return Section("", [*parts, *last, *bold], [*terminal, *last], frames, last=True)
 
 
 def _settings(trials: pl.DataFrame) -> list[Section]:

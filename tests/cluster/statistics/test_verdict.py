@@ -338,6 +338,7 @@ def test_the_terminal_shows_the_best_in_eighty_columns():
     trials, queries = study(lead, {"none": 10.0, "a_function_with_a_long_name": 720.0, "bad": 5.0})
     section = section_of(trials, queries, "function=none")
     assert section.last
+    assert any("Bold is the mean of the recommended method" in str(part) for part in section.parts)
     lines = printed(section)
     assert max(map(len, lines)) <= 80
     assert "B = a_function_with_a_long_name" in lines
