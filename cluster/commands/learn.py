@@ -171,6 +171,10 @@ def show(
             rows.append([agent, count, *figures, *shares])
     caption = f"the last episodes ({measure}: the best epoch's, on validation queries)"
     console.print(Table(["agent", "episodes", "return", measure, "epochs", *names], rows, caption=caption), crop=False)
+    trained = episodes.filter(pl.col("agent") == LEARNED).height
+    if trained > config["episodes"]:
+        took = "an update takes decisions of all copies"
+        print_lines(console, f"episodes={config['episodes']}: {trained:,} were trained, because {took}")
     if tests := against_random(episodes):
         console.print(
             f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
@@ -178,8 +182,7 @@ def show(
         )
     if "converged" in learned.facts:
         at = learned.facts["converged_at"]
-        count = episodes.filter(pl.col("agent") == LEARNED).height
-        message = f"converged after {at} episodes" if at else f"not converged within {count} episodes"
+        message = f"converged after {at} episodes" if at else f"not converged within {trained} episodes"
         console.print(f"{message} (criterion: {config['until']['by']} stops improving and the shares settle)")
     print_failures(storage, console)
     where = storage.shown()

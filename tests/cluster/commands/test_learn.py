@@ -1,5 +1,6 @@
 """Learning agents, in this process, with workers and with hosts: for functions, for documents and for mixtures."""
 
+import io
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 import ray
+from rich.console import Console
 
-from cluster.commands.learn import LearnExperiment, _comparison
+from cluster.commands.learn import LearnExperiment, _comparison, show
 from cluster.commands.study import StudyExperiment
 from cluster.config.agents import actions_of
 from cluster.config.build import build
@@ -84,6 +86,9 @@ def test_what_a_learning_leaves(config, undisturbed, tmp_path):
     # The same seed, the same agent: a random agent in addition changes nothing.
     assert equal(agent.weights, undisturbed[0].weights)
     assert learned.equals(undisturbed[1].select(learned.columns))
+    console = Console(file=io.StringIO(), width=200)
+    show(episodes, config | {"episodes": 1}, [], Storage(str(tmp_path)), console)
+    assert f"episodes=1: {learned.height} were trained, because" in console.file.getvalue()
 
 
 def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
