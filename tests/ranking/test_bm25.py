@@ -55,12 +55,10 @@ def scores_of_bm25s(collection: Collection, options: Bm25Options) -> np.ndarray:
 def test_scores_and_lists_are_those_of_bm25s(options):
     collection = by_chance()
     expected = scores_of_bm25s(collection, options)
-    every = np.tile(np.arange(200), (30, 1))
-    lists, scores = Bm25(collection, options).search(np.arange(30), 15, every)
+    lists, scores = Bm25(collection, options).search(np.arange(30), 15, np.tile(np.arange(200), (30, 1)))
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
     for query in range(30):
-        matches = int((expected[query] > 0).sum())
-        count = min(15, matches)
+        count = min(15, int((expected[query] > 0).sum()))
         assert lists.counts[query] == count
         found = lists.documents[query, :count]
         assert len(set(found.tolist())) == count

@@ -79,8 +79,7 @@ def test_shared_transposed_and_read_only_arrays():
 
 
 def test_a_copy_is_kept_and_numpy_numbers_and_tuples_become_pythons():
-    tensor = torch.zeros(2, requires_grad=True)
-    state = from_bytes(to_bytes((np.float32(0.5), np.int64(3), tensor, (1, 2))))
+    state = from_bytes(to_bytes((np.float32(0.5), np.int64(3), torch.zeros(2, requires_grad=True), (1, 2))))
     assert state[:2] == [0.5, 3]
     assert state[3] == [1, 2]
     assert not state[2].requires_grad

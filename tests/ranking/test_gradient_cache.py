@@ -105,8 +105,7 @@ def test_a_large_batch_takes_the_memory_of_a_chunk(made_up, read_as, tiny_source
         for layer in made.query_tower.model.get_submodule("encoder.layer"):
             layer.intermediate.dense.register_forward_hook(count)
         documents = np.arange(12 * copies, dtype=np.int32)
-        scores = training.scores(np.arange(4), np.tile(documents, (4, 1)), generator())
-        scores.logsumexp(1).sum().backward()
+        training.scores(np.arange(4), np.tile(documents, (4, 1)), generator()).logsumexp(1).sum().backward()
         return held["most"]
 
     small, large, whole = most_held(1, 4), most_held(8, 4), most_held(8, None)

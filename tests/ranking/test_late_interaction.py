@@ -169,8 +169,7 @@ def test_all_at_once_is_as_one_by_one(made_up, read_as):
 
 def test_ranks_among_all_documents_are_those_of_its_scores(made_up, read_as):
     texts, made = encoded(read_as, made_up()), ranker(made_up())
-    everything = np.tile(np.arange(12, dtype=np.int32), (2, 1))
-    scores = score_candidates(made, texts, QUERIES[:2], everything)
+    scores = score_candidates(made, texts, QUERIES[:2], np.tile(np.arange(12, dtype=np.int32), (2, 1)))
     ranks = ranks_in(made, texts, QUERIES[:2], LISTS[:2], np.arange(12), documents=5)
     for row, documents in enumerate(LISTS[:2]):
         for place, document in enumerate(documents):
@@ -181,8 +180,7 @@ def test_ranks_among_all_documents_are_those_of_its_scores(made_up, read_as):
 
 def test_no_weight_is_left_untrained_and_it_learns(made_up, read_as, tiny_sources):
     texts, made = encoded(read_as, made_up()), ranker(made_up())
-    found = gradients(in_training(made, texts, tiny_sources))
-    assert found.keys() == {name for name, _ in made.named_parameters()}
+    assert gradients(in_training(made, texts, tiny_sources)).keys() == {name for name, _ in made.named_parameters()}
     assert_in_layers(made)
     first, *_, last = losses(in_training(ranker(made_up()), texts, tiny_sources, lr=0.02), 12)
     assert last < 0.8 * first

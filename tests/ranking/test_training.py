@@ -232,10 +232,9 @@ def test_a_document_of_two_queries_is_read_once_or_with_each(tiny_sources):
 
 def test_more_training_fits_the_training_data(tiny_sources, tiny_encoded):
     """The one test that it learns: positives end above everything else for all training queries."""
-    candidates = RandomCandidates(12).candidates(tiny_sources, TRAIN)
     run = training(
         tiny_sources,
-        validation=Evaluation(tiny_encoded, candidates, ["AP@12"]),
+        validation=Evaluation(tiny_encoded, RandomCandidates(12).candidates(tiny_sources, TRAIN), ["AP@12"]),
         optimizer=partial(torch.optim.Adam, lr=0.02),
         max_epochs=60,
         patience=60,
@@ -253,8 +252,7 @@ def test_more_training_fits_the_training_data(tiny_sources, tiny_encoded):
 
 def test_it_validates_within_an_epoch_too(tiny_sources):
     # Five examples: three batches of two, two and one.
-    validation = Scripted([0.1, 0.3, 0.2, 0.3])
-    run = training(tiny_sources, validation=validation, patience=2, validate_every=2)
+    run = training(tiny_sources, validation=Scripted([0.1, 0.3, 0.2, 0.3]), patience=2, validate_every=2)
     seen: list[tuple[int, int, int]] = []
     run.fit(RandomNegatives(), lambda each: seen.append((each.step, each.epoch, each.position)))
     assert seen == [(2, 0, 4), (3, 1, 0), (5, 1, 4), (6, 2, 0)]

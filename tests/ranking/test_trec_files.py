@@ -169,8 +169,7 @@ def write(path: Path, lines: list[tuple[str, str, float]]) -> str:
 
 
 def listed(collection: Collection, documents: np.ndarray) -> list[list[str]]:
-    ids = collection.documents["id"]
-    return [[ids[int(document)] for document in row if document >= 0] for row in documents]
+    return [[collection.documents["id"][int(document)] for document in row if document >= 0] for row in documents]
 
 
 def test_a_list_is_ordered_as_trec_eval_orders_it(tmp_path, tiny):
@@ -216,8 +215,7 @@ def test_a_run_in_another_encoding(tmp_path, tiny):
     Path(tmp_path / "run").write_bytes("q1 Q0 d1 1 2.0 größe\n".encode("latin-1"))
     with pytest.raises(BadInput, match="wrong encoding"):
         lists_of_run([str(tmp_path / "run")], tiny, 3)
-    lists = lists_of_run([str(tmp_path / "run")], tiny, 3, encoding="latin-1")
-    assert listed(tiny, lists.documents)[0] == ["d1"]
+    assert listed(tiny, lists_of_run([str(tmp_path / "run")], tiny, 3, encoding="latin-1").documents)[0] == ["d1"]
 
 
 def test_equal_and_endless_scores_are_told(tmp_path, tiny, caplog):

@@ -73,8 +73,7 @@ def test_faults_name_the_id_and_the_number_of_the_entry(register, cache):
     id = register(docs="d1\tmoles\nd2\tbats\nd1\tmore moles\n", test="q1 0 d1 1\nq2 0 d9 1\n") + "/test"
     with pytest.raises(BadInput, match=f"{id} documents:3: duplicate id"):
         open_collection(IrDatasets(id), cache)
-    skipping = open_collection(IrDatasets(id), cache, strict=False)
-    assert skipping.skipped == {"duplicate id": 1, "unknown document": 1}
+    assert open_collection(IrDatasets(id), cache, strict=False).skipped == {"duplicate id": 1, "unknown document": 1}
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -175,8 +175,7 @@ def test_equal_topics_and_equal_documents_are_one(tmp_path, cache):
         method.format(name, name.upper()) for name in ("draw", "fill")
     )
     circle = shapes.format("Circle") + method.format("roll", "Roll")
-    square = shapes.format("Square") + method.format("tile", "Tile")
-    (tmp_path / "shapes.py").write_text(circle + square)
+    (tmp_path / "shapes.py").write_text(circle + shapes.format("Square") + method.format("tile", "Tile"))
     collection = open_collection(Pydocs("topics", document_words=5, folders=[tmp_path]), cache)
     assert collection.queries["id"].to_list() == ["shapes.Circle"]
     assert collection.judgements["document"].to_list() == [
@@ -310,8 +309,7 @@ def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
         with monkeypatch.context() as patch:
             environment(patch, site)
             collection = open_collection(Pydocs(query_words=1, document_words=1), cache)
-        expected = f"Python {platform.python_version()}, alpha {alpha}, beta 1.0"
-        assert collection.facts["packages"].startswith(expected)
+        assert collection.facts["packages"].startswith(f"Python {platform.python_version()}, alpha {alpha}, beta 1.0")
         return collection.fingerprint
 
     first = fingerprint("one", "1.0", ["alpha", "beta"], ["alpha", "beta"])

@@ -50,8 +50,7 @@ def test_there_are_three_splits_or_none(present, expected):
     cut = usable(queries(**present))
     assert counts(cut) == expected
     if None not in expected:
-        tested = cut.filter(pl.col("id").str.starts_with(list(present)[-1]))
-        assert set(tested["split"]) == {"test"}
+        assert set(cut.filter(pl.col("id").str.starts_with(list(present)[-1]))["split"]) == {"test"}
 
 
 def test_the_cut_goes_by_the_id_and_not_by_the_order():
@@ -72,8 +71,7 @@ def test_folds_repeat_and_depend_on_nothing_but_ids():
     frame = queries(none=20)
     first = folds(frame, 4)
     assert all(a.equals(b) for a, b in zip(first, folds(frame, 4), strict=True))
-    backwards = folds(frame.reverse(), 4)
-    assert all(a.sort("id").equals(b.sort("id")) for a, b in zip(first, backwards, strict=True))
+    assert all(a.sort("id").equals(b.sort("id")) for a, b in zip(first, folds(frame.reverse(), 4), strict=True))
 
 
 QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
@@ -138,8 +136,7 @@ def test_a_reader_counts_what_it_joins(write_beir, tmp_path, strict):
 
 def test_known_ids_are_each_once_in_the_documents_order():
     documents = pl.DataFrame({"id": ["c", "a", "b"], "text": ["", "", ""]})
-    asked = pl.Series("document", ["b", "nowhere", "c", "b", None])
-    assert known_ids(documents, asked).to_list() == ["c", "b"]
+    assert known_ids(documents, pl.Series("document", ["b", "nowhere", "c", "b", None])).to_list() == ["c", "b"]
     assert known_ids(documents, pl.Series("document", [], dtype=pl.String)).to_list() == []
 
 

@@ -44,8 +44,7 @@ def test_random_candidates_hold_all_relevant_documents_and_no_document_twice(tin
 
 @pytest.mark.parametrize(("depth", "expected"), [(1, [1, 1, 2, 1, 2, 2, 2, 1]), (12, [12] * 8), (100, [12] * 8)])
 def test_random_candidates_of_few_and_of_all(depth, expected, tiny_sources):
-    found = RandomCandidates(depth).candidates(tiny_sources, QUERIES)
-    assert (found.documents >= 0).sum(axis=1).tolist() == expected
+    assert (RandomCandidates(depth).candidates(tiny_sources, QUERIES).documents >= 0).sum(axis=1).tolist() == expected
 
 
 def test_random_candidates_depend_on_query_and_seed_alone(tiny_sources):
@@ -64,8 +63,7 @@ def test_random_candidates_are_uniform(tiny_sources):
     """Over the documents that are not relevant."""
     counts = np.zeros(12)
     for seed in range(300):
-        found = RandomCandidates(4, seed).candidates(tiny_sources, np.array([0]))
-        counts[found.documents[0]] += 1
+        counts[RandomCandidates(4, seed).candidates(tiny_sources, np.array([0])).documents[0]] += 1
     assert counts[0] == 300  # the relevant one
     assert np.abs(counts[1:] / 300 - 3 / 11).max() < 0.09
 
@@ -123,8 +121,7 @@ def test_values_are_trec_evals(origin, relevant_from, tiny_sources):
     if documents is None:
         documents = np.tile(np.arange(12), (8, 1))
     if candidates.categories is not None:  # of four documents each
-        categories = encoded.documents.labels[:, 0]
-        documents = np.stack([np.flatnonzero(categories == own) for own in candidates.categories])
+        documents = np.stack([np.flatnonzero(encoded.documents.labels[:, 0] == own) for own in candidates.categories])
     scores = score_candidates(ranker, encoded, QUERIES, documents)
     assert any(len(np.unique(row)) < len(row) for row in scores)  # there are ties to break
     if candidates.documents is None:  # the first ones of all, in trec_eval's order
@@ -159,8 +156,7 @@ def test_a_ranker_that_scores_nan_is_an_error(origin, tiny_sources):
 
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_no_queries(origin, tiny_sources):
-    nobody = np.zeros(0, np.int64)
-    evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, nobody), ["AP"])
+    evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, np.zeros(0, np.int64)), ["AP"])
     assert evaluation(Lengths())["AP"].shape == (0,)
     assert evaluation.of_bm25()["AP"].shape == (0,)
 
@@ -259,8 +255,7 @@ def test_an_own_categorys_queries_are_measured_alone_as_together(six):
 
 
 def test_the_best_order_within_a_category_lacks_what_lies_outside(six):
-    evaluation = Evaluation(six.encoded, OwnCategory(None).candidates(six, np.arange(7)), ["AP", "RR"])
-    ideal = evaluation.of_ideal()
+    ideal = Evaluation(six.encoded, OwnCategory(None).candidates(six, np.arange(7)), ["AP", "RR"]).of_ideal()
     assert ideal["AP"].tolist() == pytest.approx([1 / 2, 1, 1, 0, 0, 1, 2 / 3])
     assert ideal["RR"].tolist() == [1, 1, 1, 0, 0, 1, 1]
     everything = Evaluation(six.encoded, FullCollection(None).candidates(six, np.arange(7)), ["AP"])

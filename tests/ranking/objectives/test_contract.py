@@ -122,8 +122,7 @@ def test_a_block_knows_gains_and_source_scores(tiny_encoded):
 def test_loss_and_gradient_on_a_gpu_are_a_cpus(kind, tiny_encoded, cuda):
     found = []
     for device in ("cpu", cuda):
-        drawn = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
-        scores = drawn.to(device).requires_grad_()
+        scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).to(device).requires_grad_()
         given = np.full((3, 3), 0.5, np.float32)
         block = Block.of(tiny_encoded, QUERIES, DOCUMENTS, given, device, teacher(tiny_encoded))
         loss = made(kind).loss(scores, block)

@@ -71,8 +71,7 @@ def test_probabilities_by_hand():
     assert softmax.sum(dim=1).tolist() == pytest.approx([1, 1])
     assert float(softmax[1, 2]) == 0
     for pairwise in (PairwiseHinge(), RankNet()):
-        row = pairwise.probabilities(SCORES, PRESENT)[0].tolist()
-        assert row == pytest.approx([0.5, sigmoid(-0.5), sigmoid(1)])
+        assert pairwise.probabilities(SCORES, PRESENT)[0].tolist() == pytest.approx([0.5, sigmoid(-0.5), sigmoid(1)])
     assert PointwiseCrossEntropy().probabilities(SCORES, PRESENT)[0].tolist() == pytest.approx(
         [sigmoid(1), sigmoid(0.5), sigmoid(2)]
     )
@@ -253,8 +252,7 @@ def plain_levels(scores: Scores, levels: Sequence[int]) -> list[list[int]]:
     """Columns of each level by equation 4; of equal scores the earlier column."""
     columns = [list(range(len(scores)))]
     for size in levels:
-        negatives = sorted(columns[-1][1:], key=lambda column: -scores[column])
-        columns.append([0, *negatives[: size - 1]])
+        columns.append([0, *sorted(columns[-1][1:], key=lambda column: -scores[column])[: size - 1]])
     return columns
 
 
@@ -415,8 +413,7 @@ def test_a_block_smaller_than_its_levels_is_refused():
 def test_the_loss_is_the_sum_over_shorter_vectors(similarity, made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     made = BiEncoder(generator(), made_up(), similarity=similarity, **SHORT)
-    objective = Matryoshka(SoftmaxLikelihood(), [8, 4], [1.0, 0.5])
-    training = in_training(made, texts, tiny_sources, objective=objective)
+    training = in_training(made, texts, tiny_sources, objective=Matryoshka(SoftmaxLikelihood(), [8, 4], [1.0, 0.5]))
     batch = training.next_batch()
     shown = np.concatenate([batch.positives[:, None], NEGATIVES], axis=1)
     with torch.no_grad():

@@ -164,8 +164,7 @@ def test_it_is_the_plain_network_with_its_gradients(tied, categories, tower):
 
     for score in (lambda: made(queries, documents), plain):
         made.zero_grad()
-        scores = score()
-        F.log_softmax(scores, 1)[:, 0].mean().backward()
+        F.log_softmax(score(), 1)[:, 0].mean().backward()
         gradients.append({name: each.grad.clone() for name, each in made.named_parameters() if each.grad is not None})
     torch.testing.assert_close(made(queries, documents), plain(), rtol=1e-5, atol=1e-5)
     assert gradients[0].keys() == gradients[1].keys() == {name for name, _ in made.named_parameters()}
@@ -178,8 +177,7 @@ def test_the_papers_tower_and_how_it_is_drawn():
     shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in made.layers()]
     assert shapes == [[(30_001, 300), (300,)], [(300, 300), (300,)], [(128, 300), (128,)]]
     assert (made.dimension, made.scale) == (128, 10)
-    widths = ((30_001, 300), (300, 300), (300, 128))
-    for layer, (inputs, outputs) in zip(made.layers(), widths, strict=True):
+    for layer, (inputs, outputs) in zip(made.layers(), ((30_001, 300), (300, 300), (300, 128)), strict=True):
         weight, bias = list(layer.parameters())
         bound = math.sqrt(6 / (inputs + outputs))
         assert 0.99 * bound < float(weight.detach().abs().max()) <= bound + 1e-8
@@ -270,10 +268,8 @@ def test_shared_documents_give_the_same_step(kind, accumulate, read_as, tiny_enc
         )
         run = in_training(made, texts, tiny_sources)
         run.accumulate = accumulate
-        batch = run.next_batch()
-        step = run.update(batch, negatives)
-        gradients = {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
-        results.append((step, gradients))
+        step = run.update(run.next_batch(), negatives)
+        results.append((step, {name: p.grad for name, p in made.named_parameters() if p.grad is not None}))
     (apart, of_apart), (together, of_together) = results
     half = len(read) // 2
     assert sum(read[:half]) == 20
@@ -346,8 +342,7 @@ def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
     with torch.no_grad():
         made.categories.weight.normal_(generator=generator(4))
         rows = torch.from_numpy(texts.documents.labels.astype(np.int64))
-        pooled = replace(texts.documents, labels=np.full((12, 2), -1, np.int32))
-        alone = made.represent_documents(pooled)
+        alone = made.represent_documents(replace(texts.documents, labels=np.full((12, 2), -1, np.int32)))
         both = made.represent_documents(texts.documents)
         if similarity == "dot":
             added = made.categories.weight[rows[:, 0]] + made.categories.weight[3 + rows[:, 1]]

@@ -170,8 +170,7 @@ def test_lengths_come_from_the_folder(made_up, tmp_path):
     modules = bert_modules(made_up(), Pooling(16), processor_kwargs={"model_max_length": 17})
     folder = str(tmp_path / "theirs")
     library.SentenceTransformer(modules=modules, device="cpu", prompts={"query": "moles dig "}).save(folder)
-    made = BiEncoder(generator(), folder)
-    assert made.lengths == (13, 15)  # two special tokens, and two of the prompt
+    assert BiEncoder(generator(), folder).lengths == (13, 15)  # two special tokens, and two of the prompt
     assert BiEncoder(generator(), folder, preset="tiny").lengths == (12, 15)
     assert BiEncoder(generator(), folder, preset="tiny", max_document=9).lengths == (12, 9)
 
@@ -213,8 +212,7 @@ def scores(ranker: CrossEncoder, tiny: Collection) -> np.ndarray:
     """Of each query with the documents 0, 3, 6 and 9."""
     queries = subwords(ranker.tokenizer, tiny.queries["text"], 20)
     documents = subwords(ranker.tokenizer, tiny.documents["text"], 40)
-    shown = documents.take(np.tile([0, 3, 6, 9], len(queries)))
-    return ranker(queries, shown).numpy()
+    return ranker(queries, documents.take(np.tile([0, 3, 6, 9], len(queries)))).numpy()
 
 
 def scores_there(folder: Path | str, tiny: Collection) -> np.ndarray:
@@ -284,8 +282,7 @@ def test_prompts_of_a_checkpoint_are_honoured_and_kept(tied, made_up, tiny, tmp_
     ranker, *vectors = ours(str(tmp_path), tiny, tied=tied, max_query=5 if tied else 3, max_document=6)
     ranker.save_pretrained(str(tmp_path / "again"))
     said = json.loads((tmp_path / "again" / "config_sentence_transformers.json").read_text())
-    prompts = DECLARED["prompts"] | {"document": "gold "}
-    assert said["prompts"] == prompts
+    assert said["prompts"] == DECLARED["prompts"] | {"document": "gold "}
     assert (said["default_prompt_name"], said["similarity_fn_name"]) == ("passage", "dot")
     model, *found = theirs(str(tmp_path / "again"), tiny)
     queries, documents = tiny.queries["text"].to_list(), tiny.documents["text"].to_list()
