@@ -1,5 +1,4 @@
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from ranking.errors import BadInput
 from ranking.labels import LabelCounts, encode_labels, label_counts, labels_of
 from ranking.reading import CHUNK, words_of
 from ranking.texts import Texts
-from tests.made_up import collection_of, write_texts
+from tests.made_up import Labels, collection_of, labelled, write_texts
 
 GRADES = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 9), st.integers(-1, 3)), max_size=6)
 
@@ -201,19 +200,10 @@ def test_labels_go_with_their_texts_and_are_left_out_where_some_have_none():
     assert bare.take(np.array([1])).labels is bare.followed_by(texts).labels is texts.followed_by(bare).labels is None
 
 
-Pairs = Sequence[tuple[str | None, str | None]]
-
-
-def collection(documents: Pairs, queries: Pairs) -> Collection:
+def collection(documents: Labels, queries: Labels) -> Collection:
     """Texts of one word with these categories and subcategories."""
-
-    def frame(pairs: Pairs) -> pl.DataFrame:
-        rows = [(f"t{place}", "word", "train", *pair) for place, pair in enumerate(pairs)]
-        schema = ("id", "text", "split", "category", "subcategory")
-        return pl.DataFrame(rows, schema=dict.fromkeys(schema, pl.String), orient="row")
-
-    judgements = pl.DataFrame({"query": ["t0"], "document": ["t0"], "grade": [1]}).cast({"grade": pl.Int32})
-    return Collection("made", "0" * 16, frame(documents).drop("split"), frame(queries), judgements)
+    made = collection_of(["word"] * len(documents), ["word"] * len(queries), [("q0", "d0", 1)])
+    return labelled(made, documents, queries)
 
 
 def test_labels_are_numbered_in_ascending_order_over_documents_and_queries():
@@ -288,10 +278,9 @@ def test_labels_of_odd_types(tmp_path):
     assert len(set(documents[:4, 0].tolist())) == 3
     assert documents[[0, 2, 3], 0].tolist() == [0, 2, 1]  # 3, ['a', 'b'], True
     assert documents[3, 1] == -1
-    assert documents[4:6].tolist() == [[-1, -1]] * 2
     assert documents[6, 0] == -1
     assert documents[6, 1] >= 0
-    assert documents[7:].tolist() == [[-1, -1]] * 2
+    assert documents[[4, 5, 7, 8]].tolist() == [[-1, -1]] * 4
     assert queries[0, 0] == documents[0, 0]
     assert queries[0, 1] not in documents[:, 1]
     assert Encoder(min_count=1).encode(read)[0].label_counts == LabelCounts(3, 4)

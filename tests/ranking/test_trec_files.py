@@ -25,13 +25,8 @@ def test_run_is_read_in_file_order(tmp_path):
     path = tmp_path / "a.run"
     path.write_text("401 Q0 FT-1 1 320 mine\n401\tQ0\tFBIS-2   2 2.51e2 mine\r\n\n402 Q0 FT-9 0 -1.5 mine")
     run = read_run(path)
-    assert run.schema == {
-        "query": pl.String,
-        "document": pl.String,
-        "rank": pl.Int32,
-        "score": pl.Float64,
-        "tag": pl.String,
-    }
+    assert run.columns == ["query", "document", "rank", "score", "tag"]
+    assert run.dtypes == [pl.String, pl.String, pl.Int32, pl.Float64, pl.String]
     assert run.rows() == [
         ("401", "FT-1", 1, 320.0, "mine"),
         ("401", "FBIS-2", 2, 251.0, "mine"),

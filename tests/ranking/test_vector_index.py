@@ -267,10 +267,9 @@ def drawn(rows: int, dimension: int, seed: int = 0) -> NDArray[np.float32]:
 
 
 def written(folder: Path, documents: NDArray[np.float32], options: IndexOptions, version: int = 3) -> IndexVersion:
-    queries = drawn(6, documents.shape[1], 1)
     building = start_version(folder, len(documents), 6, documents.shape[1], options)
     write_block(building / DOCUMENTS, 0, documents)
-    write_block(building / QUERIES, 0, queries)
+    write_block(building / QUERIES, 0, drawn(6, documents.shape[1], 1))
     finish_version(building, folder, version, 70, "ab" * 32, options)
     return open_version(folder)
 

@@ -121,10 +121,7 @@ def test_queries_without_splits_stay_without():
 def test_a_reader_counts_what_it_joins(write_beir, tmp_path, strict):
     folder = write_beir(
         queries=[
-            {"_id": "q1", "text": "who digs?"},
-            {"_id": "q2", "text": "Who  digs?"},
-            {"_id": "q3", "text": "what?"},
-            {"_id": "q4", "text": "why?"},
+            {"_id": f"q{n}", "text": text} for n, text in enumerate(("who digs?", "Who  digs?", "what?", "why?"), 1)
         ],
         qrels={"train": [("q1", "d1", 1), ("q4", "d1", 1)], "dev": [("q2", "d2", 2)], "test": [("q3", "d3", 1)]},
     )

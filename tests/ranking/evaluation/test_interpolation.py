@@ -69,11 +69,9 @@ def test_a_query_without_candidates_is_passed_over(encoded_of):
     encoded = encoded_of([[2], [3]], [[2]], {0: {1: 1}})
     none = np.full((1, 2), -1, np.int32)
     lists = RankedLists(none, np.full((1, 2), -np.inf, np.float32))
+    evaluation = Evaluation(encoded, Candidates(np.arange(1), none, lists, 2), ["RR"])
     with np.errstate(all="raise"):
-        mixed = interpolate(
-            Evaluation(encoded, Candidates(np.arange(1), none, lists, 2), ["RR"]), np.zeros((1, 2), np.float32), 0.5
-        )
-    assert mixed.tolist() == [[0.0, 0.0]]
+        assert interpolate(evaluation, np.zeros((1, 2), np.float32), 0.5).tolist() == [[0.0, 0.0]]
 
 
 def test_a_whole_collection_has_no_lists(encoded_of):

@@ -1,12 +1,11 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import pytrec_eval
 
 from ranking.bm25 import Bm25Options
-from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, Encoder
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import (
@@ -20,6 +19,7 @@ from ranking.evaluation.origins import (
 )
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
+from tests.made_up import collection_of, labelled
 from tests.ranking.trained import Lengths
 
 QUERIES = np.arange(8)
@@ -95,14 +95,8 @@ def pytrec(
 
 
 ORIGINS: list[Origin] = [
-    Bm25Candidates(5),
-    RandomCandidates(7),
-    RandomCandidates(12),
-    FullCollection(12),
-    FullCollection(5),
-    FullCollection(None),
-    OwnCategory(None),
-    OwnCategory(2),
+    *(Bm25Candidates(5), RandomCandidates(7), RandomCandidates(12)),
+    *(FullCollection(12), FullCollection(5), FullCollection(None), OwnCategory(None), OwnCategory(2)),
 ]
 
 
@@ -163,26 +157,14 @@ def test_no_queries(origin, tiny_sources):
 
 def test_a_query_whose_every_document_is_relevant(tiny_sources, encoded_of):
     encoded = encoded_of([[1], [2, 3]], [[1]], {0: {0: 1, 1: 2}})
-    collection = replace(
-        tiny_sources.collection,
-        documents=tiny_sources.collection.documents.head(2),
-        queries=tiny_sources.collection.queries.head(1),
-    )
-    sources = Sources(collection, encoded, tiny_sources.vectors)
+    sources = Sources(collection_of(["a", "b c"], ["a"]), encoded, tiny_sources.vectors)
     for origin in (RandomCandidates(3), FullCollection(3)):
         evaluation = Evaluation(encoded, origin.candidates(sources, np.zeros(1, np.int64)), ["AP", "nDCG"])
         assert evaluation(Lengths())["AP"].tolist() == [1]
 
 
-SIX = [  # words, category
-    (1, "a"),
-    (2, "b"),
-    (3, "a"),
-    (4, "b"),
-    (5, "a"),
-    (6, None),
-]
-ASKED = [  # words, category, relevant documents
+SIX: list[Any] = [(1, "a"), (2, "b"), (3, "a"), (4, "b"), (5, "a"), (6, None)]  # words, category
+ASKED: list[Any] = [  # words, category, relevant documents
     (1, "a", [2, 3]),
     (4, "b", [3]),
     (6, None, [4]),
@@ -203,20 +185,12 @@ WITHIN = {
 @pytest.fixture(scope="module")
 def six() -> Sources:
     """Six documents and seven queries of as many words as `SIX` and `ASKED` say."""
-    documents = [
-        (f"d{place}", " ".join(["word"] * words), category, None) for place, (words, category) in enumerate(SIX)
-    ]
-    queries = [(f"q{place}", " ".join(["word"] * words), "test", category, None)
-               for place, (words, category, _) in enumerate(ASKED)]  # fmt: skip
-    judgements = [(f"q{q}", f"d{d}", 1) for q, (_, _, relevant) in enumerate(ASKED) for d in relevant]
-    names = ("id", "text", "category", "subcategory")
-    made = Collection(
-        "six",
-        "0" * 16,
-        pl.DataFrame(documents, dict.fromkeys(names, pl.String), orient="row"),
-        pl.DataFrame(queries, dict.fromkeys(("id", "text", "split", *names[2:]), pl.String), orient="row"),
-        pl.DataFrame(judgements, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
-    )
+    texts, labels = [], []
+    for rows in (SIX, ASKED):
+        texts.append([" ".join(["word"] * words) for words, *_ in rows])
+        labels.append([(category, None) for _, category, *_ in rows])
+    judged = [(f"q{q}", f"d{d}", 1) for q, (_, _, relevant) in enumerate(ASKED) for d in relevant]
+    made = labelled(collection_of(*texts, judged), *labels)
     made = replace(made, self_documents="keep")  # a document may have the text of a query
     return Sources(made, Encoder(min_count=1).encode(made)[0], None)
 
@@ -267,8 +241,7 @@ def test_bm25s_own_order_within_a_category(tiny_sources):
     whole, _ = tiny_sources.bm25(Bm25Options()).search(QUERIES, 12)
     own = OwnCategory(3).candidates(tiny_sources, QUERIES)
     labels, asked = tiny_sources.encoded.documents.labels, tiny_sources.encoded.queries.labels
-    for row, found, category in zip(
-        whole.documents.tolist(), own.first_stage.documents.tolist(), asked[:, 0], strict=True
-    ):
+    lists = whole.documents.tolist(), own.first_stage.documents.tolist()
+    for row, found, category in zip(*lists, asked[:, 0], strict=True):
         expected = [document for document in row if document >= 0 and labels[document, 0] == category][:3]
         assert [document for document in found if document >= 0] == expected

@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,16 @@ from ranking.scoring import score_candidates
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 from ranking.trigrams import Trigrams
-from tests.ranking.trained import LISTS, QUERIES, Reader, assert_in_layers, generator, in_training
+from tests.ranking.trained import (
+    LISTS,
+    QUERIES,
+    SHORT,
+    Reader,
+    assert_in_layers,
+    from_checkpoint,
+    generator,
+    in_training,
+)
 
 TEXTS = st.lists(st.lists(st.integers(0, 11), max_size=7), max_size=5)
 COUNTS = LabelCounts(3, 2)
@@ -328,11 +338,9 @@ def test_feed_forward_needs_a_layer_to_read_them():
 def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
     similarity, tied, made_up, read_as, tiny_encoded, tiny_sources
 ):
-    checkpoint, short = made_up(), {"max_query": 8, "max_document": 12}
-    texts = labelled(read_as, tiny_encoded, BiEncoder.tokenization(checkpoint=checkpoint, **short))
-    options: dict[str, Any] = {"similarity": similarity, "tied": tied, **short}
-    plain = BiEncoder(generator(3), checkpoint, **options)
-    made = BiEncoder(generator(3), checkpoint, categories=True, labels=texts.label_counts, **options)
+    texts = labelled(read_as, tiny_encoded, BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+    bi_encoder = partial(from_checkpoint, BiEncoder, made_up(), similarity=similarity, tied=tied)
+    plain, made = bi_encoder(), bi_encoder(categories=True, labels=texts.label_counts)
     with torch.no_grad():
         assert torch.equal(made.represent_documents(texts.documents), plain.represent_documents(texts.documents))
     run = in_training(made, texts, tiny_sources)

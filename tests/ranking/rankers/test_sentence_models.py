@@ -37,6 +37,7 @@ def form(name: str, checkpoint: str) -> tuple[list[Any], dict[str, Any]]:
 
     if name in MODES:
         return bert_modules(checkpoint, Pooling(16, name)), {}
+    prompts = {"prompts": {"query": "moles dig ", "document": "gold "}}
     made: dict[str, Any] = {
         "two poolings": ([Pooling(16, ("cls", "mean"))], {}),
         "dense": ([Pooling(16), Dense(16, 10)], {}),
@@ -49,11 +50,8 @@ def form(name: str, checkpoint: str) -> tuple[list[Any], dict[str, Any]]:
         "truncated, dot": ([Pooling(16), Normalize()], {"truncate_dim": 6, "similarity_fn_name": "dot"}),
         "dot": ([Pooling(16)], {"similarity_fn_name": "dot"}),
         "unit, dot": ([Pooling(16), Normalize()], {"similarity_fn_name": "dot"}),
-        "prompts": ([Pooling(16)], {"prompts": {"query": "moles dig ", "document": "gold "}}),
-        "prompts left out": (
-            [Pooling(16, "mean", include_prompt=False)],
-            {"prompts": {"query": "moles dig ", "document": "gold "}},
-        ),
+        "prompts": ([Pooling(16)], prompts),
+        "prompts left out": ([Pooling(16, "mean", include_prompt=False)], prompts),
         "prompt left out, cls": ([Pooling(16, "cls", include_prompt=False)], {"prompts": {"query": "moles "}}),
     }
     if name == "short":
@@ -78,11 +76,8 @@ def ours(folder: str, tiny: Collection, **options: Any) -> tuple[BiEncoder, np.n
     tokens = BiEncoder.tokenization(checkpoint=folder, **options).encode(tiny)
     ranker = BiEncoder(generator(), folder, **options).eval()
     with torch.no_grad():
-        return (
-            ranker,
-            ranker.represent_queries(tokens.queries).numpy(),
-            ranker.represent_documents(tokens.documents).numpy(),
-        )
+        queries, documents = ranker.represent_queries(tokens.queries), ranker.represent_documents(tokens.documents)
+    return ranker, queries.numpy(), documents.numpy()
 
 
 def theirs(folder: str, tiny: Collection) -> tuple[Any, np.ndarray, np.ndarray]:
