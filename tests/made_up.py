@@ -89,8 +89,8 @@ def labelled(collection: Collection, documents: Labels, queries: Labels) -> Coll
     """The collection with these categories and subcategories."""
     schema = {"category": pl.String, "subcategory": pl.String}
     of_documents, of_queries = (pl.DataFrame(labels, schema, orient="row") for labels in (documents, queries))
-    whole = {"documents": collection.documents.hstack(of_documents), "queries": collection.queries.hstack(of_queries)}
-    return replace(collection, **whole)
+    read = collection.documents.hstack(of_documents), collection.queries.hstack(of_queries)
+    return replace(collection, documents=read[0], queries=read[1])
 
 
 def seventh_of(folder: Path) -> int:
