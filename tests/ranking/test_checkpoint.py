@@ -69,18 +69,16 @@ def test_shared_transposed_and_read_only_arrays():
     array = np.arange(6.0).reshape(2, 3)
     array.flags.writeable = False
     tensor = torch.arange(6.0).reshape(2, 3)
-    state = from_bytes(to_bytes([array, array, array.T, tensor.T, tensor, tensor[:, 1], array[::-1]]))
-    for found, given_one in zip(
-        state, [array, array, array.T, tensor.T, tensor, tensor[:, 1], array[::-1]], strict=True
-    ):
+    written = [array, array, array.T, tensor.T, tensor, tensor[:, 1], array[::-1]]
+    state = from_bytes(to_bytes(written))
+    for found, given_one in zip(state, written, strict=True):
         np.testing.assert_array_equal(np.asarray(found), np.asarray(given_one))
     state[0][0, 0] = 9  # what comes back can be written, and nobody else sees it
     assert array[0, 0] == state[1][0, 0] == 0
 
 
 def test_a_copy_is_kept_and_numpy_numbers_and_tuples_become_pythons():
-    tensor = torch.zeros(2, requires_grad=True)
-    state = from_bytes(to_bytes((np.float32(0.5), np.int64(3), tensor, (1, 2))))
+    state = from_bytes(to_bytes((np.float32(0.5), np.int64(3), torch.zeros(2, requires_grad=True), (1, 2))))
     assert state[:2] == [0.5, 3]
     assert state[3] == [1, 2]
     assert not state[2].requires_grad
@@ -98,11 +96,9 @@ def test_a_generators_state_goes_on(bit_generator):
 def test_what_is_cut_short_is_bad_input():
     data = to_bytes({"weights": torch.randn(30, 4), "losses": [0.5, 0.25], "order": np.arange(9)})
     assert len(data) > 600
-    for length in range(0, len(data), 97):
+    for length in (*range(0, len(data), 97), -1):
         with pytest.raises(BadInput, match="delete it"):
             from_bytes(data[:length], "run.safetensors")
-    with pytest.raises(BadInput):
-        from_bytes(data[:-1])
     with pytest.raises(BadInput):
         from_bytes(data + b"x")
 
@@ -112,17 +108,10 @@ def test_another_file_is_bad_input_and_a_pickle_is_never_run():
         def __reduce__(self) -> tuple[Any, ...]:
             return pytest.fail, ("a pickle was loaded",)
 
-    import safetensors.torch
-
-    others = [
-        b"",
-        b"\0" * 64,
-        pickle.dumps(Trap()),
-        safetensors.torch.save({"a": torch.zeros(1)}),
-        safetensors.torch.save({"a": torch.zeros(1)}, {"format": "pyrite-state-1"}),
-        safetensors.torch.save({"a": torch.zeros(1)}, {"format": "another", "state": "{}"}),
-    ]
-    for data in others:
+    tensors = {"a": torch.zeros(1)}
+    headers = (None, {"format": "pyrite-state-1"}, {"format": "another", "state": "{}"})
+    others = [save(tensors, header) for header in headers]
+    for data in (b"", b"\0" * 64, pickle.dumps(Trap()), *others):
         with pytest.raises(BadInput, match=r"^run\.safetensors: .*whole checkpoint"):
             from_bytes(data, "run.safetensors")
     with pytest.raises(TypeError):

@@ -55,8 +55,7 @@ def folder(tmp_path) -> Path:
 def sources_of(folder: Path, tmp_path: Path, **options: str) -> Sources:
     collection = open_collection(Beir(str(folder)), tmp_path / "cache").changed(**options)
     encoded, words = Encoder(min_count=1).encode(collection)
-    vectors = WordVectors(np.zeros((len(words), 2), np.float32), np.ones(len(words), bool))
-    return Sources(collection, encoded, vectors)
+    return Sources(collection, encoded, WordVectors(np.zeros((len(words), 2), np.float32), np.ones(len(words), bool)))
 
 
 def ids(sources: Sources, documents: np.ndarray) -> list[list[str]]:
@@ -77,15 +76,13 @@ def test_contents_are_decided_at_encoding(folder, tmp_path):
     # q0 has the text of d3; q1 is in the text of the document q1; d5 is only called like one.
     assert encoded.itself.tolist() == [3, 4, -1]
     assert encoded.with_queries(np.array([1])).itself.tolist() == [4]
-    kept = sources_of(folder, tmp_path, self_documents="keep").encoded
-    assert kept.itself is None
+    assert sources_of(folder, tmp_path, self_documents="keep").encoded.itself is None
 
 
 def test_a_query_that_is_judged_relevant_for_itself_stays(folder, tmp_path):
     with (folder / "qrels" / "test.tsv").open("a") as file:
         file.write("q0\td3\t1\n")
-    encoded = sources_of(folder, tmp_path).encoded
-    assert encoded.itself.tolist() == [-1, 4, -1]
+    assert sources_of(folder, tmp_path).encoded.itself.tolist() == [-1, 4, -1]
 
 
 def test_no_negative_has_the_text_of_the_positive_or_is_the_query(folder, tmp_path):
@@ -183,8 +180,7 @@ def test_characters_find_what_words_cannot(tmp_path):
     encoded = Encoder(min_count=1).encode(characters)[0]
     assert not len(unmatched_queries(encoded))
     sources = Sources(characters, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
-    candidates = Bm25Candidates(2).candidates(sources, np.arange(6))
-    assert candidates.documents[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert Bm25Candidates(2).candidates(sources, np.arange(6)).documents[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_how_texts_are_cut():
@@ -197,8 +193,7 @@ def test_how_texts_are_cut():
 def test_the_language_decides_stems_and_stop_words(tmp_path):
     documents = ["die Häuser der Stadt", "the houses of a town", "ein Baum"]
     for language, expected in (("german", [0]), (None, [-1])):
-        collection = collection_of(tmp_path / str(language), documents, ["Hauses"], language=language)
-        assert first_of(collection) == expected
+        assert first_of(collection_of(tmp_path / str(language), documents, ["Hauses"], language=language)) == expected
 
 
 def test_subwords_need_a_tokenizer():

@@ -250,24 +250,21 @@ def test_gradient_checkpointing_changes_nothing(kind, made_up, read_as, tiny_sou
     checkpoint = made_up(kind, 0.2)
     texts = encoded(read_as, checkpoint)
     plain = gradients(in_training(ranker(checkpoint), texts, tiny_sources))
-    twice = gradients(in_training(ranker(checkpoint, gradient_checkpointing=True), texts, tiny_sources))
-    assert equal(plain, twice)
+    assert equal(plain, gradients(in_training(ranker(checkpoint, gradient_checkpointing=True), texts, tiny_sources)))
 
 
 def test_bfloat16_is_close_and_its_weights_are_float32(made_up, read_as, tiny_sources):
     texts = encoded(read_as, made_up())
     exact = score_candidates(ranker(made_up()), texts, QUERIES, LISTS)
     rough = ranker(made_up(), precision="bfloat16")
-    scores = score_candidates(rough, texts, QUERIES, LISTS)
-    assert 0 < np.abs(scores - exact).max() < 0.1
+    assert 0 < np.abs(score_candidates(rough, texts, QUERIES, LISTS) - exact).max() < 0.1
     training = in_training(rough, texts, tiny_sources)
     assert {tensor.dtype for tensor in steps(training).values()} == {torch.float32}
     assert not training.diverged
 
 
 def test_float16_skips_a_step_that_overflows_and_goes_on(made_up, read_as, tiny_sources):
-    texts = encoded(read_as, made_up())
-    training = in_training(ranker(made_up(), precision="float16"), texts, tiny_sources)
+    training = in_training(ranker(made_up(), precision="float16"), encoded(read_as, made_up()), tiny_sources)
     assert training.optimization.scaler.is_enabled()
     training.optimization.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120)
     before = weights(training.ranker)

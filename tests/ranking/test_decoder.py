@@ -138,7 +138,6 @@ def test_an_embedder_takes_the_last_token(decoder_checkpoint, read_as, tiny, tmp
     config.write_text('{"embedding_dimension": 16, "pooling_mode": "lasttoken"}')  # as the newest versions write it
     assert BiEncoder(generator(), str(tmp_path / "saved")).pooling == "last"
     config.write_text(written)
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    theirs = pytest.importorskip("sentence_transformers").SentenceTransformer(str(tmp_path / "saved"), device="cpu")
     found = theirs.encode(tiny.documents["text"].to_list(), convert_to_tensor=True)
     torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)

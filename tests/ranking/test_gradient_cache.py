@@ -20,11 +20,9 @@ from ranking.rankers.ranker import Ranker
 from ranking.rankers.static import Static
 from ranking.sources import Sources
 from ranking.texts import Texts
-from tests.ranking.trained import SHORT, generator, gradients, in_training
+from tests.ranking.trained import SHORT, from_checkpoint, generator, gradients, in_training
 
-
-def bi_encoder(checkpoint: str, **options: Any) -> BiEncoder:
-    return BiEncoder(generator(), checkpoint, **SHORT, **options)
+bi_encoder = partial(from_checkpoint, BiEncoder)
 
 
 def updated(
@@ -91,7 +89,8 @@ def test_a_large_batch_takes_the_memory_of_a_chunk(made_up, read_as, tiny_source
         """Numbers between two layers that are alive at once, at most, of so many times the collection's texts."""
         made = bi_encoder(made_up())
         training = in_training(made, texts, tiny_sources, chunk=chunk)
-        training.scores = training.scores.__class__(made, _repeated(texts, copies), chunk)
+        many = replace(texts, documents=texts.documents.take(np.tile(np.arange(12), copies)))
+        training.scores = training.scores.__class__(made, many, chunk)
         held = {"now": 0, "most": 0}
 
         def freed(size: int) -> None:
@@ -105,20 +104,12 @@ def test_a_large_batch_takes_the_memory_of_a_chunk(made_up, read_as, tiny_source
         for layer in made.query_tower.model.get_submodule("encoder.layer"):
             layer.intermediate.dense.register_forward_hook(count)
         documents = np.arange(12 * copies, dtype=np.int32)
-        scores = training.scores(np.arange(4), np.tile(documents, (4, 1)), generator())
-        scores.logsumexp(1).sum().backward()
+        training.scores(np.arange(4), np.tile(documents, (4, 1)), generator()).logsumexp(1).sum().backward()
         return held["most"]
 
     small, large, whole = most_held(1, 4), most_held(8, 4), most_held(8, None)
     assert large < 1.5 * small
     assert whole > 8 * large
-
-
-def _repeated(encoded: EncodedCollection, copies: int) -> EncodedCollection:
-    documents = encoded.documents
-    for _ in range(copies - 1):
-        documents = documents.followed_by(Texts(encoded.documents.tokens, encoded.documents.offsets))
-    return replace(encoded, documents=documents)
 
 
 def test_bad_chunks_are_refused(made_up, read_as, tiny_sources):

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
+from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.ranks import ranks_in
 from ranking.scoring import score_candidates
@@ -98,8 +100,6 @@ def test_folders_of_the_library_are_read(name, made_up, read_as, tiny, tmp_path)
 
 def write_pylate(folder: Path, checkpoint: str) -> None:
     """A folder as PyLate 3 writes it: tokens as prefixes, a transformer and a projection."""
-    from safetensors.torch import save_file
-
     shutil.copytree(checkpoint, folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
     model = transformers.AutoModel.from_pretrained(checkpoint)
@@ -124,8 +124,6 @@ def write_pylate(folder: Path, checkpoint: str) -> None:
 
 def write_stanford(folder: Path, checkpoint: str) -> None:
     """A folder of Stanford's ColBERT: the projection is among the transformer's weights."""
-    from safetensors.torch import load_file, save_file
-
     shutil.copytree(checkpoint, folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
     tokenizer.mask_token = "[UNK]"
@@ -169,8 +167,7 @@ def test_all_at_once_is_as_one_by_one(made_up, read_as):
 
 def test_ranks_among_all_documents_are_those_of_its_scores(made_up, read_as):
     texts, made = encoded(read_as, made_up()), ranker(made_up())
-    everything = np.tile(np.arange(12, dtype=np.int32), (2, 1))
-    scores = score_candidates(made, texts, QUERIES[:2], everything)
+    scores = score_candidates(made, texts, QUERIES[:2], np.tile(np.arange(12, dtype=np.int32), (2, 1)))
     ranks = ranks_in(made, texts, QUERIES[:2], LISTS[:2], np.arange(12), documents=5)
     for row, documents in enumerate(LISTS[:2]):
         for place, document in enumerate(documents):
@@ -181,16 +178,13 @@ def test_ranks_among_all_documents_are_those_of_its_scores(made_up, read_as):
 
 def test_no_weight_is_left_untrained_and_it_learns(made_up, read_as, tiny_sources):
     texts, made = encoded(read_as, made_up()), ranker(made_up())
-    found = gradients(in_training(made, texts, tiny_sources))
-    assert found.keys() == {name for name, _ in made.named_parameters()}
+    assert gradients(in_training(made, texts, tiny_sources)).keys() == {name for name, _ in made.named_parameters()}
     assert_in_layers(made)
     first, *_, last = losses(in_training(ranker(made_up()), texts, tiny_sources, lr=0.02), 12)
     assert last < 0.8 * first
 
 
 def test_a_bi_encoder_gets_a_projection(made_up, tmp_path):
-    from ranking.rankers.bi_encoder import BiEncoder
-
     BiEncoder(generator(), made_up(), max_query=8, max_document=12).save_pretrained(str(tmp_path / "bi"))
     assert ranker(str(tmp_path / "bi")).drawn == ["projection.weight"]
     ranker(made_up()).save_pretrained(str(tmp_path / "colbert"))

@@ -43,8 +43,7 @@ def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
     assert whole.state_dict().keys() == kind(generator(), small_bert).state_dict().keys()
     torch.testing.assert_close(scores(whole), learned, atol=1e-4, rtol=1e-4)
     whole.save_pretrained(str(tmp_path))
-    again = kind(generator(), str(tmp_path))
-    torch.testing.assert_close(scores(again), learned, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(scores(kind(generator(), str(tmp_path))), learned, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(scores(ranker), learned)  # the one that is trained is left as it was
 
 

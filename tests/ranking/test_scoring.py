@@ -71,15 +71,13 @@ def test_chunks_change_nothing(kind, sixty, monkeypatch):
     for pairs, represented in ((1, 1), (9, 20), (20, 9), (10_000, 27), (64, 10_000)):
         monkeypatch.setattr(ranker, "pairs", pairs)
         monkeypatch.setattr(ranker, "held", represented)
-        parts = score_candidates(ranker, sixty, queries, documents)
-        np.testing.assert_allclose(parts, whole, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(score_candidates(ranker, sixty, queries, documents), whole, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", RANKERS)
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (2, 4)])
 def test_nothing_to_score(kind, shape, sixty):
-    documents = np.full(shape, -1, np.int32)
-    scores = score_candidates(ranker_of(kind, sixty), sixty, np.arange(shape[0]), documents)
+    scores = score_candidates(ranker_of(kind, sixty), sixty, np.arange(shape[0]), np.full(shape, -1, np.int32))
     assert scores.shape == shape
     assert scores.dtype == np.float32
     assert (scores == -np.inf).all()
@@ -97,22 +95,19 @@ def test_arrays_may_be_read_only(kind, sixty):
         array.flags.writeable = False
     np.testing.assert_array_equal(score_candidates(ranker, sixty, queries, documents), scored)
     np.testing.assert_array_equal(ranks_in(ranker, sixty, queries, documents, every), ranked)
-    scores = ranker(sixty.queries, Texts(sixty.documents.tokens, sixty.documents.offsets[:57]))
-    scores.sum().backward()
+    ranker(sixty.queries, Texts(sixty.documents.tokens, sixty.documents.offsets[:57])).sum().backward()
 
 
 @pytest.fixture
 def ranker(tiny_sources) -> Static:
-    vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
-    return Static(vectors, generator(0), preset="tiny").eval()
+    return Static(tiny_sources.vectors.filled(np.random.default_rng(0)), generator(0), preset="tiny").eval()
 
 
 def plain(ranker: Static, encoded: EncodedCollection, within: np.ndarray, depth: int) -> list[list[int]]:
     """Every document scored, sorted by score and then by id, both descending."""
     queries = np.arange(len(encoded.queries))
     scores = score_candidates(ranker, encoded, queries, np.broadcast_to(within, (len(queries), len(within))))
-    keys = encoded.document_key[within]
-    return [within[np.lexsort((-keys, -row))][:depth].tolist() for row in scores]
+    return [within[np.lexsort((-encoded.document_key[within], -row))][:depth].tolist() for row in scores]
 
 
 @pytest.mark.parametrize("block", [3, 100])
@@ -130,8 +125,7 @@ def test_blocks_give_what_sorting_gives(ranker, tiny_encoded, monkeypatch, block
 
 def test_candidates_are_put_in_order_and_cut(ranker, tiny_encoded):
     queries = np.arange(2)
-    documents = np.array([[3, -1, 0, 7], [5, 2, 1, 0]])
-    found = rank_candidates(ranker, tiny_encoded, queries, documents, 3)
+    found = rank_candidates(ranker, tiny_encoded, queries, np.array([[3, -1, 0, 7], [5, 2, 1, 0]]), 3)
     assert found.documents[1].tolist() == plain(ranker, tiny_encoded, np.array([0, 1, 2, 5]), 3)[1]
     assert set(found.documents[0].tolist()) == {0, 3, 7}
     assert rank_all(ranker, tiny_encoded, queries, 20).documents[:, 12:].max() == -1  # there are twelve
@@ -245,10 +239,8 @@ def test_neither_blocks_nor_ties_matter(encoded_of, lengths, asked, data, block,
 def test_nothing_to_rank(kind, sixty):
     ranker, everything = ranker_of(kind, sixty), np.arange(60)
     for shape in ((0, 3), (2, 0), (0, 0)):
-        found = ranks_in(ranker, sixty, np.arange(shape[0]), np.zeros(shape, np.int64), everything)
-        assert found.shape == shape
-    nowhere = ranks_in(ranker, sixty, np.arange(2), np.array([[4], [-1]]), np.zeros(0, np.int64))
-    assert nowhere.tolist() == [[0], [0]]
+        assert ranks_in(ranker, sixty, np.arange(shape[0]), np.zeros(shape, np.int64), everything).shape == shape
+    assert ranks_in(ranker, sixty, np.arange(2), np.array([[4], [-1]]), np.zeros(0, np.int64)).tolist() == [[0], [0]]
 
 
 def test_scores_are_never_held_for_all_queries_and_documents(sixty, monkeypatch):

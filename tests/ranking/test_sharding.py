@@ -93,8 +93,7 @@ def advance(training: RankerTraining, steps: int) -> list[Any]:
         if training.epoch_over:
             shown.append(training.validate())
         batch = training.next_batch()
-        negatives = rng.integers(-1, 12, (len(batch), 2)).astype(np.int32)
-        result = training.update(batch, negatives)
+        result = training.update(batch, rng.integers(-1, 12, (len(batch), 2)).astype(np.int32))
         shown += [result.loss, result.gradient_norm, result.scores]
     return shown
 
@@ -123,18 +122,14 @@ def compared(case: Case, sources: Sources) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for how in ("whole", "split"):
         training = case.training(sources, encoded, how)
-        shown = advance(training, case.steps)
-        found[how] = (shown, weights(training), held(training))
+        found[how] = (advance(training, case.steps), weights(training), held(training))
     return found
 
 
 def kept(case: Case, sources: Sources, folder: str) -> dict[str, Any]:
     """A state of two workers, and what they went on to."""
-    encoded, share, store = (
-        case.encode(sources),
-        Share(dist.get_rank(), 2, True),
-        SavedState(Storage(folder), "run", {}),
-    )
+    encoded, share = case.encode(sources), Share(dist.get_rank(), 2, True)
+    store = SavedState(Storage(folder), "run", {})
     first = case.training(sources, encoded, "split")
     advance(first, 4)
     share.save(store, {"training": first.state_dict()})
@@ -144,16 +139,13 @@ def kept(case: Case, sources: Sources, folder: str) -> dict[str, Any]:
     after = sorted(store.storage.names("states"))
     whole = advance(first, 2)
     second = case.training(sources, encoded, "split")
-    state = share.load(store)
-    second.load_state_dict(state["training"])
-    again = advance(second, 2)
-    return {"whole": whole, "again": again, "files": (before, after)}
+    second.load_state_dict(share.load(store)["training"])
+    return {"whole": whole, "again": advance(second, 2), "files": (before, after)}
 
 
 def taken_over(case: Case, sources: Sources, folder: str) -> list[Any]:
     """What two workers go on to from the state of one."""
-    encoded = case.encode(sources)
-    training = case.training(sources, encoded, "split")
+    training = case.training(sources, case.encode(sources), "split")
     state = Share(dist.get_rank(), 2, True).load(SavedState(Storage(folder), "alone", {}))
     training.load_state_dict(state["training"])
     return advance(training, 2)
@@ -261,8 +253,7 @@ def test_workers_that_split_the_weights_take_the_steps_of_those_that_do_not(both
     for key, weight in whole.items():
         np.testing.assert_allclose(split[key], weight, atol=2e-5)
     # It learned, and in the last batch of an epoch, of one example, the first worker had no rows.
-    shown = both[0][name]["whole"][0]
-    assert {len(each) for each in shown if isinstance(each, np.ndarray)} >= {1, 2}
+    assert {len(each) for each in both[0][name]["whole"][0] if isinstance(each, np.ndarray)} >= {1, 2}
 
 
 def test_half_precision_differs_by_its_own_rounding(both):
@@ -347,8 +338,7 @@ def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved, rea
     stored = [{ROWS: rows, SIZE: list(each.shape)} for rows, each in zip(own(0, saved), tensors, strict=True)]
     state = {"weights": {"a": stored[0]}, "steps": [3, stored[1]]}
     for rank in range(readers):
-        others = [own(other, saved) for other in range(1, saved)]
-        read = merge_state(state, iter(others), rank, readers)
+        read = merge_state(state, iter([own(other, saved) for other in range(1, saved)]), rank, readers)
         assert read["steps"][0] == 3
         for found, wanted in zip([read["weights"]["a"], read["steps"][1]], own(rank, readers), strict=True):
             assert torch.equal(found if readers == 1 else found.rows, wanted)
@@ -359,15 +349,13 @@ def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved, rea
 
 def test_what_can_not_be_split_is_refused_in_one_line(made_up, sources):
     plain = FeedForward(sources.vectors.table, generator(), "tiny")
-    with pytest.raises(
-        BadInput, match=r"^resources.shard: the weights of FeedForward are not split.*; choose bi_encoder"
-    ):
-        check_sharded(plain)
     compiled = BiEncoder(generator(), made_up(), **SHORT, compiled=True)
-    with pytest.raises(
-        BadInput, match=r"^resources.shard: ranker.compiled is not for a ranker.*; leave ranker.compiled"
+    for ranker, says in (
+        (plain, "the weights of FeedForward are not split.*; choose bi_encoder"),
+        (compiled, "ranker.compiled is not for a ranker.*; leave ranker.compiled"),
     ):
-        check_sharded(compiled)
+        with pytest.raises(BadInput, match=f"^resources.shard: {says}"):
+            check_sharded(ranker)
     check_sharded(BiEncoder(generator(), made_up(), **SHORT))
 
 

@@ -76,8 +76,7 @@ def test_prompts_stand_before_texts_and_do_not_shorten_them(tiny, made_up):
     (without, tokens) = (each.encode(tiny) for each in (plain, prompted))
     mineral = subwords(read_tokenizer(made_up()), pl.Series(["hard mineral"]), 9).tokens.tolist()
     for row in range(len(without.queries)):
-        expected = mineral + without.queries.take([row]).tokens.tolist()
-        assert tokens.queries.take([row]).tokens.tolist() == expected
+        assert tokens.queries.take([row]).tokens.tolist() == mineral + without.queries.take([row]).tokens.tolist()
     assert tokens.documents.tokens.tolist() == without.documents.tokens.tolist()
     assert Subwords(made_up(), 3, 4, Prompts()).key() == plain.key()
     assert len({json.dumps(each.key()) for each in (plain, prompted, Subwords(made_up(), 3, 4, Prompts("a")))}) == 3
@@ -157,8 +156,7 @@ def test_a_trained_folder_is_read_as_it_was_trained(kind, plain, tmp_path):
     short.save_pretrained(saved)
     assert lengths(kind, saved, preset="tiny") == (5, 7)  # as trained, whatever the preset
     assert lengths(kind, saved, preset="tiny", max_document=9) == (5, 9)  # but what is asked for counts
-    again = KINDS[kind](torch.Generator().manual_seed(0), saved)
-    again.save_pretrained(str(tmp_path / "again"))
+    KINDS[kind](torch.Generator().manual_seed(0), saved).save_pretrained(str(tmp_path / "again"))
     assert lengths(kind, str(tmp_path / "again")) == (5, 7)
 
 

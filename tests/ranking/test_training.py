@@ -38,7 +38,6 @@ from tests.ranking.trained import NEGATIVES, SHORT, equal, generator, in_small_b
 
 ADAM = partial(torch.optim.Adam, lr=0.01)
 LAZY = partial(LazyAdam, lr=0.05)
-TRAIN = np.arange(4)
 
 
 class RandomNegatives(NegativeSource):
@@ -232,15 +231,8 @@ def test_a_document_of_two_queries_is_read_once_or_with_each(tiny_sources):
 
 def test_more_training_fits_the_training_data(tiny_sources, tiny_encoded):
     """The one test that it learns: positives end above everything else for all training queries."""
-    candidates = RandomCandidates(12).candidates(tiny_sources, TRAIN)
-    run = training(
-        tiny_sources,
-        validation=Evaluation(tiny_encoded, candidates, ["AP@12"]),
-        optimizer=partial(torch.optim.Adam, lr=0.02),
-        max_epochs=60,
-        patience=60,
-        seed=2,
-    )
+    validation = Evaluation(tiny_encoded, RandomCandidates(12).candidates(tiny_sources, np.arange(4)), ["AP@12"])
+    run = training(tiny_sources, validation=validation, lr=0.02, max_epochs=60, patience=60, seed=2)
 
     class Others(RandomNegatives):
         def negatives(self, batch: Batch, training: RankerTraining) -> np.ndarray:
@@ -253,8 +245,7 @@ def test_more_training_fits_the_training_data(tiny_sources, tiny_encoded):
 
 def test_it_validates_within_an_epoch_too(tiny_sources):
     # Five examples: three batches of two, two and one.
-    validation = Scripted([0.1, 0.3, 0.2, 0.3])
-    run = training(tiny_sources, validation=validation, patience=2, validate_every=2)
+    run = training(tiny_sources, validation=Scripted([0.1, 0.3, 0.2, 0.3]), patience=2, validate_every=2)
     seen: list[tuple[int, int, int]] = []
     run.fit(RandomNegatives(), lambda each: seen.append((each.step, each.epoch, each.position)))
     assert seen == [(2, 0, 4), (3, 1, 0), (5, 1, 4), (6, 2, 0)]
@@ -286,8 +277,7 @@ def test_a_saved_training_goes_on_as_if_it_had_never_stopped(tiny_sources, optim
     def keep(run: RankerTraining) -> None:
         states.append((to_bytes(run.state_dict()), to_bytes(source.rng.bit_generator.state)))
 
-    options: dict[str, Any] = {"validate_every": 2, "schedule": Linear(2), "max_epochs": 3, "optimizer": optimizer}
-    options["patience"] = 99
+    options = {"validate_every": 2, "schedule": Linear(2), "max_epochs": 3, "patience": 99, "optimizer": optimizer}
     whole = training(tiny_sources, **options)
     keep(whole)
     whole.fit(source, keep, keep)
@@ -326,10 +316,8 @@ def test_gradients_are_clipped_and_biases_do_not_decay(tiny_sources):
     model: Any = torch.nn.Linear(3, 1)
     model.needs_grad_scaler, model.device = False, torch.device("cpu")
     made = Optimization(model, partial(torch.optim.SGD, lr=1.0, weight_decay=0.5), None, 10, clip_norm=0.1)
-    assert [(group["weight_decay"], len(group["params"])) for group in made.optimizer.param_groups] == [
-        (0.5, 1),
-        (0.0, 1),
-    ]
+    groups = made.optimizer.param_groups
+    assert [(group["weight_decay"], len(group["params"])) for group in groups] == [(0.5, 1), (0.0, 1)]
     before = [each.detach().clone() for each in (model.weight, model.bias)]
     made.begin(0)
     made.add(100 * model(torch.ones(1, 3)).sum())
@@ -492,9 +480,8 @@ def test_schedules_by_hand():
     assert [Linear().factor(step, 4) for step in range(5)] == [1, 0.75, 0.5, 0.25, 0]
     assert [Cosine().factor(step, 4) for step in (0, 2, 4)] == pytest.approx([1, 0.5, 0])
     assert Cosine().factor(1, 4) == pytest.approx((1 + 2**-0.5) / 2)
-    assert [Linear(4).factor(step, 8) for step in range(9)] == pytest.approx(
-        [0.2, 0.4, 0.6, 0.8, 1, 0.75, 0.5, 0.25, 0]
-    )
+    warmed_up = [Linear(4).factor(step, 8) for step in range(9)]
+    assert warmed_up == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 0.75, 0.5, 0.25, 0])
     assert [Constant(0.5).factor(step, 4) for step in range(4)] == pytest.approx([1 / 3, 2 / 3, 1, 1])
 
 
@@ -621,20 +608,17 @@ def test_rows_that_are_not_read_stay(made, tiny_sources):
 def test_steps_are_those_of_torchs_sparse_adam_and_of_adam(dtype):
     """The compiled loop for float32, torch's operations for others."""
     rng = torch.Generator().manual_seed(0)
-    tables = [nn.Parameter(torch.randn(7, 3, generator=rng, dtype=dtype))]
-    tables.append(nn.Parameter(tables[0].detach().clone()))
-    others = [nn.Parameter(torch.randn(4, generator=rng, dtype=dtype))]
-    others.append(nn.Parameter(others[0].detach().clone()))
+    drawn = [torch.randn(size, generator=rng, dtype=dtype) for size in ((7, 3), (4,))]
+    tables, others = ([nn.Parameter(each.clone()) for _ in range(2)] for each in drawn)
     lazy = LazyAdam([tables[0], others[0]], lr=0.1, betas=(0.8, 0.95), eps=1e-12)
     sparse = torch.optim.SparseAdam([tables[1]], lr=0.1, betas=(0.8, 0.95), eps=1e-12)
     dense = torch.optim.Adam([others[1]], lr=0.1, betas=(0.8, 0.95), eps=1e-12)
     for rows in ([0, 3, 6], [3, 4], [0, 0, 5], [1]):
+        places = torch.tensor([rows])  # 0 twice: its sum counts
         values = torch.randn(len(rows), 3, generator=rng, dtype=dtype)
         gradient = torch.randn(4, generator=rng, dtype=dtype)
         for table, other in zip(tables, others, strict=True):
-            table.grad = torch.sparse_coo_tensor(
-                torch.tensor([rows]), values, (7, 3), check_invariants=True
-            )  # 0 twice: its sum counts
+            table.grad = torch.sparse_coo_tensor(places, values, (7, 3), check_invariants=True)
             other.grad = gradient.clone()
         for optimizer in (lazy, sparse, dense):
             optimizer.step()

@@ -25,13 +25,8 @@ def test_run_is_read_in_file_order(tmp_path):
     path = tmp_path / "a.run"
     path.write_text("401 Q0 FT-1 1 320 mine\n401\tQ0\tFBIS-2   2 2.51e2 mine\r\n\n402 Q0 FT-9 0 -1.5 mine")
     run = read_run(path)
-    assert run.schema == {
-        "query": pl.String,
-        "document": pl.String,
-        "rank": pl.Int32,
-        "score": pl.Float64,
-        "tag": pl.String,
-    }
+    assert run.columns == ["query", "document", "rank", "score", "tag"]
+    assert run.dtypes == [pl.String, pl.String, pl.Int32, pl.Float64, pl.String]
     assert run.rows() == [
         ("401", "FT-1", 1, 320.0, "mine"),
         ("401", "FBIS-2", 2, 251.0, "mine"),
@@ -169,8 +164,7 @@ def write(path: Path, lines: list[tuple[str, str, float]]) -> str:
 
 
 def listed(collection: Collection, documents: np.ndarray) -> list[list[str]]:
-    ids = collection.documents["id"]
-    return [[ids[int(document)] for document in row if document >= 0] for row in documents]
+    return [[collection.documents["id"][int(document)] for document in row if document >= 0] for row in documents]
 
 
 def test_a_list_is_ordered_as_trec_eval_orders_it(tmp_path, tiny):
@@ -216,8 +210,7 @@ def test_a_run_in_another_encoding(tmp_path, tiny):
     Path(tmp_path / "run").write_bytes("q1 Q0 d1 1 2.0 größe\n".encode("latin-1"))
     with pytest.raises(BadInput, match="wrong encoding"):
         lists_of_run([str(tmp_path / "run")], tiny, 3)
-    lists = lists_of_run([str(tmp_path / "run")], tiny, 3, encoding="latin-1")
-    assert listed(tiny, lists.documents)[0] == ["d1"]
+    assert listed(tiny, lists_of_run([str(tmp_path / "run")], tiny, 3, encoding="latin-1").documents)[0] == ["d1"]
 
 
 def test_equal_and_endless_scores_are_told(tmp_path, tiny, caplog):

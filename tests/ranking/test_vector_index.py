@@ -157,8 +157,7 @@ def test_approximate_indexes_find_nearly_all_and_score_exactly(options):
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(documents, expected, strict=True)]) > 0.95
     assert (scores == inner_products(queries, vectors, documents).astype(np.float32)).all()
     assert (np.diff(scores, axis=1) <= 0).all()
-    again = VectorIndex.build(vectors, options).search(queries, 10)
-    assert (again[0] == documents).all()
+    assert (VectorIndex.build(vectors, options).search(queries, 10)[0] == documents).all()
 
 
 @pytest.mark.parametrize(("options", "said"), [
@@ -192,15 +191,13 @@ def test_the_footprint_by_hand():
     vectors, queries = 100_000 * 384 * 4, 1000 * 384 * 4
     assert flat["serving"] == flat["disk"] == vectors + queries
     assert flat["swapping"] == 2 * flat["serving"]
-    half = footprint(100_000, 384, IndexOptions(precision="float16"), 1000)
-    assert half["disk"] == vectors // 2 + queries
+    assert footprint(100_000, 384, IndexOptions(precision="float16"), 1000)["disk"] == vectors // 2 + queries
     mapped = footprint(10_000_000, 384, IndexOptions(memory="mapped"), 1000)
     assert mapped["serving"] == queries + (1 << 16) * 384 * 4
     assert mapped["disk"] == 100 * vectors + queries
     coded = footprint(100_000, 384, IndexOptions("IVF64,PQ48", memory="mapped"), 1000)
     assert coded["disk"] == vectors + queries + 100_000 * (48 + 1 + 8)
-    line = describe_footprint(flat)
-    assert line == "0.16 GB of memory, 0.31 GB while a new version takes over, 0.16 GB on disk"
+    assert describe_footprint(flat) == "0.16 GB of memory, 0.31 GB while a new version takes over, 0.16 GB on disk"
 
 
 def test_the_footprint_of_a_graph_is_about_its_file(tmp_path):
@@ -270,10 +267,9 @@ def drawn(rows: int, dimension: int, seed: int = 0) -> NDArray[np.float32]:
 
 
 def written(folder: Path, documents: NDArray[np.float32], options: IndexOptions, version: int = 3) -> IndexVersion:
-    queries = drawn(6, documents.shape[1], 1)
     building = start_version(folder, len(documents), 6, documents.shape[1], options)
     write_block(building / DOCUMENTS, 0, documents)
-    write_block(building / QUERIES, 0, queries)
+    write_block(building / QUERIES, 0, drawn(6, documents.shape[1], 1))
     finish_version(building, folder, version, 70, "ab" * 32, options)
     return open_version(folder)
 

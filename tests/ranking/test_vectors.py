@@ -84,8 +84,7 @@ def test_without_its_package_every_word_starts_at_random_and_a_line_says_so():
     vectors = absent.read(WORDS)
     assert vectors.table.shape == (5, 50)
     assert not vectors.known.any()
-    stand_in = absent.stand_in()
-    assert stand_in[1].startswith("GloVe is not installed (pip install no-such-distribution)")
+    assert absent.stand_in()[1].startswith("GloVe is not installed (pip install no-such-distribution)")
     assert RandomVectors().stand_in() is None
 
 

@@ -98,11 +98,10 @@ def in_training(
     ranker: Ranker, encoded: EncodedCollection, sources: Sources, lr: float = 0.01, seed: int = 3, **options: Any
 ) -> RankerTraining:
     """The training of a ranker; batches of four."""
-    candidates = RandomCandidates(8).candidates(sources, np.array([4, 5]))
     parts = {
         "objective": SoftmaxLikelihood(),
         "queries": np.arange(4),
-        "validation": Evaluation(encoded, candidates, ["AP@8"]),
+        "validation": Evaluation(encoded, RandomCandidates(8).candidates(sources, np.array([4, 5])), ["AP@8"]),
         "optimizer": partial(torch.optim.SGD, lr=lr),
         "rng": np.random.default_rng(seed),
         "batch_size": 4,

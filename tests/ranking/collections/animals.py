@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from ranking.collections.collection import Collection
+from tests.made_up import write_files, write_texts
 
 ANIMALS = ("mole", "bat", "owl", "newt", "toad", "wasp", "carp", "pike", "swan", "crow", "hare", "lynx")
 ROWS = [
@@ -28,12 +29,8 @@ def write_beir(
     folder: Path, qrels: Mapping[str, str], documents: Sequence[Any] = DOCUMENTS, queries: Sequence[Any] = QUERIES
 ) -> Path:
     """Write a BEIR folder with these texts of the files of judgements."""
-    (folder / "qrels").mkdir(parents=True)
-    write_lines(folder / "corpus.jsonl", documents)
-    write_lines(folder / "queries.jsonl", queries)
-    for name, text in qrels.items():
-        (folder / "qrels" / name).write_text(text)
-    return folder
+    write_files(folder / "qrels", qrels)
+    return write_texts(folder, documents, queries, {})
 
 
 def answers(collection: Collection) -> dict[str, set[str]]:

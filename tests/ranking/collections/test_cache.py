@@ -65,8 +65,7 @@ def test_changed_files_and_other_readers_are_read_again(write_beir, cache, monke
     assert (len(before.documents), len(after.documents)) == (3, 4)
     assert before.fingerprint != after.fingerprint
     os.utime(folder / "corpus.jsonl", ns=(1, 1))
-    touched = open_collection(Counted(folder), cache)
-    assert touched.fingerprint == after.fingerprint
+    assert open_collection(Counted(folder), cache).fingerprint == after.fingerprint
     monkeypatch.setattr(Counted, "version", 99)
     open_collection(Counted(folder), cache)
     assert len(asked) == 4

@@ -139,13 +139,11 @@ def test_one_id_for_two_texts_is_named_or_replaced(pairs, kind):
 
 def test_several_ids_for_one_text_are_counted(pairs):
     rows = [{"query_id": n, "query": "Who", "positive": row["answer"]} for n, row in enumerate(ROWS)]
-    collection = pairs(rows)
-    assert collection.facts["queries with several ids for one text"].startswith("7 rows")
+    assert pairs(rows).facts["queries with several ids for one text"].startswith("7 rows")
 
 
 def test_relevant_documents_among_the_negatives_are_counted(pairs):
-    rows = [row | {"negatives": [row["answer"], "Nobody"]} for row in ROWS]
-    collection = pairs(rows)
+    collection = pairs([row | {"negatives": [row["answer"], "Nobody"]} for row in ROWS])
     assert answers(collection) == EXPECTED
     assert collection.facts["candidates given as negatives that are relevant"].startswith("8 ")
 

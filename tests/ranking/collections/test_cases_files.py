@@ -223,8 +223,7 @@ def test_a_score_is_no_label(pairs, form, scored):
         with pytest.raises(BadInput, match=r"rows\.jsonl:1: has scores \(scores?\) and no labels; a score is no label"):
             pairs(rows, strict)
     assert answers(pairs(rows, relevant_from=0.8)) == EXPECTED
-    everything = pairs(rows, scores="teacher")
-    assert {len(texts) for texts in answers(everything).values()} == {3}
+    assert {len(texts) for texts in answers(pairs(rows, scores="teacher")).values()} == {3}
 
 
 @pytest.mark.parametrize("name", ["similarity", "relevance_score", "Score", "rating"])
@@ -285,8 +284,7 @@ def test_labels_that_contradict_each_other_are_named(tmp_path, faulty, first):
 def test_files_named_for_a_test_do_not_train(tmp_path, read, train, test):
     write_lines(tmp_path / f"{train}.jsonl", ROWS[:8])
     write_lines(tmp_path / f"{test}.jsonl", ROWS[8:])
-    collection = read(Pairs(tmp_path))
-    tested = set(collection.queries.filter(pl.col("split") == "test")["text"])
+    tested = set(read(Pairs(tmp_path)).queries.filter(pl.col("split") == "test")["text"])
     assert tested == {row["query"] for row in ROWS[8:]}
 
 
@@ -377,11 +375,9 @@ def test_scores_that_are_not_finite_are_named(tmp_path, pairs, score):
 
 
 def test_missing_and_differing_scores_are_counted(pairs):
-    facts = pairs(scored([2, 1], None, None)).facts
-    assert facts["candidates without a score, where others have one"] == "4 of 6"
+    assert pairs(scored([2, 1], None, None)).facts["candidates without a score, where others have one"] == "4 of 6"
     rows = [ROWS[0] | {"negative": "a stone", "score": margin} for margin in (1, 2)]
-    collection = pairs(rows, scores="margin")
-    assert collection.facts["candidates with several scores (the first counts)"] == "1"
+    assert pairs(rows, scores="margin").facts["candidates with several scores (the first counts)"] == "1"
     with pytest.raises(BadInput, match=r"rows\.jsonl: no row has a score; leave collection\.scores out"):
         pairs(scored(None, None, None), scores="margin")
 

@@ -48,19 +48,13 @@ def register(tmp_path, monkeypatch) -> Register:
 
 
 def test_an_id_for_each_split(register, cache):
-    base = register(train="q1 0 d1 1\n", dev="q2 0 d2 2\n", test="q3 0 d3 0\n")
-    collection = open_collection(IrDatasets({split: f"{base}/{split}" for split in ("train", "dev", "test")}), cache)
+    base, splits = register(train="q1 0 d1 1\n", dev="q2 0 d2 2\n", test="q3 0 d3 0\n"), ("train", "dev", "test")
+    collection = open_collection(IrDatasets({split: f"{base}/{split}" for split in splits}), cache)
     assert collection.name == f"{base}-train"
-    assert collection.documents.rows() == [
-        ("d1", "moles dig", None, None),
-        ("d2", "bats hang", None, None),
-        ("d3", "quartz is hard", None, None),
-    ]
-    assert collection.queries.select("id", "text", "split").rows() == [
-        ("q1", "what about d1", "train"),
-        ("q2", "what about d2", "dev"),
-        ("q3", "what about d3", "test"),
-    ]
+    texts = {"d1": "moles dig", "d2": "bats hang", "d3": "quartz is hard"}
+    assert collection.documents.rows() == [(*item, None, None) for item in texts.items()]
+    queries = [(f"q{n}", f"what about d{n}", split) for n, split in enumerate(splits, 1)]
+    assert collection.queries.select("id", "text", "split").rows() == queries
     assert collection.judgements.rows() == [("q1", "d1", 1), ("q2", "d2", 2), ("q3", "d3", 0)]
 
 
@@ -73,8 +67,7 @@ def test_faults_name_the_id_and_the_number_of_the_entry(register, cache):
     id = register(docs="d1\tmoles\nd2\tbats\nd1\tmore moles\n", test="q1 0 d1 1\nq2 0 d9 1\n") + "/test"
     with pytest.raises(BadInput, match=f"{id} documents:3: duplicate id"):
         open_collection(IrDatasets(id), cache)
-    skipping = open_collection(IrDatasets(id), cache, strict=False)
-    assert skipping.skipped == {"duplicate id": 1, "unknown document": 1}
+    assert open_collection(IrDatasets(id), cache, strict=False).skipped == {"duplicate id": 1, "unknown document": 1}
 
 
 @pytest.mark.parametrize("strict", [True, False])

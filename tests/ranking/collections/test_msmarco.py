@@ -28,11 +28,8 @@ def write(tmp_path) -> Write:
 
 def test_passages(write, cache):
     collection = open_collection(MsMarco(write(PASSAGES)), cache)
-    assert collection.documents.rows() == [
-        ("0", 'Moles "dig" tunnels', None, None),
-        ("1", "Bats hang", None, None),
-        ("2", "Quartz is hard", None, None),
-    ]
+    texts = {"0": 'Moles "dig" tunnels', "1": "Bats hang", "2": "Quartz is hard"}
+    assert collection.documents.rows() == [(*item, None, None) for item in texts.items()]
     # Without test queries the dev queries are the test, and one of two training queries is dev.
     assert sorted(collection.queries["split"]) == ["dev", "test", "train"]
     assert collection.queries.filter(id="20")["split"].to_list() == ["test"]
@@ -44,25 +41,19 @@ def test_passages(write, cache):
 
 
 def test_documents_and_trec_judgements_by_their_usual_names(write, cache):
-    folder = write(
-        {
-            "msmarco-docs.tsv.gz": "D1\thttp://x\tMoles\tdig tunnels\r\nD2\thttp://y\t\tBats hang\n",
-            "msmarco-doctrain-queries.tsv.gz": "1\twho digs\n2\twho hangs\n",
-            "msmarco-doctrain-qrels.tsv.gz": "1 0 D1 1\n2 0 D2 1\n",
-            "msmarco-docdev-queries.tsv": "3\twhat hangs\n",
-            "msmarco-docdev-qrels.tsv": "3 0 D2 1\n",
-            "msmarco-test2019-queries.tsv": "4\twhat digs\n",
-            "2019qrels-docs.txt": "4 0 D1 3\n4 0 D2 0\n",
-        }
-    )
-    collection = open_collection(MsMarco(folder), cache)
-    assert collection.documents.select("id", "text").rows() == [("D1", "Moles dig tunnels"), ("D2", "Bats hang")]
-    assert dict(collection.queries.select("id", "split").iter_rows()) == {
-        "1": "train",
-        "2": "train",
-        "3": "dev",
-        "4": "test",
+    files = {
+        "msmarco-docs.tsv.gz": "D1\thttp://x\tMoles\tdig tunnels\r\nD2\thttp://y\t\tBats hang\n",
+        "msmarco-doctrain-queries.tsv.gz": "1\twho digs\n2\twho hangs\n",
+        "msmarco-doctrain-qrels.tsv.gz": "1 0 D1 1\n2 0 D2 1\n",
+        "msmarco-docdev-queries.tsv": "3\twhat hangs\n",
+        "msmarco-docdev-qrels.tsv": "3 0 D2 1\n",
+        "msmarco-test2019-queries.tsv": "4\twhat digs\n",
+        "2019qrels-docs.txt": "4 0 D1 3\n4 0 D2 0\n",
     }
+    collection = open_collection(MsMarco(write(files)), cache)
+    assert collection.documents.select("id", "text").rows() == [("D1", "Moles dig tunnels"), ("D2", "Bats hang")]
+    splits = {"1": "train", "2": "train", "3": "dev", "4": "test"}
+    assert dict(collection.queries.select("id", "split").iter_rows()) == splits
     assert collection.judgements.filter(query="4")["grade"].to_list() == [3, 0]
 
 

@@ -112,10 +112,10 @@ def test_files_are_splits_and_what_is_one_is_cut(tmp_path, cache):
 
 
 def test_a_label_that_is_no_whole_number_is_named(tmp_path, faulty):
-    path = json_lines(
-        tmp_path, [{"query": "c", "positive": "d", "label": 1}, {"query": "a", "positive": "b", "label": 0.5}]
+    rows = [{"query": "c", "positive": "d", "label": 1}, {"query": "a", "positive": "b", "label": 0.5}]
+    collection = faulty(
+        Pairs(json_lines(tmp_path, rows), test=0), "rows.jsonl:2", "broken line", "a label is no whole number"
     )
-    collection = faulty(Pairs(path, test=0), "rows.jsonl:2", "broken line", "a label is no whole number")
     assert collection.queries["text"].to_list() == ["c"]
 
 

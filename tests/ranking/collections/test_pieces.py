@@ -13,6 +13,8 @@ from ranking.collections import pieces
 from ranking.collections.beir import Beir
 from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
+from ranking.collections.faults import Faults
+from ranking.collections.lines import lines
 from ranking.collections.msmarco import MsMarco
 from ranking.collections.reader import groups_of, spans_of
 from ranking.collections.trec import Trec
@@ -141,9 +143,6 @@ def test_faults_are_named_by_their_line_and_may_be_skipped(folder, tmp_path, sma
 
 
 def test_every_line_is_in_one_span(tmp_path):
-    from ranking.collections.faults import Faults
-    from ranking.collections.lines import lines
-
     rng, file = np.random.default_rng(3), tmp_path / "file"
     written = ["x" * int(length) for length in rng.integers(1, 60, 60)]
     for end in ("\n", ""):

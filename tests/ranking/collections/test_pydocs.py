@@ -141,11 +141,8 @@ def test_package_and_module_are_the_categories(burrow, cache):
 
 
 def test_short_ones_are_dropped(burrow, cache):
-    assert set(read(burrow, cache, document_words=14)) == {
-        "burrow.moles.Mole.dig",
-        "burrow.moles.Mole.eat",
-        "burrow.moles.Mole.depth#2",
-    }
+    kept = {f"burrow.moles.Mole.{name}" for name in ("dig", "eat", "depth#2")}
+    assert set(read(burrow, cache, document_words=14)) == kept
     assert set(read(burrow, cache, document_words=8, query_words=5)) == {"burrow.moles.Mole.depth#2"}
 
 
@@ -171,20 +168,14 @@ def test_topics_have_their_members_as_relevant_documents(burrow, cache):
 
 def test_equal_topics_and_equal_documents_are_one(tmp_path, cache):
     method = '    def {0}(self):\n        """{1} with as many words as a document must have here."""\n'
-    shapes = 'class {0}:\n    """All about shapes."""\n' + "".join(
-        method.format(name, name.upper()) for name in ("draw", "fill")
-    )
+    shared = "".join(method.format(name, name.upper()) for name in ("draw", "fill"))
+    shapes = 'class {0}:\n    """All about shapes."""\n' + shared
     circle = shapes.format("Circle") + method.format("roll", "Roll")
-    square = shapes.format("Square") + method.format("tile", "Tile")
-    (tmp_path / "shapes.py").write_text(circle + square)
+    (tmp_path / "shapes.py").write_text(circle + shapes.format("Square") + method.format("tile", "Tile"))
     collection = open_collection(Pydocs("topics", document_words=5, folders=[tmp_path]), cache)
     assert collection.queries["id"].to_list() == ["shapes.Circle"]
-    assert collection.judgements["document"].to_list() == [
-        "shapes.Circle.draw",
-        "shapes.Circle.fill",
-        "shapes.Circle.roll",
-        "shapes.Square.tile",
-    ]
+    members = ("Circle.draw", "Circle.fill", "Circle.roll", "Square.tile")
+    assert collection.judgements["document"].to_list() == [f"shapes.{member}" for member in members]
 
 
 def test_bad_options(tmp_path, cache):
@@ -275,12 +266,8 @@ def test_dependencies_are_followed_through_extras(install):
     install("delta", "1.0", [])
     site = install("unrelated", "1.0", ["gamma"])
     found = packages.dependencies(distributions(path=[str(site)]))
-    assert {name: one.version for name, one in found.items()} == {
-        "alpha-one": "2.0",
-        "beta": "1.0",
-        "delta": "1.0",
-        "gamma": "1.0",
-    }
+    versions = {"alpha-one": "2.0", "beta": "1.0", "delta": "1.0", "gamma": "1.0"}
+    assert {name: one.version for name, one in found.items()} == versions
     assert [source.module for source in packages.sources(found["alpha-one"])] == ["alpha_one"]
 
 
@@ -296,22 +283,17 @@ def test_the_project_file_is_asked_where_pyrite_is_not_installed(install, tmp_pa
     assert list(packages.dependencies(distributions(path=[str(site)]))) == ["alpha", "beta"]
 
 
-def environment(monkeypatch: pytest.MonkeyPatch, site: Path) -> None:
-    installed = packages.dependencies(list(distributions(path=[str(site)])))
-    monkeypatch.setattr("ranking.collections.pydocs.packages.dependencies", lambda: installed)
-    monkeypatch.setattr("ranking.collections.pydocs.packages.standard_library", list)
-
-
 def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
     def fingerprint(where: str, alpha: str, requires: list[str], names: list[str]) -> str:
         install("pyrite-ir", "0.1", requires, where)
         for name in names:
             site = install(name, alpha if name == "alpha" else "1.0", [], where)
+        installed = packages.dependencies(list(distributions(path=[str(site)])))
         with monkeypatch.context() as patch:
-            environment(patch, site)
+            patch.setattr("ranking.collections.pydocs.packages.dependencies", lambda: installed)
+            patch.setattr("ranking.collections.pydocs.packages.standard_library", list)
             collection = open_collection(Pydocs(query_words=1, document_words=1), cache)
-        expected = f"Python {platform.python_version()}, alpha {alpha}, beta 1.0"
-        assert collection.facts["packages"].startswith(expected)
+        assert collection.facts["packages"].startswith(f"Python {platform.python_version()}, alpha {alpha}, beta 1.0")
         return collection.fingerprint
 
     first = fingerprint("one", "1.0", ["alpha", "beta"], ["alpha", "beta"])

@@ -50,8 +50,7 @@ def test_there_are_three_splits_or_none(present, expected):
     cut = usable(queries(**present))
     assert counts(cut) == expected
     if None not in expected:
-        tested = cut.filter(pl.col("id").str.starts_with(list(present)[-1]))
-        assert set(tested["split"]) == {"test"}
+        assert set(cut.filter(pl.col("id").str.starts_with(list(present)[-1]))["split"]) == {"test"}
 
 
 def test_the_cut_goes_by_the_id_and_not_by_the_order():
@@ -72,8 +71,7 @@ def test_folds_repeat_and_depend_on_nothing_but_ids():
     frame = queries(none=20)
     first = folds(frame, 4)
     assert all(a.equals(b) for a, b in zip(first, folds(frame, 4), strict=True))
-    backwards = folds(frame.reverse(), 4)
-    assert all(a.sort("id").equals(b.sort("id")) for a, b in zip(first, backwards, strict=True))
+    assert all(a.sort("id").equals(b.sort("id")) for a, b in zip(first, folds(frame.reverse(), 4), strict=True))
 
 
 QUERIES = {"id": pl.String, "text": pl.String, "split": pl.String}
@@ -123,10 +121,7 @@ def test_queries_without_splits_stay_without():
 def test_a_reader_counts_what_it_joins(write_beir, tmp_path, strict):
     folder = write_beir(
         queries=[
-            {"_id": "q1", "text": "who digs?"},
-            {"_id": "q2", "text": "Who  digs?"},
-            {"_id": "q3", "text": "what?"},
-            {"_id": "q4", "text": "why?"},
+            {"_id": f"q{n}", "text": text} for n, text in enumerate(("who digs?", "Who  digs?", "what?", "why?"), 1)
         ],
         qrels={"train": [("q1", "d1", 1), ("q4", "d1", 1)], "dev": [("q2", "d2", 2)], "test": [("q3", "d3", 1)]},
     )
@@ -138,8 +133,7 @@ def test_a_reader_counts_what_it_joins(write_beir, tmp_path, strict):
 
 def test_known_ids_are_each_once_in_the_documents_order():
     documents = pl.DataFrame({"id": ["c", "a", "b"], "text": ["", "", ""]})
-    asked = pl.Series("document", ["b", "nowhere", "c", "b", None])
-    assert known_ids(documents, asked).to_list() == ["c", "b"]
+    assert known_ids(documents, pl.Series("document", ["b", "nowhere", "c", "b", None])).to_list() == ["c", "b"]
     assert known_ids(documents, pl.Series("document", [], dtype=pl.String)).to_list() == []
 
 

@@ -19,8 +19,7 @@ RANKER = np.array([[1, 3, 2], [-7, 1, 99]], np.float32)
 @pytest.fixture
 def evaluation(encoded_of) -> Evaluation:
     encoded = encoded_of([[2], [3], [4]], [[2], [3]], {0: {1: 1}, 1: {2: 1}})
-    candidates = Candidates(np.arange(2), DOCUMENTS, RankedLists(DOCUMENTS, FIRST_STAGE), 3)
-    return Evaluation(encoded, candidates, ["RR"])
+    return Evaluation(encoded, Candidates(np.arange(2), DOCUMENTS, RankedLists(DOCUMENTS, FIRST_STAGE), 3), ["RR"])
 
 
 def told(scores: NDArray[np.float32], evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -44,8 +43,7 @@ def test_equal_scores_say_nothing(evaluation):
 def test_the_weight_is_the_best_on_these_queries(evaluation, monkeypatch):
     # Of query 0 document 1 is relevant: .5 + w/2 against 1 - w, first from w > 1/3. Of query 1 document 2 is: 1 - w
     # against w, first below 1/2, and at 1/2 by its greater id. So .4 and .5 are right for both; .4 is the least.
-    ranker = told(RANKER, evaluation, monkeypatch)
-    assert best_weight(evaluation, ranker) == 0.4
+    assert best_weight(evaluation, told(RANKER, evaluation, monkeypatch)) == 0.4
     at = {weight: evaluation.of_scores(interpolate(evaluation, RANKER, weight))["RR"].tolist() for weight in WEIGHTS}
     assert at[0.3] == [0.5, 1.0]
     assert at[0.4] == at[0.5] == [1.0, 1.0]
@@ -71,11 +69,9 @@ def test_a_query_without_candidates_is_passed_over(encoded_of):
     encoded = encoded_of([[2], [3]], [[2]], {0: {1: 1}})
     none = np.full((1, 2), -1, np.int32)
     lists = RankedLists(none, np.full((1, 2), -np.inf, np.float32))
+    evaluation = Evaluation(encoded, Candidates(np.arange(1), none, lists, 2), ["RR"])
     with np.errstate(all="raise"):
-        mixed = interpolate(
-            Evaluation(encoded, Candidates(np.arange(1), none, lists, 2), ["RR"]), np.zeros((1, 2), np.float32), 0.5
-        )
-    assert mixed.tolist() == [[0.0, 0.0]]
+        assert interpolate(evaluation, np.zeros((1, 2), np.float32), 0.5).tolist() == [[0.0, 0.0]]
 
 
 def test_a_whole_collection_has_no_lists(encoded_of):

@@ -39,8 +39,7 @@ def assert_as_trec_eval(run: Run, qrels: Qrels, rel: int = 1) -> None:
     queries = sorted(run)
     ids = sorted({document for ranking in run.values() for document in ranking}, key=str.encode)
     number = {document: i for i, document in enumerate(ids)}
-    depth = max(map(len, run.values()))
-    shape = (len(queries), depth)
+    shape = (len(queries), max(map(len, run.values())))
     documents, scores, grades = np.full(shape, -1), np.full(shape, np.nan, np.float32), np.zeros(shape, int)
     for row, query in enumerate(queries):
         for column, (document, score) in enumerate(run[query].items()):
@@ -87,8 +86,7 @@ def small_cases(draw: st.DrawFn) -> tuple[Run, Qrels]:
     score = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 1e-12, -1.0, 3.5, 1e-40, float("inf"), float("-inf")])
     queries = [f"q{i}" for i in range(draw(st.integers(1, 3)))]
     run = {q: draw(st.dictionaries(st.sampled_from(ids), score, min_size=1)) for q in queries}
-    grades = st.dictionaries(st.sampled_from(ids), st.integers(0, 3), min_size=1)
-    return run, {q: draw(grades) for q in queries}
+    return run, {q: draw(st.dictionaries(st.sampled_from(ids), st.integers(0, 3), min_size=1)) for q in queries}
 
 
 @few(30)
@@ -130,10 +128,8 @@ def test_the_ranks_of_some_give_what_the_whole_ranking_gives(case, depth):
 
 
 def test_exponential_gains_by_hand():
-    ranked = np.array([[1, 3]])
-    value = Evaluator(["nDCG(dcg='exp-log2')"], [[3, 1]])(ranked)
-    expected = (1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))
-    assert value["nDCG(dcg='exp-log2')"] == pytest.approx([expected])
+    value = Evaluator(["nDCG(dcg='exp-log2')"], [[3, 1]])(np.array([[1, 3]]))
+    assert value["nDCG(dcg='exp-log2')"] == pytest.approx([(1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))])
 
 
 def test_padding_goes_last_wherever_it_stands():

@@ -1,12 +1,11 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import pytrec_eval
 
 from ranking.bm25 import Bm25Options
-from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, Encoder
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import (
@@ -20,6 +19,7 @@ from ranking.evaluation.origins import (
 )
 from ranking.scoring import score_candidates
 from ranking.sources import Sources
+from tests.made_up import collection_of, labelled
 from tests.ranking.trained import Lengths
 
 QUERIES = np.arange(8)
@@ -44,8 +44,7 @@ def test_random_candidates_hold_all_relevant_documents_and_no_document_twice(tin
 
 @pytest.mark.parametrize(("depth", "expected"), [(1, [1, 1, 2, 1, 2, 2, 2, 1]), (12, [12] * 8), (100, [12] * 8)])
 def test_random_candidates_of_few_and_of_all(depth, expected, tiny_sources):
-    found = RandomCandidates(depth).candidates(tiny_sources, QUERIES)
-    assert (found.documents >= 0).sum(axis=1).tolist() == expected
+    assert (RandomCandidates(depth).candidates(tiny_sources, QUERIES).documents >= 0).sum(axis=1).tolist() == expected
 
 
 def test_random_candidates_depend_on_query_and_seed_alone(tiny_sources):
@@ -64,8 +63,7 @@ def test_random_candidates_are_uniform(tiny_sources):
     """Over the documents that are not relevant."""
     counts = np.zeros(12)
     for seed in range(300):
-        found = RandomCandidates(4, seed).candidates(tiny_sources, np.array([0]))
-        counts[found.documents[0]] += 1
+        counts[RandomCandidates(4, seed).candidates(tiny_sources, np.array([0])).documents[0]] += 1
     assert counts[0] == 300  # the relevant one
     assert np.abs(counts[1:] / 300 - 3 / 11).max() < 0.09
 
@@ -97,14 +95,8 @@ def pytrec(
 
 
 ORIGINS: list[Origin] = [
-    Bm25Candidates(5),
-    RandomCandidates(7),
-    RandomCandidates(12),
-    FullCollection(12),
-    FullCollection(5),
-    FullCollection(None),
-    OwnCategory(None),
-    OwnCategory(2),
+    *(Bm25Candidates(5), RandomCandidates(7), RandomCandidates(12)),
+    *(FullCollection(12), FullCollection(5), FullCollection(None), OwnCategory(None), OwnCategory(2)),
 ]
 
 
@@ -123,8 +115,7 @@ def test_values_are_trec_evals(origin, relevant_from, tiny_sources):
     if documents is None:
         documents = np.tile(np.arange(12), (8, 1))
     if candidates.categories is not None:  # of four documents each
-        categories = encoded.documents.labels[:, 0]
-        documents = np.stack([np.flatnonzero(categories == own) for own in candidates.categories])
+        documents = np.stack([np.flatnonzero(encoded.documents.labels[:, 0] == own) for own in candidates.categories])
     scores = score_candidates(ranker, encoded, QUERIES, documents)
     assert any(len(np.unique(row)) < len(row) for row in scores)  # there are ties to break
     if candidates.documents is None:  # the first ones of all, in trec_eval's order
@@ -159,34 +150,21 @@ def test_a_ranker_that_scores_nan_is_an_error(origin, tiny_sources):
 
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_no_queries(origin, tiny_sources):
-    nobody = np.zeros(0, np.int64)
-    evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, nobody), ["AP"])
+    evaluation = Evaluation(tiny_sources.encoded, origin.candidates(tiny_sources, np.zeros(0, np.int64)), ["AP"])
     assert evaluation(Lengths())["AP"].shape == (0,)
     assert evaluation.of_bm25()["AP"].shape == (0,)
 
 
 def test_a_query_whose_every_document_is_relevant(tiny_sources, encoded_of):
     encoded = encoded_of([[1], [2, 3]], [[1]], {0: {0: 1, 1: 2}})
-    collection = replace(
-        tiny_sources.collection,
-        documents=tiny_sources.collection.documents.head(2),
-        queries=tiny_sources.collection.queries.head(1),
-    )
-    sources = Sources(collection, encoded, tiny_sources.vectors)
+    sources = Sources(collection_of(["a", "b c"], ["a"]), encoded, tiny_sources.vectors)
     for origin in (RandomCandidates(3), FullCollection(3)):
         evaluation = Evaluation(encoded, origin.candidates(sources, np.zeros(1, np.int64)), ["AP", "nDCG"])
         assert evaluation(Lengths())["AP"].tolist() == [1]
 
 
-SIX = [  # words, category
-    (1, "a"),
-    (2, "b"),
-    (3, "a"),
-    (4, "b"),
-    (5, "a"),
-    (6, None),
-]
-ASKED = [  # words, category, relevant documents
+SIX: list[Any] = [(1, "a"), (2, "b"), (3, "a"), (4, "b"), (5, "a"), (6, None)]  # words, category
+ASKED: list[Any] = [  # words, category, relevant documents
     (1, "a", [2, 3]),
     (4, "b", [3]),
     (6, None, [4]),
@@ -207,20 +185,12 @@ WITHIN = {
 @pytest.fixture(scope="module")
 def six() -> Sources:
     """Six documents and seven queries of as many words as `SIX` and `ASKED` say."""
-    documents = [
-        (f"d{place}", " ".join(["word"] * words), category, None) for place, (words, category) in enumerate(SIX)
-    ]
-    queries = [(f"q{place}", " ".join(["word"] * words), "test", category, None)
-               for place, (words, category, _) in enumerate(ASKED)]  # fmt: skip
-    judgements = [(f"q{q}", f"d{d}", 1) for q, (_, _, relevant) in enumerate(ASKED) for d in relevant]
-    names = ("id", "text", "category", "subcategory")
-    made = Collection(
-        "six",
-        "0" * 16,
-        pl.DataFrame(documents, dict.fromkeys(names, pl.String), orient="row"),
-        pl.DataFrame(queries, dict.fromkeys(("id", "text", "split", *names[2:]), pl.String), orient="row"),
-        pl.DataFrame(judgements, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
-    )
+    texts, labels = [], []
+    for rows in (SIX, ASKED):
+        texts.append([" ".join(["word"] * words) for words, *_ in rows])
+        labels.append([(category, None) for _, category, *_ in rows])
+    judged = [(f"q{q}", f"d{d}", 1) for q, (_, _, relevant) in enumerate(ASKED) for d in relevant]
+    made = labelled(collection_of(*texts, judged), *labels)
     made = replace(made, self_documents="keep")  # a document may have the text of a query
     return Sources(made, Encoder(min_count=1).encode(made)[0], None)
 
@@ -259,8 +229,7 @@ def test_an_own_categorys_queries_are_measured_alone_as_together(six):
 
 
 def test_the_best_order_within_a_category_lacks_what_lies_outside(six):
-    evaluation = Evaluation(six.encoded, OwnCategory(None).candidates(six, np.arange(7)), ["AP", "RR"])
-    ideal = evaluation.of_ideal()
+    ideal = Evaluation(six.encoded, OwnCategory(None).candidates(six, np.arange(7)), ["AP", "RR"]).of_ideal()
     assert ideal["AP"].tolist() == pytest.approx([1 / 2, 1, 1, 0, 0, 1, 2 / 3])
     assert ideal["RR"].tolist() == [1, 1, 1, 0, 0, 1, 1]
     everything = Evaluation(six.encoded, FullCollection(None).candidates(six, np.arange(7)), ["AP"])
@@ -272,8 +241,7 @@ def test_bm25s_own_order_within_a_category(tiny_sources):
     whole, _ = tiny_sources.bm25(Bm25Options()).search(QUERIES, 12)
     own = OwnCategory(3).candidates(tiny_sources, QUERIES)
     labels, asked = tiny_sources.encoded.documents.labels, tiny_sources.encoded.queries.labels
-    for row, found, category in zip(
-        whole.documents.tolist(), own.first_stage.documents.tolist(), asked[:, 0], strict=True
-    ):
+    lists = whole.documents.tolist(), own.first_stage.documents.tolist()
+    for row, found, category in zip(*lists, asked[:, 0], strict=True):
         expected = [document for document in row if document >= 0 and labels[document, 0] == category][:3]
         assert [document for document in found if document >= 0] == expected

@@ -27,8 +27,8 @@ def test_there_are_objectives():
     assert {"SoftmaxLikelihood", "BlockLoss", "PairwiseHinge"} <= {kind.__name__ for kind in EVERY}
 
 
-def block_of(encoded: EncodedCollection) -> Block:
-    return Block.of(encoded, QUERIES, DOCUMENTS, np.full((3, 3), 0.5, np.float32), teacher=teacher(encoded))
+def block_of(encoded: EncodedCollection, device: str = "cpu") -> Block:
+    return Block.of(encoded, QUERIES, DOCUMENTS, np.full((3, 3), 0.5, np.float32), device, teacher(encoded))
 
 
 def teacher(encoded: EncodedCollection) -> PairScores:
@@ -122,11 +122,8 @@ def test_a_block_knows_gains_and_source_scores(tiny_encoded):
 def test_loss_and_gradient_on_a_gpu_are_a_cpus(kind, tiny_encoded, cuda):
     found = []
     for device in ("cpu", cuda):
-        drawn = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
-        scores = drawn.to(device).requires_grad_()
-        given = np.full((3, 3), 0.5, np.float32)
-        block = Block.of(tiny_encoded, QUERIES, DOCUMENTS, given, device, teacher(tiny_encoded))
-        loss = made(kind).loss(scores, block)
+        scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).to(device).requires_grad_()
+        loss = made(kind).loss(scores, block_of(tiny_encoded, device))
         loss.backward()
         assert scores.grad.device.type == device
         found.append((loss.detach().cpu(), scores.grad.cpu()))

@@ -71,11 +71,9 @@ def test_probabilities_by_hand():
     assert softmax.sum(dim=1).tolist() == pytest.approx([1, 1])
     assert float(softmax[1, 2]) == 0
     for pairwise in (PairwiseHinge(), RankNet()):
-        row = pairwise.probabilities(SCORES, PRESENT)[0].tolist()
-        assert row == pytest.approx([0.5, sigmoid(-0.5), sigmoid(1)])
-    assert PointwiseCrossEntropy().probabilities(SCORES, PRESENT)[0].tolist() == pytest.approx(
-        [sigmoid(1), sigmoid(0.5), sigmoid(2)]
-    )
+        assert pairwise.probabilities(SCORES, PRESENT)[0].tolist() == pytest.approx([0.5, sigmoid(-0.5), sigmoid(1)])
+    pointwise = PointwiseCrossEntropy().probabilities(SCORES, PRESENT)[0].tolist()
+    assert pointwise == pytest.approx([sigmoid(1), sigmoid(0.5), sigmoid(2)])
 
 
 def gradient(objective: Objective, scores: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,11 +88,9 @@ def gradient(objective: Objective, scores: Tensor, present: Tensor) -> tuple[Ten
 def test_absent_negatives_change_nothing(objective, score):
     """Whatever stands where no document is, loss and gradient are those of the batch without it."""
     narrow = torch.tensor([[1.0, 0.5, 2.0], [0.0, -1.0, 3.0]])
-    there = torch.ones(2, 3, dtype=torch.bool)
     wide = torch.cat([narrow[:, :2], torch.full((2, 2), score), narrow[:, 2:]], dim=1)
-    present = torch.tensor([[True, True, False, False, True]] * 2)
-    loss, slope = gradient(objective, narrow, there)
-    other, other_slope = gradient(objective, wide, present)
+    loss, slope = gradient(objective, narrow, torch.ones(2, 3, dtype=torch.bool))
+    other, other_slope = gradient(objective, wide, torch.tensor([[True, True, False, False, True]] * 2))
     torch.testing.assert_close(other, loss)
     torch.testing.assert_close(other_slope[:, [0, 1, 4]], slope)
     assert not other_slope[:, 2:4].any()
@@ -103,10 +99,9 @@ def test_absent_negatives_change_nothing(objective, score):
 @pytest.mark.parametrize("objective", WITHOUT_NEGATIVES)
 def test_a_batch_without_any_negative_is_finite(objective):
     for width in (1, 3):
-        scores = torch.randn(2, width, generator=torch.Generator().manual_seed(0))
         present = torch.zeros(2, width, dtype=torch.bool)
         present[:, 0] = True
-        loss, slope = gradient(objective, scores, present)
+        loss, slope = gradient(objective, torch.randn(2, width, generator=generator(0)), present)
         assert torch.isfinite(loss)
         assert torch.isfinite(slope).all()
         if not isinstance(objective, PointwiseCrossEntropy):
@@ -170,9 +165,8 @@ def test_approx_ndcg_by_hand():
     ideal = 3 + 1 / math.log2(3)
     expected = 1 - (1 / math.log2(1 + first) + 3 / math.log2(1 + third)) / ideal
     assert value(ApproxNDCG(), block()) == pytest.approx(expected, rel=1e-6)
-    assert value(ApproxNDCG(temperature=0.01), block()) == pytest.approx(
-        1 - (1 / math.log2(4) + 3 / math.log2(3)) / ideal, rel=1e-4
-    )
+    exact = 1 - (1 / math.log2(4) + 3 / math.log2(3)) / ideal
+    assert value(ApproxNDCG(temperature=0.01), block()) == pytest.approx(exact, rel=1e-4)
 
 
 def test_list_mle_by_hand():
@@ -253,8 +247,7 @@ def plain_levels(scores: Scores, levels: Sequence[int]) -> list[list[int]]:
     """Columns of each level by equation 4; of equal scores the earlier column."""
     columns = [list(range(len(scores)))]
     for size in levels:
-        negatives = sorted(columns[-1][1:], key=lambda column: -scores[column])
-        columns.append([0, *negatives[: size - 1]])
+        columns.append([0, *sorted(columns[-1][1:], key=lambda column: -scores[column])[: size - 1]])
     return columns
 
 
@@ -293,9 +286,8 @@ def test_v0_v3_and_v4_are_their_equations(values):
     there = all_of(scores)
     assert BlockLoss().loss(scores, Block(there)).item() == pytest.approx(plain_block(exact), rel=1e-4, abs=1e-5)
     for levels in ([5, 3], [6, 4, 2], [4]):
-        assert JointSIR(levels).loss(scores, Block(there)).item() == pytest.approx(
-            plain_v3(exact, levels), rel=1e-4, abs=1e-5
-        )
+        found = JointSIR(levels).loss(scores, Block(there)).item()
+        assert found == pytest.approx(plain_v3(exact, levels), rel=1e-4, abs=1e-5)
         for condition in ("softmax", "product"):
             found = ConditionalSIR(levels, condition=condition).loss(scores, Block(there)).item()
             assert found == pytest.approx(plain_v4(exact, levels, condition), rel=1e-4, abs=1e-5)
@@ -415,8 +407,7 @@ def test_a_block_smaller_than_its_levels_is_refused():
 def test_the_loss_is_the_sum_over_shorter_vectors(similarity, made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
     made = BiEncoder(generator(), made_up(), similarity=similarity, **SHORT)
-    objective = Matryoshka(SoftmaxLikelihood(), [8, 4], [1.0, 0.5])
-    training = in_training(made, texts, tiny_sources, objective=objective)
+    training = in_training(made, texts, tiny_sources, objective=Matryoshka(SoftmaxLikelihood(), [8, 4], [1.0, 0.5]))
     batch = training.next_batch()
     shown = np.concatenate([batch.positives[:, None], NEGATIVES], axis=1)
     with torch.no_grad():
@@ -437,10 +428,8 @@ def test_chunks_and_parts_of_a_batch_give_the_same_gradient(made_up, read_as, ti
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
 
     def of(**options: Any) -> dict[str, torch.Tensor]:
-        objective = Matryoshka(SoftmaxLikelihood(), [8])
-        return gradients(
-            in_training(BiEncoder(generator(), made_up(), **SHORT), texts, tiny_sources, objective=objective, **options)
-        )
+        made, objective = BiEncoder(generator(), made_up(), **SHORT), Matryoshka(SoftmaxLikelihood(), [8])
+        return gradients(in_training(made, texts, tiny_sources, objective=objective, **options))
 
     whole = of()
     for options in ({"chunk": 3}, {"accumulate": 2}):

@@ -32,8 +32,7 @@ def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vecto
     if content.get("checkpoint") == "???":
         folder = decoder_checkpoint(headed=True) if request.param == "decoder" else made_up("bert")
         given += [f"ranker.checkpoint={folder}", *OPTIONS.get(request.param, ["ranker.max_document=12"])]
-    config = compose([f"ranker={request.param}", *given])
-    factory = build(config["ranker"], "ranker")
+    factory = build(compose([f"ranker={request.param}", *given])["ranker"], "ranker")
     kind: type[Ranker] = factory.func
     tokenization = kind.tokenization(**factory.keywords)
     encoded = tiny_encoded if tokenization is None else read_as(tokenization)
@@ -95,5 +94,4 @@ def test_a_loss_reaches_its_weights(made):
 @pytest.mark.gpu
 def test_a_gpu_scores_as_a_cpu(made, cuda):
     make, encoded = made
-    found = scores(make(1).to(cuda), encoded)
-    np.testing.assert_allclose(found, scores(make(1), encoded), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(scores(make(1).to(cuda), encoded), scores(make(1), encoded), rtol=1e-3, atol=1e-4)

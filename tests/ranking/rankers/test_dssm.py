@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,16 @@ from ranking.scoring import score_candidates
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 from ranking.trigrams import Trigrams
-from tests.ranking.trained import LISTS, QUERIES, Reader, assert_in_layers, generator, in_training
+from tests.ranking.trained import (
+    LISTS,
+    QUERIES,
+    SHORT,
+    Reader,
+    assert_in_layers,
+    from_checkpoint,
+    generator,
+    in_training,
+)
 
 TEXTS = st.lists(st.lists(st.integers(0, 11), max_size=7), max_size=5)
 COUNTS = LabelCounts(3, 2)
@@ -164,8 +174,7 @@ def test_it_is_the_plain_network_with_its_gradients(tied, categories, tower):
 
     for score in (lambda: made(queries, documents), plain):
         made.zero_grad()
-        scores = score()
-        F.log_softmax(scores, 1)[:, 0].mean().backward()
+        F.log_softmax(score(), 1)[:, 0].mean().backward()
         gradients.append({name: each.grad.clone() for name, each in made.named_parameters() if each.grad is not None})
     torch.testing.assert_close(made(queries, documents), plain(), rtol=1e-5, atol=1e-5)
     assert gradients[0].keys() == gradients[1].keys() == {name for name, _ in made.named_parameters()}
@@ -178,8 +187,7 @@ def test_the_papers_tower_and_how_it_is_drawn():
     shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in made.layers()]
     assert shapes == [[(30_001, 300), (300,)], [(300, 300), (300,)], [(128, 300), (128,)]]
     assert (made.dimension, made.scale) == (128, 10)
-    widths = ((30_001, 300), (300, 300), (300, 128))
-    for layer, (inputs, outputs) in zip(made.layers(), widths, strict=True):
+    for layer, (inputs, outputs) in zip(made.layers(), ((30_001, 300), (300, 300), (300, 128)), strict=True):
         weight, bias = list(layer.parameters())
         bound = math.sqrt(6 / (inputs + outputs))
         assert 0.99 * bound < float(weight.detach().abs().max()) <= bound + 1e-8
@@ -270,10 +278,8 @@ def test_shared_documents_give_the_same_step(kind, accumulate, read_as, tiny_enc
         )
         run = in_training(made, texts, tiny_sources)
         run.accumulate = accumulate
-        batch = run.next_batch()
-        step = run.update(batch, negatives)
-        gradients = {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
-        results.append((step, gradients))
+        step = run.update(run.next_batch(), negatives)
+        results.append((step, {name: p.grad for name, p in made.named_parameters() if p.grad is not None}))
     (apart, of_apart), (together, of_together) = results
     half = len(read) // 2
     assert sum(read[:half]) == 20
@@ -332,11 +338,9 @@ def test_feed_forward_needs_a_layer_to_read_them():
 def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
     similarity, tied, made_up, read_as, tiny_encoded, tiny_sources
 ):
-    checkpoint, short = made_up(), {"max_query": 8, "max_document": 12}
-    texts = labelled(read_as, tiny_encoded, BiEncoder.tokenization(checkpoint=checkpoint, **short))
-    options: dict[str, Any] = {"similarity": similarity, "tied": tied, **short}
-    plain = BiEncoder(generator(3), checkpoint, **options)
-    made = BiEncoder(generator(3), checkpoint, categories=True, labels=texts.label_counts, **options)
+    texts = labelled(read_as, tiny_encoded, BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
+    bi_encoder = partial(from_checkpoint, BiEncoder, made_up(), similarity=similarity, tied=tied)
+    plain, made = bi_encoder(), bi_encoder(categories=True, labels=texts.label_counts)
     with torch.no_grad():
         assert torch.equal(made.represent_documents(texts.documents), plain.represent_documents(texts.documents))
     run = in_training(made, texts, tiny_sources)
@@ -346,8 +350,7 @@ def test_a_bi_encoder_begins_as_its_checkpoint_and_learns_categories(
     with torch.no_grad():
         made.categories.weight.normal_(generator=generator(4))
         rows = torch.from_numpy(texts.documents.labels.astype(np.int64))
-        pooled = replace(texts.documents, labels=np.full((12, 2), -1, np.int32))
-        alone = made.represent_documents(pooled)
+        alone = made.represent_documents(replace(texts.documents, labels=np.full((12, 2), -1, np.int32)))
         both = made.represent_documents(texts.documents)
         if similarity == "dot":
             added = made.categories.weight[rows[:, 0]] + made.categories.weight[3 + rows[:, 1]]

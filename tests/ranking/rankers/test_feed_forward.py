@@ -21,8 +21,7 @@ def ranker(seed: int = 1, **options: object) -> FeedForward:
 
 
 def test_the_papers_layers():
-    layers = ranker(preset="paper").layers()
-    shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in layers]
+    shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in ranker(preset="paper").layers()]
     assert shapes == [
         [(2048, 8), (2048,)],
         [(1024, 2048), (1024,)],

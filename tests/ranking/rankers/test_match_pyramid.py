@@ -67,9 +67,8 @@ def test_only_the_first_words_are_read():
 
 
 def test_cosines_by_hand():
-    model = ranker()
     queries, documents = torch.tensor([[[3, 5, 0]]]), torch.tensor([[[5, 3], [7, 0]]])
-    cosines = model.cosines(queries, documents)
+    cosines = ranker().cosines(queries, documents)
     assert cosines.shape == (1, 2, 3, 2)
     unit = VECTORS / np.maximum(np.linalg.norm(VECTORS, axis=1, keepdims=True), 1e-12)
     expected = [[[unit[q] @ unit[d] for d in document] for q in (3, 5, 0)] for document in ((5, 3), (7, 0))]

@@ -37,6 +37,7 @@ def form(name: str, checkpoint: str) -> tuple[list[Any], dict[str, Any]]:
 
     if name in MODES:
         return bert_modules(checkpoint, Pooling(16, name)), {}
+    prompts = {"prompts": {"query": "moles dig ", "document": "gold "}}
     made: dict[str, Any] = {
         "two poolings": ([Pooling(16, ("cls", "mean"))], {}),
         "dense": ([Pooling(16), Dense(16, 10)], {}),
@@ -49,11 +50,8 @@ def form(name: str, checkpoint: str) -> tuple[list[Any], dict[str, Any]]:
         "truncated, dot": ([Pooling(16), Normalize()], {"truncate_dim": 6, "similarity_fn_name": "dot"}),
         "dot": ([Pooling(16)], {"similarity_fn_name": "dot"}),
         "unit, dot": ([Pooling(16), Normalize()], {"similarity_fn_name": "dot"}),
-        "prompts": ([Pooling(16)], {"prompts": {"query": "moles dig ", "document": "gold "}}),
-        "prompts left out": (
-            [Pooling(16, "mean", include_prompt=False)],
-            {"prompts": {"query": "moles dig ", "document": "gold "}},
-        ),
+        "prompts": ([Pooling(16)], prompts),
+        "prompts left out": ([Pooling(16, "mean", include_prompt=False)], prompts),
         "prompt left out, cls": ([Pooling(16, "cls", include_prompt=False)], {"prompts": {"query": "moles "}}),
     }
     if name == "short":
@@ -78,11 +76,8 @@ def ours(folder: str, tiny: Collection, **options: Any) -> tuple[BiEncoder, np.n
     tokens = BiEncoder.tokenization(checkpoint=folder, **options).encode(tiny)
     ranker = BiEncoder(generator(), folder, **options).eval()
     with torch.no_grad():
-        return (
-            ranker,
-            ranker.represent_queries(tokens.queries).numpy(),
-            ranker.represent_documents(tokens.documents).numpy(),
-        )
+        queries, documents = ranker.represent_queries(tokens.queries), ranker.represent_documents(tokens.documents)
+    return ranker, queries.numpy(), documents.numpy()
 
 
 def theirs(folder: str, tiny: Collection) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -170,8 +165,7 @@ def test_lengths_come_from_the_folder(made_up, tmp_path):
     modules = bert_modules(made_up(), Pooling(16), processor_kwargs={"model_max_length": 17})
     folder = str(tmp_path / "theirs")
     library.SentenceTransformer(modules=modules, device="cpu", prompts={"query": "moles dig "}).save(folder)
-    made = BiEncoder(generator(), folder)
-    assert made.lengths == (13, 15)  # two special tokens, and two of the prompt
+    assert BiEncoder(generator(), folder).lengths == (13, 15)  # two special tokens, and two of the prompt
     assert BiEncoder(generator(), folder, preset="tiny").lengths == (12, 15)
     assert BiEncoder(generator(), folder, preset="tiny", max_document=9).lengths == (12, 9)
 
@@ -213,8 +207,7 @@ def scores(ranker: CrossEncoder, tiny: Collection) -> np.ndarray:
     """Of each query with the documents 0, 3, 6 and 9."""
     queries = subwords(ranker.tokenizer, tiny.queries["text"], 20)
     documents = subwords(ranker.tokenizer, tiny.documents["text"], 40)
-    shown = documents.take(np.tile([0, 3, 6, 9], len(queries)))
-    return ranker(queries, shown).numpy()
+    return ranker(queries, documents.take(np.tile([0, 3, 6, 9], len(queries)))).numpy()
 
 
 def scores_there(folder: Path | str, tiny: Collection) -> np.ndarray:
@@ -284,8 +277,7 @@ def test_prompts_of_a_checkpoint_are_honoured_and_kept(tied, made_up, tiny, tmp_
     ranker, *vectors = ours(str(tmp_path), tiny, tied=tied, max_query=5 if tied else 3, max_document=6)
     ranker.save_pretrained(str(tmp_path / "again"))
     said = json.loads((tmp_path / "again" / "config_sentence_transformers.json").read_text())
-    prompts = DECLARED["prompts"] | {"document": "gold "}
-    assert said["prompts"] == prompts
+    assert said["prompts"] == DECLARED["prompts"] | {"document": "gold "}
     assert (said["default_prompt_name"], said["similarity_fn_name"]) == ("passage", "dot")
     model, *found = theirs(str(tmp_path / "again"), tiny)
     queries, documents = tiny.queries["text"].to_list(), tiny.documents["text"].to_list()

@@ -104,8 +104,7 @@ def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(masked, read_a
     first, sums = {}, {}
     for weight in (0.0, 1.0):
         made, texts, *_ = ours(masked, read_as, query_flops=weight, document_flops=weight, warmup=0)
-        training = in_training(made, texts, tiny_sources, lr=0.05)
-        first[weight] = losses(training, 4)[0]
+        first[weight] = losses(in_training(made, texts, tiny_sources, lr=0.05), 4)[0]
         with torch.no_grad():
             sums[weight] = float(made.represent_documents(texts.documents).sum())
         assert made.penalty(0) is None, "a penalty counts once"
@@ -113,8 +112,7 @@ def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(masked, read_a
     assert sums[1.0] < sums[0.0]
     growing = Sparse(generator(), masked, warmup=10)
     growing.train()._note(torch.ones(2, 3), torch.ones(2, 3))
-    penalty = growing.penalty(4)
-    assert penalty.item() == pytest.approx(0.25 * 3 * (3e-4 + 1e-4))
+    assert growing.penalty(4).item() == pytest.approx(0.25 * 3 * (3e-4 + 1e-4))
 
 
 @pytest.mark.by_day(1)

@@ -22,8 +22,7 @@ def made(**options: object) -> Static:
 
 
 def test_a_score_is_the_scaled_cosine_of_weighted_means():
-    idf = np.array([1, 1, 1, 3, 1], np.float32)
-    ranker = made(idf=idf, scale=10.0)
+    ranker = made(idf=np.array([1, 1, 1, 3, 1], np.float32), scale=10.0)
     queries, documents = Texts.of([[2, 3]]), Texts.of([[3], [4]])
     mean = np.array([1, 3]) / 4  # of weights 1 and 3
     cosines = [mean @ [0, 1] / np.linalg.norm(mean), mean @ [0.6, 0.8] / np.linalg.norm(mean)]
@@ -65,22 +64,19 @@ DOCUMENTS = ["One two, TWO three!", "three Two", "one four-one", "nothing known 
 def small() -> Collection:
     """Texts in words that the vocabulary has or has not."""
     documents = pl.DataFrame({"id": ["a", "b", "c", "d"], "text": DOCUMENTS})
-    queries = pl.DataFrame({"id": ["q"], "text": ["three one"]})
-    return Collection("small", "0", documents, queries, pl.DataFrame())
+    return Collection("small", "0", documents, pl.DataFrame({"id": ["q"], "text": ["three one"]}), pl.DataFrame())
 
 
 def test_a_folder_of_words_is_read_by_sentence_transformers_and_here(small, tmp_path):
     """The same cosines in three places: as trained on our words, as they read the folder, as it is read again."""
     words = ["", "<unknown>", "one", "two", "three"]
-    idf = np.array([1, 1, 2, 3, 0.5], np.float32)
-    trained = made(idf=idf, further=4, scale=1.0, vocabulary=Vocabulary(words, 3))
+    trained = made(idf=np.array([1, 1, 2, 3, 0.5], np.float32), further=4, scale=1.0, vocabulary=Vocabulary(words, 3))
     texts = encode_texts(small.documents, words, 3), encode_texts(small.queries, words, 3)
     with torch.no_grad():
         scores = trained.represent_queries(texts[1]) @ trained.represent_documents(texts[0]).T
     trained.save_pretrained(str(tmp_path / "static"))
 
-    tokens = Static.tokenization(checkpoint=str(tmp_path / "static"))
-    read = tokens.encode(small)
+    read = Static.tokenization(checkpoint=str(tmp_path / "static")).encode(small)
     again = made(checkpoint=str(tmp_path / "static"), scale=1.0)
     assert again.dimension == trained.dimension
     assert torch.equal(again.vectors, made(checkpoint=str(tmp_path / "static"), spread=0).vectors), "as it was trained"
