@@ -340,13 +340,10 @@ def beir_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cache of the tests' own, also for the processes that they start."""
-    before = os.environ.get("PYRITE_CACHE")
     cache = tmp_path_factory.mktemp("cache")
-    os.environ["PYRITE_CACHE"] = str(cache)
-    yield cache
-    os.environ.pop("PYRITE_CACHE")
-    if before is not None:
-        os.environ["PYRITE_CACHE"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYRITE_CACHE", str(cache))
+        yield cache
 
 
 @pytest.fixture(scope="session")

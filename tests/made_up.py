@@ -71,15 +71,13 @@ def collection_of(
     documents: Sequence[str], queries: Sequence[str], judged: Sequence[tuple[str, str, int]] = ()
 ) -> Collection:
     """Texts called d0, d1 and so on, and q0, q1 and so on, without splits."""
+    named = {"id": pl.String, "text": pl.String}
     return Collection(
         "some",
         "",
+        pl.DataFrame([(f"d{i}", text) for i, text in enumerate(documents)], named, orient="row"),
         pl.DataFrame(
-            {"id": [f"d{i}" for i in range(len(documents))], "text": documents}, {"id": pl.String, "text": pl.String}
-        ),
-        pl.DataFrame(
-            {"id": [f"q{i}" for i in range(len(queries))], "text": queries, "split": [None] * len(queries)},
-            {"id": pl.String, "text": pl.String, "split": pl.String},
+            [(f"q{i}", text, None) for i, text in enumerate(queries)], named | {"split": pl.String}, orient="row"
         ),
         pl.DataFrame(judged, {"query": pl.String, "document": pl.String, "grade": pl.Int32}, orient="row"),
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 from ray._private.services import node_ip_address_from_perspective
 from ray._raylet import GcsClient
 from ray.cluster_utils import Cluster
@@ -121,8 +122,7 @@ class Nodes:
 
     def close(self, patience: float = 20) -> list[str]:
         """End every process, and return what those are called that are still there, but for Ray's own agents."""
-        titles = self.processes()
-        own = {process for process, title in titles.items() if title.startswith(SYSTEM)}
+        own = {process for process, title in self.processes().items() if title.startswith(SYSTEM)}
         self.cluster.shutdown()
         deadline = time.monotonic() + patience
         left = self.seen
@@ -141,13 +141,7 @@ class Nodes:
 
 @contextlib.contextmanager
 def _environment(more: dict[str, str]) -> Iterator[None]:
-    before = {key: os.environ.get(key) for key in more}
-    os.environ.update(more)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in more.items():
+            patch.setenv(key, value)
         yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value

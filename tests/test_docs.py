@@ -34,8 +34,6 @@ COMPOSED = [
 ]  # fmt: skip
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|^[A-Z]$|…|\.\.\.")
 """What stands for a value of the reader's own: OUT, N, FOLDER_OR_URI, …"""
-RANKED = ["checkpoint=somewhere"]
-JUDGED = ["runs=somewhere", "collection=beir", "collection.path=somewhere"]
 NEEDED = {
     **{
         name: ["ranker.checkpoint=somewhere"]
@@ -46,6 +44,12 @@ NEEDED = {
     "ranker": ["teacher.checkpoint=somewhere"],
 }
 """What an option can't be composed without."""
+NEEDED_BY = {
+    "audit": ["studies=somewhere"],
+    "judge": ["runs=somewhere", "collection=beir", "collection.path=somewhere"],
+    "rank": ["checkpoint=somewhere"],
+}
+"""What a verb can't be composed without."""
 
 
 def blocks(page: str) -> Iterator[str]:
@@ -65,10 +69,6 @@ def words(command: str) -> list[str]:
     found = shlex.split(command, comments=True)
     stop = next((place for place, word in enumerate(found) if word in ("&&", "||", "|", ";", "&", ">")), len(found))
     return [word.rstrip(";") for word in found[:stop]]
-
-
-def is_placeholder(override: str) -> bool:
-    return bool(PLACEHOLDER.search(override.partition("=")[2]))
 
 
 @functools.cache
@@ -128,13 +128,11 @@ def made_up(page: str) -> set[str]:
 def check_command(command: str) -> None:
     """Compose what a command asks for, without reading any data."""
     given = words(command)
-    if not given or given[0] not in _verbs():
+    if not given or given[0] not in VERBS:
         raise BadInput(f"there is no verb in {command!r}")
     given = ["OUT" if before == "--resume" else word for before, word in zip(["", *given], given, strict=False)]
     given = [word for word in given if word not in ("…", "...", "--resources")]
-    if given in (["report"], ["rank"], ["fork"], ["watch"]):  # a page names the verb alone
-        return
-    if "--help" in given:
+    if given in (["report"], ["rank"], ["fork"], ["watch"]) or "--help" in given:  # a page names the verb alone
         return
     if given[0] == "submit" and not {*SUBMITTABLE, "VERB"} & set(given):
         given.append("study")
@@ -150,16 +148,12 @@ def check_command(command: str) -> None:
         if isinstance(experiment, StudyExperiment):
             point = experiment.plan.points()[0]  # tests of the experiments compose them all
             plan(point, point.at([0.5] * len(point.intervals)), experiment.plan.seeds[:1])
-    elif verb == "audit":
-        compose([*(text for text in overrides if "=" in text), "studies=somewhere"], verb)
-    elif verb in ("learn", "mine"):
-        compose(overrides, verb)
-    elif verb == "rank":
-        compose([*overrides, *RANKED], verb)
+    elif verb in ("audit", "learn", "mine", "rank"):
+        own = [text for text in overrides if "=" in text or verb != "audit"]
+        compose([*own, *NEEDED_BY.get(verb, [])], verb)
     elif verb == "pool":
         names, options, others = split(overrides)
-        config = compose(others, "pool")
-        variants(names or DEFAULT, options, config["preset"]["overrides"])
+        variants(names or DEFAULT, options, compose(others, "pool")["preset"]["overrides"])
     elif verb == "judge" and {key_of(text) for text in overrides} - {"out", "port", "host"}:
         compose(overrides, "judge")
 
@@ -175,15 +169,9 @@ def concrete(word: str) -> str:
     return quoted_baseline(f"{key}{sign}{value}")
 
 
-@functools.cache
-def _verbs() -> frozenset[str]:
-    return frozenset(VERBS)
-
-
 def options_in(page: str) -> Iterator[str]:
     """Code spans that are one override."""
-    text = re.sub(r"^```.*?^```", "", page, flags=re.M | re.S)
-    for span in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text):
+    for span in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S)):
         if re.fullmatch(r"[+~]?[a-z][a-z0-9_]*(\.[A-Za-z0-9_]+)*=\S*", span):
             yield span
 
@@ -195,15 +183,11 @@ def composes(override: str) -> bool:
     for primary in SHAPES:
         if not known(override, primary):
             continue
-        if is_placeholder(override) or not value:
+        if PLACEHOLDER.search(value) or not value:
             return True
         for choice in (keys(primary).get(key) or [""])[-3:]:
             needed = [choice, *NEEDED.get(choice.partition("=")[2], [])] if choice else []
-            needed = [
-                *{"judge": JUDGED, "rank": RANKED, "audit": ["studies=somewhere"]}.get(primary, []),
-                *needed,
-                *NEEDED.get(value, []),
-            ]
+            needed = [*NEEDED_BY.get(primary, []), *needed, *NEEDED.get(value, [])]
             try:
                 for each in values_of(override):
                     compose([*needed, f"{key}={each}"], primary)

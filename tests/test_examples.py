@@ -77,10 +77,8 @@ def test_the_notebook_runs_in_a_kernel_with_ray_and_without(local, tmp_path):
     )
     command = ["nbconvert", "--execute", "--to=notebook", f"--output-dir={tmp_path}", EXAMPLES / "own_selector.ipynb"]
     subprocess.run([sys.executable, "-m", *command], env=environment, cwd=tmp_path, check=True, timeout=280)
-    cells = json.loads((tmp_path / "own_selector.ipynb").read_text())["cells"]
-    (shown,) = cells[-1]["outputs"]
+    (shown,) = json.loads((tmp_path / "own_selector.ipynb").read_text())["cells"][-1]["outputs"]
     table = "".join(shown["data"]["text/html"])
     assert "<table" in table
     assert "Own" in table
-    log = (tmp_path / "out" / "log.jsonl").read_text()
-    assert log.count('"run ended"') == 2
+    assert (tmp_path / "out" / "log.jsonl").read_text().count('"run ended"') == 2

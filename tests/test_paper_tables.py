@@ -124,8 +124,7 @@ def test_labels_leave_agents(made_up, tmp_path):
     trials.write_parquet(tmp_path / "out" / "trials.parquet")
     labels = {f"{function} · uniform": function for function in ("old", "new")}
     archives.archive("agents", tmp_path / "out", {"baseline": "old"}, labels)
-    runs = archives.Archive("agents").methods("bm25")["new"].runs
-    assert {run.agent for run in runs} == {"0", "1", "2"}
+    assert {run.agent for run in archives.Archive("agents").methods("bm25")["new"].runs} == {"0", "1", "2"}
 
 
 def test_a_label_may_hold_the_ranker(made_up, tmp_path):
@@ -133,10 +132,8 @@ def test_a_label_may_hold_the_ranker(made_up, tmp_path):
     other = plain.with_columns(pl.lit("dssm").alias("ranker"), pl.format("{} dssm", "run").alias("run"))
     trials = pl.concat([plain, other])
     trials.write_parquet(tmp_path / "out" / "trials.parquet")
-    methods = with_methods(trials)["method"].unique().to_list()
-    archives.archive(
-        "rankers", tmp_path / "out", {"baseline": "old"}, {each: f"{each} · {{ranker}}" for each in methods}
-    )
+    labels = {each: f"{each} · {{ranker}}" for each in with_methods(trials)["method"].unique()}
+    archives.archive("rankers", tmp_path / "out", {"baseline": "old"}, labels)
     archive = archives.Archive("rankers")
     assert {name.rsplit(" · ", 1)[1] for name in archive.methods("bm25")} == {"dssm", made_up.trials["ranker"][0]}
     assert archive.place.startswith("dssm, ")
@@ -241,5 +238,4 @@ def test_no_archive_holds_a_path_of_the_machine_it_was_made_on():
     archived = sorted(archives.DATA.glob("*/trials.parquet"))
     assert archived
     for path in archived:
-        trials = pl.read_parquet(path)
-        assert not [text for text in trials["overrides"] if re.search(r"=[\'\"]*/", text)], path
+        assert not [text for text in pl.read_parquet(path)["overrides"] if re.search(r"=[\'\"]*/", text)], path

@@ -112,8 +112,7 @@ def test_scores_belong_to_the_last_batch(base):
 
 def test_a_loader_serves_it_in_this_process_alone(base):
     data = Negatives([*base, "function=random"])
-    served = list(DataLoader(data, batch_size=None))
-    assert [batch.step for batch in served] == list(range(len(data)))
+    assert [batch.step for batch in DataLoader(data, batch_size=None)] == list(range(len(data)))
     loader: Any = DataLoader(data, batch_size=None, num_workers=1)
     with pytest.raises(BadInput, match="num_workers=0"):
         next(iter(loader))

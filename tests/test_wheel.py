@@ -59,8 +59,7 @@ def test_every_file_is_in_it(unpacked):
     files = (path for path in unpacked.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     found = {path.relative_to(unpacked).as_posix() for path in files}
     (about,) = unpacked.glob("*.dist-info")
-    of_the_project = {name for name in found if not name.startswith(about.name)}
-    assert of_the_project == shipped()
+    assert {name for name in found if not name.startswith(about.name)} == shipped()
     assert "pyrite = cluster.__main__:main" in (about / "entry_points.txt").read_text()
 
 

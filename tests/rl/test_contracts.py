@@ -24,11 +24,8 @@ from rl.state import StateOptions
 from tests.classes import classes_in
 from tests.ranking.trained import equal
 
-KINDS = ("reward", "agent", "state")
 PRESETS = {"ppo_returns", "as_printed"}
 """Files that are a second set of options for a class."""
-
-
 BASES = {"reward": (Reward,), "agent": (Agent, PolicySearch), "state": (StateOptions, ProgressOptions)}
 """What a part of each kind may be."""
 SEARCHES = {name for name in group_options()["agent"] if isinstance(build(option("agent", name)), PolicySearch)}
@@ -47,7 +44,7 @@ def outcome_of(seed: int = 0, queries: int = 3, done: bool = False) -> DecisionO
     return DecisionOutcome(before, after, first_stage, np.ones(queries), [update], 0.9, done)
 
 
-@pytest.mark.parametrize("group", KINDS)
+@pytest.mark.parametrize("group", BASES)
 def test_every_class_has_a_file_and_every_file_a_class(group):
     named = {option(group, name)["_target_"] for name in group_options()[group]}
     # A base without defaults is given its options by its subclasses.
@@ -60,7 +57,7 @@ def test_every_class_has_a_file_and_every_file_a_class(group):
 
 
 @pytest.mark.by_day(5)
-@pytest.mark.parametrize(("group", "name"), [(group, name) for group in KINDS for name in group_options()[group]])
+@pytest.mark.parametrize(("group", "name"), [(group, name) for group in BASES for name in group_options()[group]])
 def test_a_file_shows_every_option_with_its_default(group, name):
     node = option(group, name)
     part = build(node)
@@ -87,8 +84,7 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name, done):
     assert reward(outcome) == value
     assert equal(arrays, before)
     assert reward(outcome_of(seed=1, done=done)) != value
-    again = build(option("reward", name) | {"scale": 2 * reward.scale})
-    assert again(outcome) == pytest.approx(2 * value)
+    assert build(option("reward", name) | {"scale": 2 * reward.scale})(outcome) == pytest.approx(2 * value)
     assert 0 < type(reward).gamma <= 1
 
 
@@ -104,8 +100,7 @@ def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
             ended = trainer.update()
         assert {row["length"] for row in ended} == {20}
         assert trainer.counters["decisions"] >= 20
-        policy = described(trainer.network, trainer.policy_weights())
-        assert policy({"model": torch.zeros(1, 3)}).shape == (1, 2)
+        assert described(trainer.network, trainer.policy_weights())({"model": torch.zeros(1, 3)}).shape == (1, 2)
     finally:
         trainer.close()
         torch.set_num_threads(threads)

@@ -37,8 +37,7 @@ class Lists(TfIdf):
 
 def picked(documents: list[list[int]], places: list[list[int]], cut: int, count: int, training: Any = None) -> Any:
     batch = Batch(np.arange(len(documents)), np.zeros(len(documents), np.int32))
-    selector = Picks(np.array(places), cut)
-    return selector.select(batch, Lists(documents), count, training, np.random.default_rng(0))
+    return Picks(np.array(places), cut).select(batch, Lists(documents), count, training, np.random.default_rng(0))
 
 
 def test_a_document_picked_twice_and_one_behind_the_end_are_no_negatives():

@@ -1,6 +1,7 @@
 """The training of a ranker as an environment, and several environments that step together."""
 
 import warnings
+from itertools import cycle
 
 import gymnasium
 import numpy as np
@@ -17,23 +18,16 @@ from tests.rl.documents import document_environment
 from tests.rl.trainings import environment_of, starts
 
 
-def play(environment, actions) -> tuple[list, list, dict]:
-    """An episode: observations, rewards, the last info."""
+def play(environment) -> tuple[list, list, dict]:
+    """An episode of both actions in turn: observations, rewards, the last info."""
     observation, _ = environment.reset()
-    observations, rewards, done = [observation], [], False
-    actions = iter(actions)
+    observations, rewards, done, actions = [observation], [], False, cycle((0, 1))
     while not done:
         observation, reward, done, cut, info = environment.step(next(actions))
         assert not cut
         observations.append(observation)
         rewards.append(reward)
     return observations, rewards, info
-
-
-def alternating():
-    while True:
-        yield 0
-        yield 1
 
 
 @pytest.mark.parametrize("environment", [environment_of, document_environment])
@@ -46,7 +40,7 @@ def test_gymnasium_accepts_it(tiny_sources, environment):
 
 def test_an_episode_is_a_training(tiny_sources):
     environment = environment_of(tiny_sources)
-    observations, rewards, info = play(environment, alternating())
+    observations, rewards, info = play(environment)
     assert environment.training.done
     assert len(rewards) == 9  # three epochs of three batches
     assert info["summary"]["epochs"] == 3
@@ -65,7 +59,7 @@ def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources):
             return np.full(len(batch), training.step % 2)
 
     environment = environment_of(tiny_sources)
-    play(environment, alternating())
+    play(environment)
     training, sampler = starts(tiny_sources, Repeats)(np.random.SeedSequence(0, spawn_key=(1, 0, 0)))
     training.fit(sampler)
     environment.training.restore_best()
@@ -78,34 +72,30 @@ def test_it_trains_as_a_run_with_the_same_choices_does(tiny_sources):
 )
 def test_an_action_is_held(tiny_sources, decision_every, decisions, batches):
     environment = environment_of(tiny_sources, decision_every=decision_every)
-    _, rewards, info = play(environment, alternating())
+    _, rewards, info = play(environment)
     assert len(rewards) == info["decision"] == decisions
     assert [row["batches"] for row in environment.sampler.report()] == batches
 
 
 def test_no_two_copies_and_no_two_episodes_share_a_seed(tiny_sources):
     copies = [environment_of(tiny_sources, copy=copy) for copy in range(3)]
-    first = [play(copy, alternating())[0] for copy in copies]
-    again = play(copies[0], alternating())[0]
-    every = [*first, again]
+    first = [play(copy)[0] for copy in copies]
+    every = [*first, play(copies[0])[0]]
     assert not any(equal(every[i], every[j]) for i in range(4) for j in range(i))
-    assert not equal(first[0], play(environment_of(tiny_sources, seed=1), alternating())[0])
+    assert not equal(first[0], play(environment_of(tiny_sources, seed=1))[0])
 
 
 def test_a_state_goes_on_to_the_last_bit(tiny_sources):
     whole = environment_of(tiny_sources, copy=2)
-    play(whole, alternating())
-    observations, rewards, info = play(whole, alternating())
+    play(whole)
+    observations, rewards, info = play(whole)
     interrupted = environment_of(tiny_sources, copy=2)
-    play(interrupted, alternating())
-    observation, _ = interrupted.reset()
-    before = [observation]
-    for action in (0, 1, 0, 1):
-        before.append(interrupted.step(action)[0])
+    play(interrupted)
+    before = [interrupted.reset()[0], *(interrupted.step(action)[0] for action in (0, 1, 0, 1))]
     resumed = environment_of(tiny_sources)
     resumed.copy = 2
     resumed.load_state_dict(from_bytes(to_bytes(interrupted.state_dict())))
-    behind, more, last = play(resumed, alternating())
+    behind, more, last = play(resumed)
     assert equal(before + behind[1:], observations)
     assert equal([before[-1]], [behind[0]])
     assert more == rewards[4:]

@@ -65,8 +65,7 @@ def test_its_weights_are_those_of_what_is_reported():
     logits = network(states.observations).unflatten(1, (2, LISTED)).softmax(-1)
     labels = states.observations["candidates"][:, 0, :, 4]
     held_out = slice(4, None, 5)
-    mass = (logits[held_out, 0] * labels[held_out]).sum(-1).mean().item()
-    assert mass == pytest.approx(figures["after"])
+    assert (logits[held_out, 0] * labels[held_out]).sum(-1).mean().item() == pytest.approx(figures["after"])
 
 
 def test_the_first_step_follows_the_cross_entropy():
@@ -88,8 +87,7 @@ def test_held_out_queries_teach_nothing():
     states, changed = many(), many()
     changed.observations["candidates"][4::5] = torch.rand(8, 1, LISTED, 5)
     changed.observations["candidates"][4::5, 0, 0, 4] = 1
-    one, other = (taught(each, epochs=2)[0] for each in (states, changed))
-    assert equal(one, other)
+    assert equal(*(taught(each, epochs=2)[0] for each in (states, changed)))
 
 
 def test_queries_that_are_not_there_or_have_no_label_teach_nothing():
@@ -100,8 +98,7 @@ def test_queries_that_are_not_there_or_have_no_label_teach_nothing():
         states.observations["candidates"][0, 0, :, 4] = 0
         return taught(states, epochs=2)[0]
 
-    one, other = weights(0.25), weights(0.75)
-    assert equal(one, other)
+    assert equal(weights(0.25), weights(0.75))
 
 
 def test_there_must_be_something_to_imitate():

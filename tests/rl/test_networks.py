@@ -163,8 +163,7 @@ class TestDocuments:
 
 def rows_of(choices: int) -> st.SearchStrategy[list[list[float]]]:
     """Logits of one to three picks among as many choices."""
-    row = st.lists(st.floats(-50, 50, width=32), min_size=choices, max_size=choices)
-    return st.lists(row, min_size=1, max_size=3)
+    return st.lists(st.lists(st.floats(-50, 50, width=32), min_size=choices, max_size=choices), min_size=1, max_size=3)
 
 
 def test_a_draw_is_the_inverse_of_the_distribution_function():

@@ -73,12 +73,10 @@ def test_it_holds_an_action_as_the_agent_did(tiny_sources, decision_every, lengt
 
 
 def test_the_functions_are_found_by_name(tiny_sources):
-    agent = agent_of(tiny_sources)
     policy = LearnedPolicy()
-    policy.equip(agent, state_tables_of(tiny_sources))
+    policy.equip(agent_of(tiny_sources), state_tables_of(tiny_sources))
     training, sampler = starts(tiny_sources, lambda: policy)(np.random.SeedSequence(7))
-    turned = dict(reversed(sampler.functions.items()))
-    policy.start_run(turned, training)
+    policy.start_run(dict(reversed(sampler.functions.items())), training)
     assert policy.indices == [1, 0]
 
 
@@ -141,17 +139,13 @@ CLOCK = ("one", "spent")
 def mixture_of(parameters: object = None, decision_every: int = 2, **actions: object) -> MixtureAgent:
     """Random first, BM25 second; weights by chance where none are given."""
     options = MixtureActions(**{"least": 1, **actions})
-    weights = (
-        np.random.default_rng(0).normal(0, 2, 9 * (1 + options.values))
-        if parameters is None
-        else np.asarray(parameters, float)
-    )
+    chance = np.random.default_rng(0).normal(0, 2, 9 * (1 + options.values))
+    weights = chance if parameters is None else np.asarray(parameters, float)
     return MixtureAgent(["random", "bm25"], options, ProgressOptions(probes=4), decision_every, "linear", weights, {})
 
 
 def test_a_linear_rule_is_a_softmax_of_weighted_features():
-    rule = LinearRule(np.array([0.5, 2.0, -1.0, 0.0]), 2, 1, CLOCK)
-    shares, hardness = rule(np.array([1.0, 0.25]))
+    shares, hardness = LinearRule(np.array([0.5, 2.0, -1.0, 0.0]), 2, 1, CLOCK)(np.array([1.0, 0.25]))
     assert shares[1] == pytest.approx(1 / (1 + np.exp(-(0.5 + 0.25 * 2))))
     assert shares.sum() == pytest.approx(1)
     assert hardness == pytest.approx([1 / (1 + np.exp(1))])
@@ -197,14 +191,10 @@ def test_features_are_bounded_and_worked_out_by_hand(tiny_sources):
     assert (before["one"], before["spent"], before["share"], before["change"]) == (1, -1, -1, 0)
     assert (before["gain"], before["waited"]) == (-1, 0)
     scores = training.score(progress.queries, np.concatenate([progress.positives[:, None], *progress.negatives], 1))
-    hard = progress.negatives[0]
-    above = (scores[:, 1 : 1 + hard.shape[1]] >= scores[:, :1])[hard >= 0].mean()
-    assert before["hard"] == pytest.approx(2 * above - 1)
-    random = progress.negatives[1]
-    of_hard, of_random = (np.isin(np.arange(scores.shape[1]), columns) for columns in (
-        range(1, 1 + hard.shape[1]), range(1 + hard.shape[1], scores.shape[1])
-    ))  # fmt: skip
-    near, far = scores[:, of_hard][hard >= 0].mean(), scores[:, of_random][random >= 0].mean()
+    hard, random = progress.negatives
+    of_hard, of_random = np.split(scores[:, 1:], [hard.shape[1]], axis=1)
+    assert before["hard"] == pytest.approx(2 * (of_hard >= scores[:, :1])[hard >= 0].mean() - 1)
+    near, far = of_hard[hard >= 0].mean(), of_random[random >= 0].mean()
     apart = scores[:, 0].mean() - far
     assert before["near"] == pytest.approx(np.clip((near - far) / apart, -1, 1) if apart > 0 else 1, abs=1e-5)
     assert not np.isin(hard[hard >= 0], [8]).all()
@@ -235,8 +225,7 @@ def run_of_mixture(sources: Sources, agent: MixtureAgent) -> tuple[object, objec
 
 
 def test_a_mixture_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources):
-    hard = mixture_of([20.0, *[0] * 8, -20.0, *[0] * 8])
-    training, sampler, policy = run_of_mixture(tiny_sources, hard)
+    training, sampler, policy = run_of_mixture(tiny_sources, mixture_of([20.0, *[0] * 8, -20.0, *[0] * 8]))
     training.fit(sampler)
     assert [each[0] for each in policy.decisions] == [0, 2, 4, 6, 8]  # nothing but the count of batches
     rows = {row["function"]: row["negatives"] + row["missing"] for row in sampler.report()}

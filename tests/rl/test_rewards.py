@@ -95,12 +95,9 @@ def test_the_sample_is_the_validation_of_some_queries(training):
 def test_the_ceiling_is_the_ideal_order_of_the_candidates(tiny_sources):
     queries = np.array([4, 6])  # q5: d30 and d31, q7: d5 and d31
     candidates = Bm25Candidates(12).candidates(tiny_sources, queries)
-    relevant = [tiny_sources.encoded.judgements.relevant().of(query)[0].tolist() for query in queries]
-    assert relevant == [[4, 5], [5, 7]]
-    assert [[document for document in row if document >= 0] for row in candidates.documents.tolist()] == [
-        [4, 5, 8],
-        [7],
-    ]
+    assert [tiny_sources.encoded.judgements.relevant().of(query)[0].tolist() for query in queries] == [[4, 5], [5, 7]]
+    found = [[document for document in row if document >= 0] for row in candidates.documents.tolist()]
+    assert found == [[4, 5, 8], [7]]
     ideal = Evaluation(tiny_sources.encoded, candidates, ["AP@12"]).of_ideal()["AP@12"]
     assert ideal.tolist() == [1, 0.5]  # both that are relevant, and one of two
     one = Bm25Candidates(1).candidates(tiny_sources, queries)
@@ -134,8 +131,7 @@ class Seen(Raw):
 
 def test_the_last_reward_is_of_the_best_weights(tiny_sources):
     """The validation queries and the sample are the same here, and a ranker that unlearns ends with its best epoch."""
-    reward = Seen()
-    environment = environment_of(tiny_sources, reward=reward)
+    environment = environment_of(tiny_sources, reward=Seen())
     environment.reset()
     done = False
     while not done:

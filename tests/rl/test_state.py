@@ -40,11 +40,9 @@ def test_the_models_features_are_the_papers(training, tiny_sources):
 
 def test_the_last_validation_is_a_feature_where_asked_for(training, tiny_sources):
     state = State(state_tables_of(tiny_sources, features=["validation", "epoch"]))
-    assert state.observe(training.next_batch(), training)["model"].tolist() == [0, 0]
-    training.validations[:] = [0.25, 0.5]
-    assert state.observe(training.next_batch(), training)["model"].tolist() == [0.5, 0]
-    training.validations[:] = [math.nan]
-    assert state.observe(training.next_batch(), training)["model"].tolist() == [0, 0]
+    for validations, feature in (([], 0), ([0.25, 0.5], 0.5), ([math.nan], 0)):
+        training.validations[:] = validations
+        assert state.observe(training.next_batch(), training)["model"].tolist() == [feature, 0]
 
 
 @pytest.fixture
@@ -66,8 +64,7 @@ def test_nothing_unbounded_leaves_the_state(tables, training, loss, norm, second
 
 
 def test_a_short_batch_is_padded(training, tiny_sources):
-    tables = state_tables_of(tiny_sources, pairs=4)
-    observation = State(tables).observe(training.next_batch(), training)
+    observation = State(state_tables_of(tiny_sources, pairs=4)).observe(training.next_batch(), training)
     assert observation["present"].tolist() == [1, 1, 0, 0]
     assert not observation["batch"][4:].any()
     assert not observation["similarity"][2:].any()

@@ -59,8 +59,7 @@ def test_swept_options_make_a_variant_each_whose_label_may_be_the_baseline():
     assert (built.options().rate, built.options().ties) == (0.0, FIRST)
     assert found[1].overrides == ("method=mm", "method.mm.rate=0", "method.mm.ties=first")
     assert found[1].identity != found[2].identity
-    given = ["method=mtf,mm", "method.mm.rate=0,1", "baseline='mm[rate=1]'", "contrasts=[['mm[rate=0]',mtf]]"]
-    plan = read_plan(given)
+    plan = read_plan(["method=mtf,mm", "method.mm.rate=0,1", "baseline='mm[rate=1]'", "contrasts=[['mm[rate=0]',mtf]]"])
     assert (plan.config["baseline"], plan.config["contrasts"]) == ("mm[rate=1]", [["mm[rate=0]", "mtf"]])
     assert read_plan(["method=mtf", "method.mtf.rate=0,1"]).config["baseline"] == "mtf[rate=0]"  # by default
 

@@ -97,21 +97,14 @@ def test_options_that_take_whole_numbers_are_drawn_as_such():
 
 @given(st.integers(1, 30), st.integers(1, 30), st.booleans(), st.booleans(), st.floats(0, 1))
 def test_a_value_lies_where_it_was_drawn(low, more, log, whole, share):
-    interval = Interval(low, low + more, log, whole)
-    value = interval.at(share)
-    assert low <= value <= low + more
+    assert low <= Interval(low, low + more, log, whole).at(share) <= low + more
 
 
-@pytest.mark.parametrize(
-    ("key", "whole"),
-    [
-        *(("sampling.negatives", True), ("negatives.bm25", True), ("limits.train", True), ("training.patience", True)),
-        *(("function.bm25.depth", True), ("selector.candidates", True), ("optimizer.lr", False)),
-        *(("training.clip_norm", False), ("function.bm25.k1", False), ("resources.cpu", False), ("no.such", False)),
-    ],
-)
-def test_what_takes_whole_numbers(key, whole):
-    assert takes_whole(compose(["selector=dynamic"]), key) is whole
+def test_what_takes_whole_numbers():
+    config = compose(["selector=dynamic"])
+    others = "optimizer.lr training.clip_norm function.bm25.k1 resources.cpu no.such"
+    whole = "sampling.negatives negatives.bm25 limits.train training.patience function.bm25.depth selector.candidates"
+    assert [key for key in f"{whole} {others}".split() if takes_whole(config, key)] == whole.split()
 
 
 def test_a_run_is_named_by_its_overrides_as_a_file_may_be(base):
@@ -151,8 +144,7 @@ def test_what_the_user_chooses_goes_with_those_lines_alone_that_have_functions_f
         ["policy=fixed", "function=in_batch", "selector=uniform"],
         ["policy=mixture", "policy.per=negative", "function=[in_batch,bm25]", "selector=uniform"],
     ]
-    found = [tuple(sorted(each.overrides)[:2]) for each in points(lines, [], ["policy=fixed,random"])]
-    assert sorted(found) == [
+    assert sorted(tuple(sorted(each.overrides)[:2]) for each in points(lines, [], ["policy=fixed,random"])) == [
         ("function=[in_batch,bm25]", "policy=random"),
         ("function=[random,bm25]", "policy=random"),
         ("function=bm25", "policy=fixed"),
@@ -179,8 +171,7 @@ def test_a_policy_whose_file_names_functions_keeps_them(policy):
     ]
     lines = [["objective=softmax,hinge", "function=bm25", "negatives.bm25=2"]]  # what is not about negatives stays
     assert texts(lines, [f"policy={policy}"]) == [f"objective={name} policy={policy}" for name in ("softmax", "hinge")]
-    asked = [f"policy={policy}", "function=[random,bm25]"]
-    assert all("function=[random,bm25]" in text for text in texts(MAIN, asked))
+    assert all("function=[random,bm25]" in text for text in texts(MAIN, [f"policy={policy}", "function=[random,bm25]"]))
 
 
 def test_policies_that_keep_their_functions_beside_one_that_does_not():
@@ -223,9 +214,8 @@ def test_labelled_methods_run_once_and_have_a_label_of_their_own():
         labelled_points(methods, [], [])
     together = [{"label": "a", "overrides": [each["overrides"] for each in methods]}]  # on purpose
     assert [point.label for point in labelled_points(together, [], [])] == ["a", "a"]
-    twice = [{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")]
     with pytest.raises(BadInput, match="'b' is the same as 'a'"):
-        labelled_points(twice, [], [])
+        labelled_points([{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")], [], [])
 
 
 @pytest.mark.parametrize(("one", "other", "given"), [

@@ -76,8 +76,7 @@ def test_a_broken_file_of_pools_is_refused(tmp_path, content, says):
 
 def test_judgements_in_another_encoding_unicode_form_and_twice(small_pool, tmp_path):
     qrels = tmp_path / "qrels.txt"
-    lines = (small_pool / "qrels.txt").read_text()
-    qrels.write_bytes((lines + "1 0 caf\u00e9 1\n1 0 d00 1\n").encode("latin-1"))
+    qrels.write_bytes(((small_pool / "qrels.txt").read_text() + "1 0 caf\u00e9 1\n1 0 d00 1\n").encode("latin-1"))
     given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}"]
     with pytest.raises(BadInput, match="utf-8"):
         opened(*given)

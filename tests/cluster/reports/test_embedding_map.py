@@ -21,7 +21,6 @@ def made_up_embeddings(
     """Queries in groups far apart, a category each: category c0 has most."""
     rng = np.random.default_rng(4)
     of = np.sort(np.arange(count) % categories)
-    schema = {"subcategory": pl.String, "vector": pl.List(pl.Float32)}
     return pl.DataFrame(
         [
             {
@@ -30,7 +29,7 @@ def made_up_embeddings(
             }
             for run in runs for query, category in enumerate(of)
         ],
-        schema_overrides=schema,
+        schema_overrides={"subcategory": pl.String, "vector": pl.List(pl.Float32)},
     )  # fmt: skip
 
 

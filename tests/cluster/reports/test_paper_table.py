@@ -9,7 +9,7 @@ from cluster.reports.paper_table import map_collections, map_methods, paper_sect
 from cluster.reports.study_report import StudyResults, design_baseline, study_report
 from cluster.statistics.summary import summarise
 from ranking.errors import BadInput
-from tests.cluster.reports.conftest import METHODS
+from tests.cluster.conftest import METHODS
 
 PAPER: dict[str, Any] = {
     "source": "Somebody 2001, table 3",
@@ -40,16 +40,14 @@ RUNS: list[tuple[str, float | None]] = [
 
 def cells(html: str) -> list[list[str]]:
     """The text of each row of the first table, a cell an item."""
-    table = html[html.index("<table") : html.index("</table")]
     return [
         [re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", cell)).strip() for cell in re.findall(r"<t[dh].*?</t[dh]>", row)]
-        for row in re.findall(r"<tr>.*?</tr>", table)
+        for row in re.findall(r"<tr>.*?</tr>", html[html.index("<table") : html.index("</table")])
     ]
 
 
 def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
-    published = PublishedConfig.model_validate(paper or PAPER)
-    (part,) = paper_section(published, trials, summarise(trials), given)
+    (part,) = paper_section(PublishedConfig.model_validate(paper or PAPER), trials, summarise(trials), given)
     return str(part.to_html())
 
 
@@ -71,10 +69,8 @@ def test_the_papers_figures_stand_beside_ours_by_collection(written_trials):
     assert "Compared with Somebody 2001, table 3" in html
     failed = written_trials([(text, None if "bm25" in text else value) for text, value in RUNS])
     assert ["BM25 bm25 · uniform", ".25 ± .029", "–", "–", "–", "0"] in cells(section(failed))
-    both = pl.concat([written_trials(RUNS), written_trials(RUNS[:3], collection="cranfield")])
-    rows = cells(section(both))
-    titles = [row[0] for row in rows if len(row) == 1]
-    assert titles == ["News; here medquad", "Mail; here cranfield"]
+    rows = cells(section(pl.concat([written_trials(RUNS), written_trials(RUNS[:3], collection="cranfield")])))
+    assert [row[0] for row in rows if len(row) == 1] == ["News; here medquad", "Mail; here cranfield"]
     assert ["BM25 bm25 · uniform", ".125", ".2500 ± .0707", "–", "–", "2"] in rows
 
 
@@ -112,8 +108,7 @@ def sir_trials(written_trials: Any, *checkpoints: str) -> pl.DataFrame:
         )
         for spread in (0.0, 0.25)
     ]
-    trials = written_trials(runs, SIR_KEYS)
-    return trials.with_columns((pl.col("bm25:AP@100") / 2).alias("bm25:RR@10"))
+    return written_trials(runs, SIR_KEYS).with_columns((pl.col("bm25:AP@100") / 2).alias("bm25:RR@10"))
 
 
 def test_columns_may_be_measures(written_trials):
@@ -150,8 +145,7 @@ def test_a_measure_may_name_its_origin_which_a_study_may_lack(written_trials):
     assert rows[2] == ["BM25 bm25 · uniform", "–", near, "–", near, ".5", far, "1.234 ± 1.5", bits, "2"]
     assert rows[-1] == ["random(random+bm25) · uniform", "–", ".1000", "–", ".1000", "–", ".0500", "–", "1.2000", "1"]
     assert html.count("<b>") == 4 + 2  # each column has its own best, and the paper's two theirs
-    caption = re.search("<caption>(.*?)</caption>", html)
-    assert caption[1].split("here: ")[1] == (
+    assert re.search("<caption>(.*?)</caption>", html)[1].split("here: ")[1] == (
         "BM25&#39;s top passages, “R@1 near” is AP@100 of bm25, “R@1 far” is AP@100 of full, “I” is MI/H of embeddings"
     )
     trials = written_trials(RUNS[:3])
@@ -190,19 +184,18 @@ def test_marks_are_against_the_experiments_baseline(written_trials):
     trials = written_trials(runs, ("objective",))
     named = design_baseline(trials, {"baseline": "objective=sir_v0"})
     assert named == "objective=sir_v0"
-    summary = summarise(trials, named)
     paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
-    html = str(paper_section(PublishedConfig.model_validate(paper), trials, summary)[0].to_html())
+    html = str(paper_section(PublishedConfig.model_validate(paper), trials, summarise(trials, named))[0].to_html())
     assert "mark what differs from bm25 · uniform · objective=sir_v0" in html
     assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
-    without = trials.filter(pl.col("objective") != "sir_v0")
-    assert design_baseline(without, {"baseline": "objective=sir_v0"}) is None
+    assert design_baseline(trials.filter(pl.col("objective") != "sir_v0"), {"baseline": "objective=sir_v0"}) is None
     assert design_baseline(trials, {}) is None
 
 
 def test_methods_and_collections_are_matched_by_hand(written_trials):
     trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
-    assert map_methods(PublishedConfig.model_validate(PAPER), trials) == {
+    published = PublishedConfig.model_validate(PAPER)
+    assert map_methods(published, trials) == {
         "BM25": [("feed_forward", "bm25 · uniform")],
         "AC": [("feed_forward", "learned(random+bm25) · uniform · reward=diff")],
         "IRGAN": [("feed_forward", "random · adversarial")],
@@ -211,12 +204,8 @@ def test_methods_and_collections_are_matched_by_hand(written_trials):
     found = map_methods(PublishedConfig.model_validate(other), trials)
     assert [len(found[name]) for name in other["methods"]] == [2, 1, 0]
     trials = written_trials(RUNS[3:4], swept=())
-    assert map_methods(PublishedConfig.model_validate(PAPER), trials)["AC"] == [
-        ("feed_forward", "learned(random+bm25) · uniform")
-    ]
-    raw = written_trials(RUNS[5:], swept=())
-    assert map_methods(PublishedConfig.model_validate(PAPER), raw)["AC"] == []
-    published = PublishedConfig.model_validate(PAPER)
+    assert map_methods(published, trials)["AC"] == [("feed_forward", "learned(random+bm25) · uniform")]
+    assert map_methods(published, written_trials(RUNS[5:], swept=()))["AC"] == []
     assert map_collections(published, ["cranfield", "pydocs"]) == [("Mail", "cranfield")]
     assert map_collections(published, ["pydocs"]) == [("News", "pydocs"), ("Mail", "pydocs")]
     twice = ["medquad (01234567)", "medquad (89abcdef)"]

@@ -25,7 +25,7 @@ from rl.mixture import MixtureActions, MixtureAgent
 from rl.progress import ProgressOptions
 from sampling.shown import Trace
 from tests.cluster.command_line import command
-from tests.cluster.reports.conftest import METHODS, files_of
+from tests.cluster.conftest import METHODS, files_of
 
 MEASURE = "AP@100"
 
@@ -59,8 +59,7 @@ def test_a_panel_a_ranker_and_origin_in_which_a_run_that_stopped_keeps_its_last_
 def test_too_few_equal_or_no_runs_have_no_density(made_up_study):
     trials, _ = made_up_study(seeds=2)
     assert set(drawn(density(trials, MEASURE), 0)) == {INK}
-    equal = made_up_study(seeds=4)[0].with_columns(pl.lit(0.25).alias("bm25:AP@100"))
-    figure = density(equal, MEASURE)
+    figure = density(made_up_study(seeds=4)[0].with_columns(pl.lit(0.25).alias("bm25:AP@100")), MEASURE)
     assert set(drawn(figure, 0)) == {INK}
     assert len(drawn(figure, 1)) == 6
     before = pyplot.get_fignums()
@@ -74,8 +73,7 @@ def test_one_colour_a_method_everywhere_told_apart_on_white_and_on_black(made_up
     trials, _ = made_up_study()
     look = looks(["bm25 · dynamic", "bm25 · uniform"])
     assert [look[name].colour for name in sorted(look)] == list(COLOURS[:2])
-    many = looks(f"method {i}" for i in range(20))
-    assert len({(one.colour, one.line) for one in many.values()}) == 20
+    assert len({(one.colour, one.line) for one in looks(f"method {i}" for i in range(20)).values()}) == 20
     both = [{text.get_text() for text in f.legends[0].texts} for f in (density(trials, MEASURE), curves(trials))]
     assert both[0] == both[1]
     assert len(set(PALETTE)) == 9
@@ -140,8 +138,7 @@ def test_lines_are_of_the_functions_and_ranks_that_they_are_named_by():
 
 def test_names_are_drawn_as_they_are_written(made_up_study, recwarn):
     """Not as formulas, which a dollar sign begins and a wrong one ends with an error; and without a word on fonts."""
-    names = [r"$\foo$ and $", "标签", "1 · at 10", "1 · at 9"]
-    trials, _ = made_up_study(swept=[("label", names)])
+    trials, _ = made_up_study(swept=[("label", [r"$\foo$ and $", "标签", "1 · at 10", "1 · at 9"])])
     figures = [density(trials, "AP@100"), runs(trials, summarise(trials), "AP@100")]
     labels = [text.get_text() for text in figures[0].legends[0].get_texts()]
     assert labels == ["1 · at 9", "1 · at 10", r"$\foo$ and $", "标签"]  # numbers by their value
@@ -217,19 +214,16 @@ def test_the_last_tenth_by_hand(made_up_study):
     # Of 10 steps the last alone, of 20 the last two.
     assert (row["negative"], row["negative_std"]) == (13.75, pytest.approx(np.std([9, 18.5], ddof=1)))
     assert (row["positive"], row["misranked"], row["age"], row["versions"]) == (23.75, 0.75, 15.0, 4)
-    failed = trials.with_columns(status=pl.lit("failed"))
-    assert at_the_end(failed, steps).is_empty()
+    assert at_the_end(trials.with_columns(status=pl.lit("failed")), steps).is_empty()
 
 
 def test_the_figure_has_a_line_a_method_where_its_runs_still_trained(made_up_study):
     trials, _ = made_up_study(seeds=3, methods=[("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)])
-    runs = trials["run"].to_list()
-    lengths = dict(zip(runs, (600, 600, 300, 600, 300, 300), strict=True))
+    lengths = dict(zip(trials["run"].to_list(), (600, 600, 300, 600, 300, 300), strict=True))
     drawn = hardness_figure(trials, pl.concat([trace_table(run, ["x"], [trace(n)]) for run, n in lengths.items()]))
     scores, misranked = drawn.axes
     assert [ax.get_ylabel() for ax in drawn.axes] == ["mean score of negatives", "share of misranked negatives"]
-    ends = sorted(line.get_xdata()[-1] for line in scores.get_lines())
-    assert ends == [295.0, 595.0]
+    assert sorted(line.get_xdata()[-1] for line in scores.get_lines()) == [295.0, 595.0]
     (long,) = (line for line in scores.get_lines() if line.get_xdata()[-1] == 595.0)
     assert long.get_ydata() == pytest.approx(np.arange(60) * 10 + 4.5, abs=1.01)
     assert len(misranked.get_lines()) == 2
@@ -273,5 +267,4 @@ def test_a_run_of_several_stages_leaves_and_prints_its_steps(base, tmp_path, cap
     assert steps["steps"].sum() == samplers["batches"][-1] > 0
     assert set(steps["function"]) == {"bm25"}
     assert (steps["negative"] * steps["steps"]).mean() == pytest.approx(samplers["negative_mean"][-1], rel=1e-3)
-    printed = re.findall(r"^\W*bm25\W+(\d)\W", capsys.readouterr().out, re.MULTILINE)
-    assert printed == ["1", "2", "3"]
+    assert re.findall(r"^\W*bm25\W+(\d)\W", capsys.readouterr().out, re.MULTILINE) == ["1", "2", "3"]

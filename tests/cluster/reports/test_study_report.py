@@ -16,7 +16,7 @@ from cluster.reports.study_tables import action_rows
 from cluster.runs.outcome import Outcome
 from cluster.statistics.power import power
 from ranking.errors import BadInput
-from tests.cluster.reports.conftest import METHODS, files_of
+from tests.cluster.conftest import METHODS, files_of
 
 VOID = {"meta", "br", "link", "img", "hr"}
 
@@ -143,8 +143,7 @@ def test_studies_of_failures_and_of_one_run_have_a_page(made_up_study):
 def test_baselines_collections_and_embeddings_are_shown(made_up_study):
     studies = (made_up_study(2, methods=METHODS[1:3], collection=name) for name in ("pydocs", "med<quad"))
     trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
-    made = study_report(StudyResults(trials, queries), "policy=fixed function=bm25 selector=uniform")
-    text = text_of(made)
+    text = text_of(study_report(StudyResults(trials, queries), "policy=fixed function=bm25 selector=uniform"))
     assert "feed_forward on med<quad" in text
     assert "baseline" in text
     trials, queries = made_up_study(seeds=1, methods=METHODS[:1])
@@ -156,10 +155,8 @@ def test_baselines_collections_and_embeddings_are_shown(made_up_study):
 
 def test_a_contrast_without_a_finished_run_is_left_out_with_a_line(made_up_study):
     trials, queries = made_up_study(methods=METHODS[:2])
-    texts = trials["overrides"].unique().sort().to_list()
-    known = list(dict.fromkeys(text.rpartition(" seed=")[0] for text in texts))
-    asked = {"study": {"contrasts": [*known, "function=nope"]}}
-    made = study_report(StudyResults(trials, queries, config=asked))
+    known = list(dict.fromkeys(text.rpartition(" seed=")[0] for text in trials["overrides"].unique().sort().to_list()))
+    made = study_report(StudyResults(trials, queries, config={"study": {"contrasts": [*known, "function=nope"]}}))
     assert any("contrasts.parquet" in section.frames for section in made.sections)
     line = "contrasts: no finished run has {!r} in its overrides; it is left out"
     assert line.format("function=nope") in text_of(made)

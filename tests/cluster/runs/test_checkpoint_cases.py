@@ -44,8 +44,7 @@ def bert(tiny, tmp_path) -> str:
 
 
 def ours(folder: Path | str, tiny: Collection, encoded: EncodedCollection, **options: Any) -> np.ndarray:
-    given = {"_target_": options.pop("kind"), **options} if options else None
-    trained = read_ranker(str(folder), given, gpu=False)
+    trained = read_ranker(str(folder), {"_target_": options.pop("kind"), **options} if options else None, gpu=False)
     return score_candidates(trained.ranker, trained.read(tiny, encoded), QUERIES, EVERY)
 
 

@@ -71,8 +71,7 @@ def test_categories_of_another_collection_are_read_by_their_names(base, tmp_path
     options = [*small, f"collection.path={alike}", *method, f"evaluate=[{other}]", f"out={tmp_path / 'run'}"]
     assert command("train", *options) == 0
     trained = read_ranker(str(tmp_path / "run"), gpu=False)
-    config = compose([*base, f"collection.path={other}"])
-    collection = Artifacts().collection(config)
+    collection = Artifacts().collection(compose([*base, f"collection.path={other}"]))
     read = trained.read(collection, Encoder(min_count=1).encode(collection)[0])
     assert trained.labels == [["half0", "half1"], ["part0", "part1"]]
     for texts in (read.documents, read.queries):
@@ -115,8 +114,7 @@ def test_a_tiny_study_with_its_map(base, tmp_path):
     summary = pl.read_csv(tmp_path / "summary.csv")
     assert set(summary.filter(candidates="embeddings")["measure"]) == {"MI", "MI/H", "AMI"}
     assert len(summary.filter(candidates="category", measure="R@1").filter(pl.col("ranker") == "dssm")) == 3
-    embeddings = pl.read_parquet(tmp_path / "embeddings.parquet")
-    assert embeddings["run"].n_unique() == 3
+    assert pl.read_parquet(tmp_path / "embeddings.parquet")["run"].n_unique() == 3
     samplers = pl.read_parquet(tmp_path / "samplers.parquet")
     refined = samplers.filter(pl.col("function").is_in(["subcategory", "category", "outside"]))
     supplied = dict(refined.group_by("function").agg(pl.col("negatives").sum()).rows())

@@ -50,8 +50,7 @@ def test_what_can_not_be_trained_is_said(base):
     with pytest.raises(BadInput, match=r"diverged in epoch 1 \(.*\); lower optimizer.lr \(now 1e\+30\)"):
         run(*prepared([*base, "optimizer.lr=1e30"]))
     config, parts = prepared([*base, "sampling.guard.relative=0.5"])
-    outcome = run(config, parts)
-    assert outcome.sampler[0]["guarded"] > 0
+    assert run(config, parts).sampler[0]["guarded"] > 0
     config, parts = prepared([*base, "sampling.guard.relative=1"])
     with pytest.raises(BadInput, match="no query had a negative in the whole epoch"):
         run(config, parts)
@@ -84,8 +83,7 @@ def test_a_state_is_kept_in_mid_epoch(base, overrides):
         store = Kept(kept)
         with pytest.raises(KeyboardInterrupt):
             run(config, parts, store=store, save_every=0)
-        training = from_bytes(store.states[-1])["staged"]["training"]
-        epoch, _, position, *_ = training["counters"]
+        epoch, _, position, *_ = from_bytes(store.states[-1])["staged"]["training"]["counters"]
         assert (epoch, position > 0) == (0, True)
         resumed = run(config, parts, store=store, save_every=1e9)
         assert resumed.losses == whole.losses
@@ -132,8 +130,7 @@ def test_tables_have_the_documented_columns_of_the_limited_queries(base):
     assert 0 < table["bm25:AP@10:interpolated"][0] <= 1
     queries = study_tables.query_rows(planned, collection, outcome)
     assert queries.columns == ["run", "query", "origin", "AP@10", "RR@10"]
-    mean = queries.filter(pl.col("origin") == "bm25")["AP@10"].mean()
-    assert mean == pytest.approx(table["bm25:AP@10"][0])
+    assert queries.filter(pl.col("origin") == "bm25")["AP@10"].mean() == pytest.approx(table["bm25:AP@10"][0])
 
 
 def test_what_is_skipped_is_said(base, tmp_path):
@@ -180,8 +177,7 @@ def test_each_origin_is_measured_with_the_weights_that_were_best_by_it(base):
     config, parts = prepared([*few, "validation.origin=[bm25,random]"])
     both = run(config, parts)
     for origin in ("bm25", "random"):
-        alone = run(*prepared([*few, f"validation.origin={origin}"]))
-        assert equal(both.values[origin], alone.values[origin])
+        assert equal(both.values[origin], run(*prepared([*few, f"validation.origin={origin}"])).values[origin])
     assert both.validations[0] == run(*prepared([*few, "validation.origin=bm25"])).validations[0]
 
 
@@ -242,8 +238,7 @@ def test_no_pair_is_decided_by_chance():
     assert decided({"a": {0: 0.1, 1: 0.3, 2: 0.2}, "b": {0: 0.2, 1: 0.1, 2: 0.3}}, ["a", "b"]) == [0]
     assert decided({"a": {0: 0.3, 1: 0.31, 2: 0.33}, "b": {0: 0.1, 1: 0.12, 2: 0.11}}, ["a", "b"]) == [1]
     # Nor is anything told of a study without partial judgements.
-    bare = trials({("a", "", "", ""): [0.5, 0.5], ("b", "", "", ""): [0.4, 0.4]})
-    assert few_judgements(bare).is_empty()
+    assert few_judgements(trials({("a", "", "", ""): [0.5, 0.5], ("b", "", "", ""): [0.4, 0.4]})).is_empty()
 
 
 def of_pairs(folder: Path) -> Collection:
@@ -253,8 +248,7 @@ def of_pairs(folder: Path) -> Collection:
 
 
 def test_pairs_are_counted_with_duplicates_splits_and_columns(tmp_path):
-    collection = of_pairs(tmp_path)
-    text = sentence(collection, {"folds": 5})
+    text = sentence(of_pairs(tmp_path), {"folds": 5})
     assert text == (
         "pairs.csv: 40 pairs (2 duplicates joined), 40 queries, 17 passages → train 32, dev 4, test 4; "
         "columns question, passage"
@@ -269,9 +263,8 @@ def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path):
     assert sentence(collection, config).endswith("; scale=tiny takes train 10, at most 20 pairs to train on")
     assert len(sentences([(collection, config), (collection, config)])["pairs"]) == 1
     whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)), source={})
-    assert (
-        sentence(whole, {"folds": 3}) == "pairs: 40 relevant pairs, 40 queries, 17 documents → 3-fold cross-validation"
-    )
+    said = "pairs: 40 relevant pairs, 40 queries, 17 documents → 3-fold cross-validation"
+    assert sentence(whole, {"folds": 3}) == said
 
 
 def test_queries_without_a_relevant_document_are_counted_by_split(tmp_path):

@@ -68,8 +68,7 @@ def test_a_fork_that_changes_nothing_differs_by_zero_bits(beir_folder, own_cache
 def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder, own_cache, tmp_path):
     config, parts, own = run_of(beir_folder, "policy=schedule", "keep_at=[2,3,5,8]")
     kept = SavedState(Storage(str(tmp_path)), "run", {})
-    alone = {**config, "function": {name: config["function"][name] for name in own}}
-    run(alone, parts, store=kept)
+    run({**config, "function": {name: config["function"][name] for name in own}}, parts, store=kept)
     found = {step: state for step in range(9) if (state := kept.kept_at(step)) is not None}
     assert list(found) == [2, 3, 5, 8]
 
@@ -84,8 +83,7 @@ def test_a_fork_goes_on_from_what_its_run_has_kept(beir_folder, own_cache, tmp_p
     with pytest.raises(BadInput, match="no function"):
         with_functions(config, [Action("nowhere")])
     # It is the kept state that it goes on from: with that of another training it is another one.
-    other = base_states(config | {"seed": 1}, parts, own, [3], 2)[0]
-    assert curves(config, other) != whole
+    assert curves(config, base_states(config | {"seed": 1}, parts, own, [3], 2)[0]) != whole
 
 
 @pytest.mark.nightly
@@ -115,14 +113,13 @@ def test_a_planted_poison_ranks_last(tmp_path, own_cache):
         "collection.self=keep",
     ])  # fmt: skip
     own = list(config["function"])
-    actions = [Action("random"), Action("bm25"), Action("run_file")]
     config["function"] = {**config["function"], **option("function", "run_file")}
     config["function"]["run_file"]["path"] = str(run)
     parts = Artifacts().parts(config)
     states, later = base_states(config, parts, own, [4], 12)
     rows = []
     for replicate in range(3):
-        for action in [None, *actions]:
+        for action in (None, Action("random"), Action("bm25"), Action("run_file")):
             result, _ = continue_fork(config, parts, own, states[4], later.get(4), Fork(0, 4, replicate, action), 12)
             name = BASE if action is None else str(action)
             rows.append({"base": 0, "at": 4, "replicate": replicate, "action": name, **result})
@@ -135,14 +132,11 @@ def test_a_planted_poison_ranks_last(tmp_path, own_cache):
 def forks_of(effect: np.ndarray[Any, Any], noise: float = 0.001) -> pl.DataFrame:
     """Made-up forks of [trainings, batches, actions], four replicates."""
     rng, rows = np.random.default_rng(0), []
-    for base in range(effect.shape[0]):
-        for at in range(effect.shape[1]):
-            for replicate in range(4):
-                luck = rng.normal(0, 0.1)
-                for action in range(effect.shape[2]):
-                    final = luck + effect[base, at, action] + rng.normal(0, noise)
-                    name = BASE if action == 0 else f"a{action}"
-                    rows.append({"base": base, "at": at, "replicate": replicate, "action": name, "final": final})
+    for base, at, replicate in np.ndindex(*effect.shape[:2], 4):
+        luck = rng.normal(0, 0.1)
+        for action, gain in enumerate(effect[base, at]):
+            name, final = BASE if action == 0 else f"a{action}", luck + gain + rng.normal(0, noise)
+            rows.append({"base": base, "at": at, "replicate": replicate, "action": name, "final": final})
     return pl.DataFrame(rows).with_columns(soon=pl.col("final"))
 
 
@@ -174,14 +168,13 @@ def test_values_and_gates_say_what_was_made_up():
 def by_query_forks(effect: np.ndarray[Any, Any], noise: float = 0.001) -> pl.DataFrame:
     """Made-up forks of [halves, actions] in three trainings, four replicates."""
     rng, rows = np.random.default_rng(0), []
-    for base in range(3):
-        for replicate in range(4):
-            luck = rng.normal(0, 0.1)
-            row = {"base": base, "at": 0, "replicate": replicate}
-            rows.append({**row, "action": BASE, "side": "", "final": luck})
-            for half, action in np.ndindex(effect.shape):
-                final = luck + effect[half, action] + rng.normal(0, noise)
-                rows.append({**row, "action": f"a{action}", "side": SIDES[half], "final": final})
+    for base, replicate in np.ndindex(3, 4):
+        luck = rng.normal(0, 0.1)
+        row = {"base": base, "at": 0, "replicate": replicate}
+        rows.append({**row, "action": BASE, "side": "", "final": luck})
+        for half, action in np.ndindex(effect.shape):
+            final = luck + effect[half, action] + rng.normal(0, noise)
+            rows.append({**row, "action": f"a{action}", "side": SIDES[half], "final": final})
     return pl.DataFrame(rows)
 
 
@@ -218,8 +211,7 @@ def test_a_fork_of_half_the_queries_leaves_the_others_as_they_are(beir_folder, o
         split = fork.split
         split.start_run(sampler.functions, training)
         rows = split.below(batch, training) == (side == "below")
-        random = list(sampler.functions).index("random")
-        assert (sampler.assigned == random).any(1).tolist() == rows.tolist()
+        assert (sampler.assigned == list(sampler.functions).index("random")).any(1).tolist() == rows.tolist()
         shown[side] = rows
     assert (shown["below"] != shown["above"]).all()
     assert abs(int(shown["below"].sum()) - len(shown["below"]) / 2) <= 2
@@ -228,15 +220,13 @@ def test_a_fork_of_half_the_queries_leaves_the_others_as_they_are(beir_folder, o
 @pytest.mark.parametrize("matters", [True, False])
 def test_a_regression_says_whether_the_state_matters(matters):
     """Two actions of opposite value: by the state of the training, or of the same value in all."""
-    rng = np.random.default_rng(0)
-    hard = rng.uniform(-1, 1, (6, 3))
+    hard = np.random.default_rng(0).uniform(-1, 1, (6, 3))
     effect = np.zeros((6, 3, 3))
     effect[..., 1] = hard * 0.05 if matters else 0.05
     effect[..., 2] = -effect[..., 1]
     states = [
         {"base": base, "at": at, "one": 1.0, "spent": at / 2, "hard": hard[base, at], "easy": 0.0, "gain": 0.0}
-        for base in range(6)
-        for at in range(3)
+        for base, at in np.ndindex(6, 3)
     ]
     fitted = regress(forks_of(effect).join(pl.DataFrame(states), on=["base", "at"]))
     assert fitted.actions == ["a1", "a2"]
@@ -259,8 +249,7 @@ def test_a_kept_run_is_forked_and_gone_on_with(beir_folder, own_cache, tmp_path,
     said = capsys.readouterr().out
     assert "one decision of an oracle" in said
     assert pl.read_parquet(out / "forks.parquet").height == 2 * 2 * 2 * 3
-    worth = pl.read_csv(out / "values.csv")
-    assert set(worth["action"]) == {"random", "bm25@dynamic:4"}
+    assert set(pl.read_csv(out / "values.csv")["action"]) == {"random", "bm25@dynamic:4"}
     assert (out / "figures" / "forks.png").stat().st_size > 5000
     assert command("fork", "--resume", str(out), "--regress") == 2  # two trainings are too few
     before = pl.read_parquet(out / "forks.parquet")

@@ -1,7 +1,5 @@
 """Classes from outside the repository: a class and a line of configuration each."""
 
-import importlib
-import sys
 from typing import Any
 
 import numpy as np
@@ -82,8 +80,7 @@ def test_an_objective_with_a_teacher_and_a_schedule_plug_in(base, elsewhere):
     assert max(of_functions) > 0, "no function's scores reached the objective"
     assert min(gains) >= 1, "gains of positives are their grades"
     assert all(each > 0 for each in of_teacher)
-    constant = run(config | {"scheduler": {"_target_": "ranking.schedules.Constant"}}, parts)
-    assert constant.losses != outcome.losses
+    assert run(config | {"scheduler": {"_target_": "ranking.schedules.Constant"}}, parts).losses != outcome.losses
 
 
 def test_a_selector_and_a_function_of_ones_own(base, tmp_path, monkeypatch):
@@ -135,7 +132,6 @@ def drawn(tmp_path, monkeypatch) -> None:
     """A module with rankers."""
     (tmp_path / "drawn.py").write_text(RANKER)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "drawn", raising=False)
 
 
 @pytest.mark.usefixtures("drawn")
@@ -199,8 +195,6 @@ def test_what_runs_share_can_not_be_changed_by_a_part_of_ones_own(base, own_cach
 def test_a_module_that_can_not_be_imported_is_named_with_its_line(tmp_path, monkeypatch, content, message):
     (tmp_path / "broken.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "broken", raising=False)
-    importlib.invalidate_caches()
     with pytest.raises(BadInput, match=message):
         locate("broken.X")
 

@@ -95,8 +95,7 @@ def test_a_language_model_ranks_by_yes_and_no(beir_folder, own_cache, tmp_path):
     assert isinstance(ranker, Decoder)
     assert ranker.words.tolist() == [1, 2]
     options = ["collection=beir", f"collection.path={beir_folder}", "measures=[AP@10]", f"out={tmp_path / 'out.run'}"]
-    run = read_run(pyrite.rank(str(folder), options))
-    assert run["score"].n_unique() > 1
+    assert read_run(pyrite.rank(str(folder), options))["score"].n_unique() > 1
 
 
 def test_a_checkpoint_scores_as_it_does_elsewhere_and_guards_and_teaches_by_its_path(small_bert, tiny_sources):

@@ -132,8 +132,7 @@ def test_names_and_the_options_of_alternatives_are_searched(parallel, at_once, t
 
 def test_a_search_learns_which_name_is_better(tmp_path):
     """Results are better with smaller batches, so later proposals choose them."""
-    sweep = [*SWEEP, "training.batch_size=8,16,32,64"]
-    search = searched(sweep, 40, Storage(str(tmp_path)))
+    search = searched([*SWEEP, "training.batch_size=8,16,32,64"], 40, Storage(str(tmp_path)))
     played(search, best=lambda config: 1 / config["training"]["batch_size"])
     sizes = [planned.config["training"]["batch_size"] for planned in search.proposed]
     assert Counter(sizes[20:]).most_common(1)[0][0] == 8
@@ -166,14 +165,11 @@ def test_few_combinations_are_all_run_and_what_a_sampler_can_not_search_is_refus
         ("cmaes", "training.batch_size=16,32", "training.batch_size is a choice among values"),
         ("gp", "optimizer=adam,lazy_adam", "optimizer.lr depends on another choice"),
     ):
-        asked = [*SWEEP, more, "search=optuna", f"sampler={sampler}", f"out={tmp_path}"]
         with pytest.raises(BadInput, match=says):
-            StudyExperiment.new(asked).plan.runs()
+            StudyExperiment.new([*SWEEP, more, "search=optuna", f"sampler={sampler}", f"out={tmp_path}"]).plan.runs()
     names = [*SWEEP[:3], "optimizer=adam,adamw", "training.batch_size=16,32", "search=optuna", f"out={tmp_path}"]
-    runs, proposed = StudyExperiment.new([*names, "samples=4", "seeds=1"]).plan.runs()
-    assert (len(runs), len(proposed)) == (4, 0)
-    runs, proposed = StudyExperiment.new([*names, "samples=3", "seeds=1"]).plan.runs()
-    assert (len(runs), len(proposed)) == (0, 4)
+    for samples, counts in ((4, [4, 0]), (3, [0, 4])):
+        assert [*map(len, StudyExperiment.new([*names, f"samples={samples}", "seeds=1"]).plan.runs())] == counts
 
 
 def test_no_run_begins_when_the_time_is_over():
@@ -491,8 +487,7 @@ def decided(runs: DecidedRuns, storage: Storage, at_once: int, most: int = 10**6
     def finish(name: str) -> None:
         (function,) = known[name].config["function"]
         value = MEANS[function] + np.random.default_rng(known[name].config["seed"]).normal(0, 0.004)
-        measured = {"bm25": {"AP@100": np.array([value])}}
-        write_outcome(storage, name, Outcome(values=measured, made_of=MADE_OF))
+        write_outcome(storage, name, Outcome(values={"bm25": {"AP@100": np.array([value])}}, made_of=MADE_OF))
 
     return in_turn(runs, at_once, finish, most)[0]
 
@@ -538,8 +533,7 @@ def test_a_study_of_undecided_methods(base, tmp_path):
     assert found.columns[4:7] == ["method", "against", "verdict"]
     assert found["seeds"].to_list() == [4, 4]
     assert len(pl.read_parquet(out / "trials.parquet")) == 8
-    page = (out / "report.html").read_text()
-    assert "What is decided" in page
+    assert "What is decided" in (out / "report.html").read_text()
     before = (out / "decisions.parquet").read_bytes()
     assert command("study", "--resume", str(out), "local=true") == 0
     assert (out / "decisions.parquet").read_bytes() == before

@@ -106,7 +106,6 @@ def test_the_random_policy_or_documents_most_like_it_are_taken(written_trials):
 
 
 def test_other_settings_rankers_and_collections_are_never_mixed(written_trials):
-    swept = ("objective", "policy.agent")
     trials = written_trials(
         [
             ("policy=random objective=hinge", 0.1),
@@ -115,7 +114,7 @@ def test_other_settings_rankers_and_collections_are_never_mixed(written_trials):
             ("policy=learned objective=softmax policy.agent=0", 0.2),
             ("policy=learned objective=ranknet policy.agent=0", 0.2),
         ],
-        swept,
+        ("objective", "policy.agent"),
     )
     rates = {row["method"].split("=")[-1]: row["rate"] for row in convergence(trials)[0].iter_rows(named=True)}
     assert rates == {"hinge": 1.0, "softmax": 0.0, "ranknet": None}

@@ -30,13 +30,11 @@ def searched(reached, count: int = 60, methods: tuple[str, ...] = ("bm25",)) -> 
 
 
 def shares_of(found: pl.DataFrame) -> dict[tuple[str, str | None], float]:
-    rows = found.select("setting", "together_with", "share").rows()
-    return {(setting, other): share for setting, other, share in rows}
+    return {tuple(names): share for *names, share in found.select("setting", "together_with", "share").rows()}
 
 
 def test_the_setting_that_matters_has_the_share():
-    trials = searched(lambda method, a, b, c: 0.3 + 0.2 * a)
-    found, ranks = importance(trials)
+    found, ranks = importance(searched(lambda method, a, b, c: 0.3 + 0.2 * a))
     shares = shares_of(found)
     assert shares["optimizer.lr", None] > 0.9
     assert all(share < 0.05 for key, share in shares.items() if key != ("optimizer.lr", None))

@@ -21,8 +21,7 @@ def with_losses(trials: pl.DataFrame, losses: Sequence[list[float] | None]) -> p
 
 
 def test_by_hand(made_up_study):
-    trials = with_losses(made_up_study(seeds=2, methods=TWO)[0], [TURNS, BENDS, STEADY, [3.0, 2.0, 1.0]])
-    found = oscillation(trials)
+    found = oscillation(with_losses(made_up_study(seeds=2, methods=TWO)[0], [TURNS, BENDS, STEADY, [3.0, 2.0, 1.0]]))
     assert found.schema == pl.Schema(SCHEMA)
     turning, steady = found.iter_rows(named=True)
     assert (turning["collection"], turning["ranker"], turning["method"]) == ("pydocs", "feed_forward", "bm25 · uniform")
@@ -40,15 +39,13 @@ def test_p_is_adjusted_within_a_ranker(made_up_study):
     methods = [*TWO, ("fixed", "bm25", "dynamic", 0.3)]
     trials, _ = made_up_study(seeds=3, rankers=("feed_forward", "match_pyramid"), methods=methods)
     trials = trials.sort("run")
-    losses = [[2.0, 1.0, 1.0 + (9, 5, 1)[run // 3 % 3] * (1 + run % 3 / 10)] for run in range(18)]
-    trials = with_losses(trials, losses)
+    trials = with_losses(trials, [[2.0, 1.0, 1.0 + (9, 5, 1)[run // 3 % 3] * (1 + run % 3 / 10)] for run in range(18)])
     found = oscillation(trials)
     assert oscillation(trials.reverse()).equals(found)
     assert len(found) == 6
     for family in found.partition_by("ranker"):
-        compared = family.drop_nulls("against").sort("t_p")
         assert family["against"].null_count() == 1
-        less, more = compared.rows(named=True)
+        less, more = family.drop_nulls("against").sort("t_p").rows(named=True)
         assert less["t_p_holm"] == pytest.approx(2 * less["t_p"])
         assert more["t_p_holm"] == pytest.approx(max(2 * less["t_p"], more["t_p"]))
 
@@ -63,8 +60,7 @@ def test_short_and_broken_runs_have_no_variance_and_single_ones_no_p(made_up_stu
     assert (broken["runs"], broken["first"], broken["best"], broken["last"]) == (3, None, 4 / 3, 4 / 3)
     assert broken["variance"] == pytest.approx(8)
     assert broken["variance_std"] is broken["against"] is None
-    single = with_losses(made_up_study(seeds=1, methods=TWO)[0], [TURNS, STEADY])
-    turning = oscillation(single).row(0, named=True)
+    turning = oscillation(with_losses(made_up_study(seeds=1, methods=TWO)[0], [TURNS, STEADY])).row(0, named=True)
     assert (turning["against"], turning["t_p"], turning["t_p_holm"]) == ("random · uniform", None, None)
 
 

@@ -25,11 +25,8 @@ def test_runs_of_one_seed_are_a_pair():
 
 
 def test_runs_of_one_seed_pair_by_the_settings_that_both_have():
-    a = [
-        MeasuredRun(0.5, 0, settings={"rate": "1", "own": "x"}),
-        MeasuredRun(0.9, 0, settings={"rate": "2", "own": "y"}),
-    ]
-    b = [MeasuredRun(0.4, 0, settings={"rate": "1"}), MeasuredRun(0.2, 0, settings={"rate": "2"})]
+    a = [MeasuredRun(value, 0, settings={"rate": rate, "own": rate * 2}) for value, rate in ((0.5, "1"), (0.9, "2"))]
+    b = [MeasuredRun(value, 0, settings={"rate": rate}) for value, rate in ((0.4, "1"), (0.2, "2"))]
     assert differences(a, b) == pytest.approx([0.1, 0.7])
     alone = [MeasuredRun(0.4, 0)]  # has no rate: all runs of the seed are averaged
     assert differences(a, alone) == pytest.approx([0.3])
@@ -87,18 +84,12 @@ def test_runs_are_paired_query_by_query_whatever_their_order():
 
 
 def method(name: str, values: Sequence[float], policy: str = "fixed") -> MethodRuns:
-    return MethodRuns(
-        {"method": name, "policy": policy}, [MeasuredRun(value, seed) for seed, value in enumerate(values)]
-    )
+    return MethodRuns({"method": name, "policy": policy}, of_agent("-", *values))
 
 
 METHODS = pl.DataFrame(
-    [
-        {"method": "bm25 · top", "ranker": "ff", "function": "bm25", "selector": "top"},
-        {"method": "bm25 · top", "ranker": "mp", "function": "bm25", "selector": "top"},
-        {"method": "random · top", "ranker": "ff", "function": "random", "selector": "top"},
-    ]
-)
+    {"ranker": ["ff", "mp", "ff"], "function": ["bm25", "bm25", "random"], "selector": "top"}
+).with_columns(method=pl.format("{} · top", "function"))
 A = method("a", [1.0, 2.0, 4.0, 8.0])
 B = method("b", [0.9, 1.8, 3.9, 7.7])  # always a little less, and beside their spread that is nothing
 C = method("c", [0.0, 3.0, 1.0, 2.0])
@@ -110,8 +101,7 @@ def test_the_best_that_is_not_learned_is_the_opponent():
     assert {name: other.method for name, other in found.items()} == {"a": "b", "b": "a", "c": "a", "l": "a"}
     assert best_baselines([LEARNED, A]) == {"l": A}
     assert best_baselines([LEARNED]) == {}
-    tied = method("z", [1.0, 2.0, 4.0, 8.0])
-    assert best_baselines([tied, C, A])["c"].method == "a"  # equal means by name
+    assert best_baselines([method("z", [1.0, 2.0, 4.0, 8.0]), C, A])["c"].method == "a"  # equal means by name
     assert best_baselines([method("x", []), A]) == {"x": A}
 
 
@@ -145,8 +135,7 @@ def test_all_tests_are_adjusted_for_the_distinct_comparisons():
 
 
 def test_several_agents_enter_a_test_with_a_value_each():
-    pairs = [("0", 0.50, 0.70), ("1", 0.20, 0.40), ("2", 0.40, 0.80)]
-    runs = [MeasuredRun(value, seed, agent) for agent, *values in pairs for seed, value in enumerate(values)]
+    runs = [*of_agent("0", 0.50, 0.70), *of_agent("1", 0.20, 0.40), *of_agent("2", 0.40, 0.80)]
     learned, random = MethodRuns({"method": "l", "policy": "learned"}, runs), method("r", [0.30, 0.40])
     found = compare([learned], {"l": random})["l"]
     each = [0.25, -0.05, 0.25]  # of agents: (.2 + .3) / 2, (-.1 + .0) / 2, (.1 + .4) / 2
@@ -166,8 +155,7 @@ def test_several_agents_enter_a_test_with_a_value_each():
 
 def test_without_common_seeds_nothing_is_paired_and_without_runs_nothing_compared():
     runs = [MeasuredRun(value, 9 - seed) for seed, value in enumerate((0.1, 0.2, 0.3))]
-    other = MethodRuns({"method": "b", "policy": "fixed"}, runs)
-    found = compare([A], {"a": other})["a"]
+    found = compare([A], {"a": MethodRuns({"method": "b", "policy": "fixed"}, runs)})["a"]
     assert (found["pairs"], found["paired_p"], found["sign_p"]) == (0, None, None)
     assert found["t_p"] is not None
     assert found["paired_p_holm"] is None

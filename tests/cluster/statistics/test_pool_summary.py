@@ -18,13 +18,12 @@ from cluster.statistics.pool_summary import (
 
 def budget_rows(found: dict[str, list[list[int]]], budget: int = 10) -> pl.DataFrame:
     known = {"pool": "p", "budget": budget, "judged": 5}
-    rows = [
+    return pl.DataFrame(
         known | {"method": method, "seed": seed, "topic": str(topic), "found": value}
         for method, seeds in found.items()
         for seed, topics in enumerate(seeds)
         for topic, value in enumerate(topics)
-    ]
-    return pl.DataFrame(rows)
+    )
 
 
 # Topics differ far more than methods do: a test that forgets which topic a value is of finds nothing.
@@ -149,8 +148,7 @@ def test_means_over_seeds_leave_names_out_and_estimates_are_off():
     assert row["covered"] == 0.5  # an interval that ends at the truth holds it
     assert (row["relevant"], row["tau"]) == (11, 0.5)
     assert "seed" not in row
-    longer = estimates.with_columns(budget=pl.Series([5, 7]))
-    assert estimate_errors(longer)["bias"].to_list() == [3, -1]
+    assert estimate_errors(estimates.with_columns(budget=pl.Series([5, 7])))["bias"].to_list() == [3, -1]
 
 
 def test_the_sentence_names_the_first_to_find_most():

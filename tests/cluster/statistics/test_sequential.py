@@ -121,13 +121,11 @@ def test_seeds_of_a_t_test_and_the_sample_that_shows_a_difference_by_hand():
 def pilot() -> pl.DataFrame:
     """Ten seeds of two methods, alike but for chance."""
     rng = np.random.default_rng(0)
-    rows = [
-        {
-            "run": f"{name}{seed}", "function": name, "seed": seed, "bm25:AP@10": 0.5 + rng.normal(0, 0.01),
-        }
-        for name in ("bm25", "random") for seed in range(10)
-    ]  # fmt: skip
-    return trials_of(rows)
+    return trials_of(
+        {"run": f"{name}{seed}", "function": name, "seed": seed, "bm25:AP@10": 0.5 + rng.normal(0, 0.01)}
+        for name in ("bm25", "random")
+        for seed in range(10)
+    )
 
 
 def test_power_has_a_row_a_method_and_difference(pilot, tmp_path):
@@ -165,10 +163,9 @@ def test_decisions_are_tabled(pilot):
     ]
     assert set(found["verdict"]) == {"open"}
     assert found["p_both"].null_count() == 2
-    values = pilot.select("run", "bm25:AP@10").rows()
     queries = pl.DataFrame([
         {"run": run, "query": f"q{query}", "origin": "bm25", "AP@10": value + 0.01 * query * (run[:4] > "bm25")}
-        for run, value in values for query in range(3)
+        for run, value in pilot.select("run", "bm25:AP@10").rows() for query in range(3)
     ])  # fmt: skip
     both = decisions(pilot, StoppingRule(), "function=random", queries)
     assert both["low_both"].to_list() == pytest.approx([-high for high in both["high_both"].reverse()])

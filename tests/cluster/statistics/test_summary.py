@@ -37,14 +37,12 @@ def printed(summary: pl.DataFrame, measure: str = "AP@100") -> str:
 
 
 def of(trials: pl.DataFrame, policy: str, function: str, selector: str) -> np.ndarray:
-    chosen = trials.filter(policy=policy, function=function, selector=selector, status="done")
-    return chosen["bm25:AP@100"].to_numpy()
+    return trials.filter(policy=policy, function=function, selector=selector, status="done")["bm25:AP@100"].to_numpy()
 
 
 def test_figures_are_those_of_the_runs(made_up_study):
     trials, _ = made_up_study(seeds=5)
-    summary = summarise(trials, BASE)
-    found = row(summary, "bm25 · dynamic")
+    found = row(summarise(trials, BASE), "bm25 · dynamic")
     values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
     p = stats.ttest_ind(values, best).pvalue
     numbers = {
@@ -146,8 +144,7 @@ def test_interpolated_figures_stand_beside(made_up_study):
 
 
 def test_swept_names_and_few_numbers_make_methods_and_hide_no_column(made_up_study):
-    swept = [("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])]
-    trials = made_up_study(swept=swept)[0]
+    trials = made_up_study(swept=[("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])])[0]
     summary = summarise(trials)
     assert summary.columns[5:8] == ["objective", "training.rate", "method"]
     assert row(summary, "bm25 · uniform · objective=hinge · training.rate=0.01")["runs"] == 2
@@ -169,8 +166,7 @@ def test_objectives_are_told_apart_when_no_sweep_says_so_and_collections_are_fam
     own = other.with_columns(ranker=pl.lit("match_pyramid"))
     assert with_methods(pl.concat([trials, own]))["method"].n_unique() == 5
     one, two = made_up_study()[0], made_up_study(collection="medquad")[0]
-    summary = summarise(pl.concat([one, two]))
-    assert summary.filter(collection="pydocs").equals(usual)
+    assert summarise(pl.concat([one, two])).filter(collection="pydocs").equals(usual)
     same_name = two.with_columns(collection=pl.lit("pydocs"), fingerprint=pl.lit("fedcba9876543210"))
     names = summarise(pl.concat([one, same_name]))["collection"].unique().sort().to_list()
     assert names == ["pydocs (01234567)", "pydocs (fedcba98)"]
@@ -229,13 +225,12 @@ def two_rankers(steady: list[float]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """A ranker whose methods differ by hand-made queries, and one whose methods differ by `steady`."""
     of = {**FIRST, "b0": [0.25, 0.5, 0.6, 1.0], "c0": [0.5, 0.6, 0.7]}
     of["d0"] = [own - less for own, less in zip(of["c0"], steady, strict=True)]
-    means = {"a0": 0.7, "a1": 0.6, "b0": 0.5, "c0": 0.6, "d0": 0.4}
     trials = trials_of(
         {
             "run": run, "seed": int(run[1]), "ranker": "ff" if run[0] in "ab" else "mp", "overrides": "",
             "selector": "uniform" if run[0] in "ac" else "top", "bm25:RR": mean,
         }
-        for run, mean in means.items()
+        for run, mean in {"a0": 0.7, "a1": 0.6, "b0": 0.5, "c0": 0.6, "d0": 0.4}.items()
     )  # fmt: skip
     queries = pl.DataFrame(
         [
@@ -269,8 +264,7 @@ def test_differences_and_their_histogram_by_hand():
     ax = figure.axes[0]
     assert ax.get_title(loc="left") == "ff · bm25 candidates"
     assert ax.get_xlabel() == "RR of bm25 · uniform\nminus bm25 · top"
-    heights = [sum(patch.get_height() for patch in bars) for bars in ax.containers]
-    assert heights == [1, 1, 1]
+    assert [sum(patch.get_height() for patch in bars) for bars in ax.containers] == [1, 1, 1]
     assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([0.1 / 3])
     assert [sum(p.get_height() for p in bars) for bars in figure.axes[1].containers] == [0, 0, 3]
 
@@ -290,14 +284,13 @@ def test_a_difference_that_is_always_the_same_has_no_test_and_one_method_no_diff
 
 def trials(values: dict[tuple[str, str], list[float | None]]) -> pl.DataFrame:
     """A frame of runs, by collection and function; None failed."""
-    rows = [
+    return trials_of(
         {
             "run": f"{collection}{function}{seed}", "function": function, "seed": seed, "collection": collection,
             "status": "failed" if value is None else "done", "fingerprint": collection, "bm25:AP@10": value,
         }
         for (collection, function), of in values.items() for seed, value in enumerate(of)
-    ]  # fmt: skip
-    return trials_of(rows)
+    )  # fmt: skip
 
 
 def test_how_often_a_run_beats_another_and_the_best_of_k_is_that_of_all_draws():
@@ -309,8 +302,7 @@ def test_how_often_a_run_beats_another_and_the_best_of_k_is_that_of_all_draws():
     assert (row["beats_low"], row["beats_high"]) == pytest.approx((low, high))
     values = np.array([0.1, 0.2, 0.6])
     assert spread.best_of(values, 1) == pytest.approx(0.3)
-    draws = [max(a, b) for a in values for b in values]
-    assert spread.best_of(values, 2) == pytest.approx(np.mean(draws))
+    assert spread.best_of(values, 2) == pytest.approx(np.mean([max(a, b) for a in values for b in values]))
     assert spread.best_of(values[:0], 2) is None
 
 
@@ -338,8 +330,7 @@ def test_methods_are_compared_with_the_best_baseline():
     assert row["below_low"] < 2 / 13 < row["below_high"]
     assert row["beats_low"] < row["beats"] < row["beats_high"]
     assert spread.seed_variation(trials({("c", "bm25"): [0.5, 0.1]}), line=0.2)["below"].to_list() == [0.5]
-    again = spread.seed_variation(trials({("c", "random"): [*wild, None], ("c", "bm25"): list(steady)}))
-    assert again.equals(found)
+    assert spread.seed_variation(trials({("c", "random"): [*wild, None], ("c", "bm25"): list(steady)})).equals(found)
     assert variation_figure(found) is not None
     assert variation_figure(spread.seed_variation(trials({("c", "bm25"): [0.5]}))) is None
 
@@ -352,8 +343,7 @@ def test_random_effects_by_hand():
     error = np.sqrt(0.1**2 * 2 / (1 * 2))  # Hartung and Knapp: weights are alike
     assert found.high - found.mean == pytest.approx(stats.t.isf(0.025, 1) * error)
     assert found.next_high > found.high
-    alike = across.pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01]))
-    assert alike.between == 0
+    assert across.pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01])).between == 0
 
 
 def test_places_are_summed_up_where_there_are_two():

@@ -69,18 +69,16 @@ def test_the_cheapest_of_the_best_is_taken():
     assert verdict.baseline == verdict.rows[0]["method"] == "none · uniform"
     assert set(verdict.better_than) == {"none · uniform", "bad · uniform"}
     assert list(verdict.alike) == ["four · uniform"]
-    test = verdict.tests["one · uniform"]
-    lead_of_one = ", ".join([f"{test.difference:.4f} (95%: {test.low:.4f} to {test.high:.4f})"]).replace("0.", ".")
-    assert verdict.sentence({f"{name} · uniform": name for name in lead}).startswith(
+    test, names = verdict.tests["one · uniform"], {f"{name} · uniform": name for name in lead}
+    lead_of_one = f"{test.difference:.4f} (95%: {test.low:.4f} to {test.high:.4f})".replace("0.", ".")
+    assert verdict.sentence(names).startswith(
         f"Take one: it is better than none and bad, than none by {lead_of_one}, and takes 2.0 times its time; "
         "four can't be told from it and takes 3.0 times its time."
     )
     assert test.low < 0.03 < test.high
     (equal,) = concluded(trials, queries, "function=none", 0.02).verdicts
     assert list(equal.equal) == ["four · uniform"]
-    assert "four differs from it by less than .02 and takes 3.0 times its time" in equal.sentence(
-        {f"{name} · uniform": name for name in lead}
-    )
+    assert "four differs from it by less than .02 and takes 3.0 times its time" in equal.sentence(names)
     (free,) = concluded(trials, queries).verdicts
     assert (free.take, free.baseline, free.reference) == ("one · uniform", None, "one · uniform")
     means = {name: trials.filter(function=name)["bm25:AP@10"].mean() for name in lead}
@@ -98,10 +96,7 @@ def test_the_sentence_says_by_how_much_and_at_what_price():
         )
         assert found is not None
         lead, low, high = map(float, found.groups())
-        values = queries.with_columns(
-            pl.col("run").str.slice(6, 1).alias("function"), pl.col("run").str.slice(7).alias("seed")
-        )
-        means = values.group_by("function").agg(pl.col("AP@10").mean()).sort("function")["AP@10"]
+        means = queries.group_by(pl.col("run").str.slice(6, 1)).agg(pl.col("AP@10").mean()).sort("run")["AP@10"]
         assert lead == pytest.approx(means[0] - means[1], abs=1e-4)
         assert (low + high) / 2 == pytest.approx(lead, abs=1e-4)
 
@@ -286,8 +281,7 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
 
 def test_few_seeds_carry_no_mark():
     trials, queries = study({"a": 0.0, "b": 0.2}, seeds=2)
-    summary = summarise(trials, "function=a", queries=queries)
-    assert set(summary["marks"]) == {""}
+    assert set(summarise(trials, "function=a", queries=queries)["marks"]) == {""}
     (verdict,) = concluded(trials, queries, "function=a").verdicts
     assert verdict.take is None
     assert "from 3 seeds on" in verdict.sentence()
@@ -304,8 +298,7 @@ def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
     trials, queries = study(noise, origins=("bm25", "full"))
     assert concluded(trials, queries).depends == []
     trials, queries = study({"a": 0.0, "b": 0.01}, rankers={"static": 0.0, "mine": 0.05})
-    depends = concluded(trials, queries).depends
-    assert [line.split(":")[0] for line in depends] == [
+    assert [line.split(":")[0] for line in concluded(trials, queries).depends] == [
         "mine with a · uniform is better than static", "mine with b · uniform is better than static",
     ]  # fmt: skip
     summary = summarise(trials, "ranker=static function=a", queries=queries)
@@ -317,8 +310,7 @@ def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
 
 def test_without_values_per_query_runs_decide_and_one_method_has_nothing_to_compare():
     trials, _ = study({"a": 0.0, "b": 0.05})
-    table = concluded(trials, None).table()
-    assert table.select("take", "better_than").rows() == [("b · uniform", "a · uniform")]
+    assert concluded(trials, None).table().select("take", "better_than").rows() == [("b · uniform", "a · uniform")]
     assert "nothing to compare" in Verdict({}, [{"method": "a"}]).sentence()
 
 
@@ -370,8 +362,7 @@ def test_a_method_has_one_letter_in_all_tables_and_it_is_explained_once():
 
 
 def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
-    lead = {"bm25": 0.02, "random": 0.0, "tfidf": 0.005, "dense": 0.02}
-    trials, queries = study(lead, origins=("bm25", "random"))
+    trials, queries = study({"bm25": 0.02, "random": 0.0, "tfidf": 0.005, "dense": 0.02}, origins=("bm25", "random"))
     dev = {"bm25": 0.5, "random": 0.3, "tfidf": 0.4, "dense": 0.5}
     trials = trials.reverse().with_columns(
         curve_validation=pl.concat_list(pl.lit(0.1), pl.col("function").replace_strict(dev))

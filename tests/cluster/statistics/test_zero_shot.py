@@ -22,8 +22,7 @@ VALUES = {"random": (0.2, 0.5), "bm25": (0.4, 0.1)}
 @pytest.fixture
 def measured(made_up_study) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Two methods with two seeds, on two collections: the second seed .02 better everywhere."""
-    methods = [("fixed", name, "uniform", 0.3) for name in VALUES]
-    trials, _ = made_up_study(seeds=2, methods=methods)
+    trials, _ = made_up_study(seeds=2, methods=[("fixed", name, "uniform", 0.3) for name in VALUES])
     rows = []
     for run, function, seed in trials.select("run", "function", "seed").rows():
         values = [value + 0.02 * seed for value in VALUES[function]]

@@ -152,8 +152,7 @@ def test_a_run_tells_its_steps_and_pairs_but_not_at_each_step(base, told, tmp_pa
 
 
 def test_the_method_of_a_run_and_its_pairs_after_steps():
-    config = compose(["policy=random", "function=[random,bm25]", "selector=dynamic"])
-    method = run_tags("s3://bucket/outputs/s", config)
+    method = run_tags("s3://bucket/outputs/s", compose(["policy=random", "function=[random,bm25]", "selector=dynamic"]))
     assert method == {"study": "s", "method": "feed_forward random(random+bm25) dynamic softmax"}
     training: Any = SimpleNamespace(steps_per_epoch=3, examples=range(20), batch_size=8)
     assert [pairs(training, step) for step in range(7)] == [0, 8, 16, 20, 28, 36, 40]
@@ -266,10 +265,9 @@ def test_an_index_and_a_host_tell_seldom(told):
         with host.busy():
             pass
     index.built(3.0)
-    of_host, of_index = ["busy_seconds_total", "copies"], ["age_steps", "build_seconds", "guarded_documents_total"]
-    of_index += ["queries_total", "version_number"]
-    names = [*(f"pyrite_host_{name}" for name in of_host), *(f"pyrite_index_{name}" for name in of_index)]
-    assert sorted(name for name, _, _ in told) == names
+    names = "host_busy_seconds_total host_copies index_age_steps index_build_seconds index_guarded_documents_total "
+    names += "index_queries_total index_version_number"
+    assert sorted(name for name, _, _ in told) == [f"pyrite_{name}" for name in names.split()]
     assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
 
 
@@ -302,8 +300,7 @@ def test_runs_that_failed_and_the_time_left_are_counted(monkeypatch):
     assert "1 failed" in table.outlook()
     assert "1 retried" in table.outlook()
     assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1, "stopped": 0}
-    clock = SimpleNamespace(monotonic=lambda: now)
-    monkeypatch.setattr("cluster.telemetry.live_table.time", clock)
+    monkeypatch.setattr("cluster.telemetry.live_table.time", SimpleNamespace(monotonic=lambda: now))
     now = 0.0
     table = LiveTable(Console(file=io.StringIO()), total=4, done=0, measure="AP")
     now = 100.0  # texts and lists
@@ -543,8 +540,7 @@ def test_every_query_returns_data_from_a_real_prometheus(session, base, tmp_path
         assert session.order("ENDED", "study", *base, *given) == "0"
         asked = 'sum(ray_pyrite_training_steps_total{study="watched", method="feed_forward bm25 uniform softmax"})'
         wait(lambda: server.value(asked))
-        made = int(pl.read_parquet(tmp_path / "watched" / "trials.parquet")["steps"].sum())
-        assert 0 < server.value(asked) <= made
+        assert 0 < server.value(asked) <= int(pl.read_parquet(tmp_path / "watched" / "trials.parquet")["steps"].sum())
         assert server.count('ray_pyrite_host_copies{host="made up"}') == 0
 
         def all_return_data() -> bool:

@@ -303,15 +303,13 @@ def test_a_learning_is_tracked_by_episodes(base, ray_session, tmp_path):
     options = ["copies=2", "episodes=3", "random_baseline=2", "workers=0", "dashboard=false", "track=mlflow"]
     options += ["validation_sample.size=4", "validation_sample.every=2"]
     assert command("learn", *base, *options, f"out={out}") == 0
-    episodes = pl.read_parquet(out / "episodes.parquet")
-    learned = episodes.with_row_index("step", 1).filter(agent="learned")
+    learned = pl.read_parquet(out / "episodes.parquet").with_row_index("step", 1).filter(agent="learned")
     for read in (of_tensorboard, of_mlflow):
         (run,) = read(out)["agent"]
         steps, returns = zip(*run.told["learned/return"], strict=True)
         assert list(steps) == learned["step"].to_list()
         assert list(returns) == pytest.approx(learned["return"].to_list())
-        shares = [value for _, value in run.told["learned/share/bm25"]]
-        assert shares == pytest.approx(learned["share:bm25"].to_list())
+        assert [value for _, value in run.told["learned/share/bm25"]] == pytest.approx(learned["share:bm25"].to_list())
         assert len(run.told["random/validation"]) == 2
         assert run.final["recent/mean/return"] == pytest.approx(learned["return"].tail(32).mean())
     events = [event["event"] for event in EventLog.read(Storage(str(out)))]

@@ -28,14 +28,13 @@ from cluster.training.study_runs import launcher
 from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Bm25Candidates, Candidates
-from ranking.objectives.softmax import SoftmaxLikelihood
 from ranking.rankers.feed_forward import FeedForward
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from sampling.retrieval.live_index import Answer
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.checkpoints import write_checkpoint
-from tests.ranking.trained import equal
+from tests.ranking.trained import equal, in_training
 from tests.two_processes import in_two_processes
 
 STEPS = 24
@@ -78,19 +77,11 @@ class Counted:
 
 def trained(sources: Sources, candidates: Candidates, accumulate: int, together: bool) -> dict[str, Any]:
     """What 24 steps on batches of two and, at the end of an epoch, one example show."""
-    training = RankerTraining(
-        FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny"),
-        SoftmaxLikelihood(),
-        sources.encoded,
-        np.flatnonzero(sources.encoded.split == 0),
-        Evaluation(sources.encoded, candidates, ["AP@10", "RR@10"]),
-        lambda parameters: torch.optim.SGD(parameters, lr=0.5),
-        np.random.default_rng(2),
-        batch_size=2,
-        max_epochs=100,
-        patience=100,
-        accumulate=accumulate,
-    )
+    ranker = FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny")
+    examples = np.flatnonzero(sources.encoded.split == 0)
+    validation = Evaluation(sources.encoded, candidates, ["AP@10", "RR@10"])
+    own = {"queries": examples, "validation": validation, "batch_size": 2, "accumulate": accumulate}
+    training = in_training(ranker, sources.encoded, sources, lr=0.5, seed=2, **own, max_epochs=100, patience=100)
     if together:
         training.gradient_sync = AllReduce()
         training.evaluations = {"": SharedEvaluation(training.validation)}
