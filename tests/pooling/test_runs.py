@@ -185,11 +185,6 @@ def in_order(runs: Runs) -> dict[str, list[str]]:
     return {topic: table.filter(pl.col("topic") == topic)["document"].to_list() for topic in runs.topics}
 
 
-MS_MARCO = "".join(f"{query}\t{document}\t{rank}\n" for rank, (query, document, _) in enumerate(RANKING, 1))
-FRAME = "qid,docid,docno,rank,score,query\n" + "".join(
-    f'{query},{number},{document},{number},{score},"one, two"\n'
-    for number, (query, document, score) in enumerate(RANKING)
-)
 NESTED = {query: {d: s for q, d, s in reversed(RANKING) if q == query} for query in ("7", "8")}
 FORMS = {
     "TREC": TREC,
@@ -204,8 +199,9 @@ FORMS = {
     "ranks as floats": TREC.replace(" 1 1.25", " 1.0 1.25"),
     "ranks as words": "".join(f"{q} Q0 {d} NA {s} sys\n" for q, d, s in RANKING),
     "ranks all 0": "".join(f"{q} Q0 {d} 0 {s} sys\n" for q, d, s in reversed(RANKING)),
-    "MS MARCO": MS_MARCO,
-    "a table with commas": FRAME,
+    "MS MARCO": "".join(f"{q}\t{d}\t{rank}\n" for rank, (q, d, _) in enumerate(RANKING, 1)),
+    "a table with commas": "qid,docid,docno,rank,score,query\n"
+    + "".join(f'{q},{rank},{d},{rank},{s},"one, two"\n' for rank, (q, d, s) in enumerate(RANKING)),
     "a table with tabs": "topic\tdocno\tscore\n" + "".join(f"{q}\t{d}\t{s}\n" for q, d, s in RANKING),
     "JSON": json.dumps(NESTED),
     "rankings of JSON": json.dumps({query: list(reversed(of_query)) for query, of_query in NESTED.items()}),

@@ -14,6 +14,7 @@ from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.thompson import Thompson
+from pooling.judging.export import disagreements, qrels
 from pooling.judging.options import Options
 from pooling.judging.session import Refused, Session, Stale
 from pooling.judging.store import Store, read
@@ -96,10 +97,6 @@ def room(tmp_path, pool) -> Room:
     return Room(tmp_path, pool, assessors="ada")
 
 
-def simulated(pool: Pool, method: str) -> Judged:
-    return judgements(simulate(METHODS[method](), pool, [0])[0])
-
-
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("save_every", [3, 1000])
@@ -125,7 +122,7 @@ def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, s
                     room.judge("ada")
             room.judge("ada")
             judged.append(place)
-    assert judged == simulated(pool, method)
+    assert judged == judgements(simulate(METHODS[method](), pool, [0])[0])
 
 
 def test_undo_puts_the_document_back_and_keeps_the_record(room):
@@ -352,10 +349,7 @@ def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path, p
 
 def test_judgements_made_before_are_taken_over(tmp_path, pool):
     topic = pool.topics[0]
-    known = pl.DataFrame(
-        [(topic.name, topic.documents[3], 2), (topic.name, topic.documents[5], 0), (topic.name, "elsewhere", 1)],
-        schema={"topic": pl.String, "document": pl.String, "grade": pl.Int64}, orient="row",
-    )  # fmt: skip
+    known = gold_of(("1", topic.documents[3], 2), ("1", topic.documents[5], 0), ("1", "elsewhere", 1))
     room = Room(tmp_path, pool, known=known, assessors="ada")
     assert room.session.pool.highest == 2
     assert room.session.known_grades[0] == {3: 2, 5: 0}
@@ -536,8 +530,6 @@ def test_a_document_that_was_searched_for_is_judged_too(room, pool):
 
 
 def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
-    from pooling.judging.export import disagreements, qrels
-
     room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2), double=1.0, judges=3))
     session = room.session
     for name, grade in (("ada", 0), ("grace", 2), ("joan", 2)):
