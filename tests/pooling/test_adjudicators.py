@@ -30,6 +30,7 @@ from pooling.priors import AgreementPrior, CommonPrior, Prior, PriorFile
 from pooling.rewards import Binary, Graded
 from pooling.simulation import found_at, simulate
 from ranking.errors import BadInput
+from tests.made_up import write_files
 
 # Three runs that share documents; 1, 4 and 5 are relevant.
 SHARING = [[3, 1, 2, 0], [4, 1, 3, 5], [2, 5, -1, -1]], [0, 1, 0, 0, 1, 1]
@@ -282,11 +283,8 @@ def test_options_that_exclude_each_other(wrong):
 
 
 def test_a_changed_source_gives_a_loop_another_name(tmp_path, monkeypatch):
-    here = tmp_path / "adjudicators"
-    here.mkdir()
-    (here / "a.py").write_text("one = 1\n")
-    (tmp_path / "pool.py").write_text("zero = 0\n")
-    (tmp_path / "sentinels.py").write_text("none = -1\n")
+    here = write_files(tmp_path / "adjudicators", {"a.py": "one = 1\n"})
+    write_files(tmp_path, {"pool.py": "zero = 0\n", "sentinels.py": "none = -1\n"})
     monkeypatch.setattr(compiling, "HERE", here)
     digest = compiling._digest.__wrapped__
     before = digest(frozenset())

@@ -14,6 +14,7 @@ import pytest
 from pooling.pool import make_pool
 from pooling.runs import Runs, read_runs
 from ranking.errors import BadInput
+from tests.made_up import write_files
 
 
 @pytest.fixture
@@ -71,9 +72,7 @@ def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
     assert runs.notes["runs named by their file, for want of a tag of their own"] == 2
     (place / "input.two.gz").write_bytes(gzip.compress(b"1 Q0 d1 1 1 x\n1 Q0 d2 1 1 y\n"))
     assert read_runs(str(place)).names == ["a", "b", "two"]
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "a").write_text("1 Q0 d1 1 1 same\n")
+    other = write_files(tmp_path / "other", {"a": "1 Q0 d1 1 1 same\n"})
     with pytest.raises(BadInput, match="two runs are called 'a'"):
         read_runs([str(place), str(other)])
 
@@ -121,8 +120,7 @@ def test_other_encodings(folder):
 
 
 def test_nothing_to_read(folder, tmp_path):
-    empty = tmp_path / "empty"
-    empty.mkdir()
+    empty = write_files(tmp_path / "empty", {})
     with pytest.raises(BadInput, match="empty: no runs in it"):
         read_runs(str(empty))
     (empty / ".hidden").write_text("not a run")

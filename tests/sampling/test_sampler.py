@@ -22,7 +22,7 @@ from sampling.selection.dynamic import Dynamic
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from sampling.shown import ShownNegatives
-from tests.sampling.batches import batch_of, listed
+from tests.sampling.batches import batch_of, listed, prepared
 from tests.sampling.test_contracts import random_and_bm25, ready, training_of
 
 
@@ -174,9 +174,7 @@ def test_each_of_several_functions_supplies_its_number_by_its_own_selector():
 
 def test_hard_in_batch_negatives_are_what_another_function_mined_for_other_queries(encoded_of):
     encoded = encoded_of([[d + 1] for d in range(9)], [[1]] * 2, {0: {0: 1}, 1: {1: 1}})
-    in_batch = InBatch(hard=True)
-    in_batch.prepare(encoded, None)
-    functions = {"in_batch": in_batch, "bm25": listed([[4, 5], [6, 7]])}
+    functions = {"in_batch": prepared(InBatch(hard=True), encoded), "bm25": listed([[4, 5], [6, 7]])}
     one = Sampler(Fixed(), functions, Top(), 1, np.random.default_rng(0), counts={"in_batch": 3, "bm25": 2})
     batch = Batch(np.array([0, 1]), np.array([0, 1], np.int32))
     negatives = one.negatives(batch, Hash(encoded))
@@ -212,9 +210,7 @@ def test_it_goes_on_from_its_arrays():
     after.load(before.arrays())
     for each in (through, after):
         add(each, [4], [[7, 8]], [[1.0, 0.0, 0.5]])
-    assert {name: of.tolist() for name, of in through.arrays().items()} == {
-        name: of.tolist() for name, of in after.arrays().items()
-    }
+    np.testing.assert_equal(through.arrays(), after.arrays())
 
 
 def test_a_share_of_the_queries_is_counted():

@@ -2,6 +2,7 @@ import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -291,10 +292,8 @@ def test_whatever_assessors_do_a_restart_finds_the_same_desk(random_pool, tmp_pa
     ):  # fmt: skip
         assert getattr(after, name) == getattr(before, name), name
     for name in ("of_assessor", "own_progress"):  # may have empty entries, from being looked at
-        looked, anew = getattr(before, name), getattr(after, name)
-        assert {key: value for key, value in looked.items() if value} == {
-            key: value for key, value in anew.items() if value
-        }
+        looked, anew = (dict(filter(itemgetter(1), getattr(state, name).items())) for state in (before, after))
+        assert looked == anew
     for topic, assignments in enumerate(after.assignments):  # what is counted as it comes is what there is
         waiting = {document for documents in after.waiting[topic].values() for document in documents}
         assert waiting == {document for document, assignment in assignments.items() if assignment.waits}
