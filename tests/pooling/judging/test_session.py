@@ -498,7 +498,6 @@ def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path
     assert not set(everything) & {(0, 3), (0, 5)}  # but as gold
     exported = {(topic, document) for topic, document in read(tmp_path).judgements.select("topic", "document").rows()}
     assert not exported & set(GOLD.select("topic", "document").rows())
-    room.store.close()
 
 
 def test_a_document_that_was_searched_for_is_judged_too(room, pool):
@@ -550,4 +549,3 @@ def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
         session.correct(name, next(iter(session.state.of_assessor[name])), 0, room.request())
     assert not session.state.disputed
     assert f"{topic} 0 {document} 0" in qrels(read(tmp_path), "highest")
-    room.store.close()

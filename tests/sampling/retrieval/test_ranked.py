@@ -293,18 +293,9 @@ Kind = Callable[[], CategoryFunction]
 SameCategory = partial(WholeCategory, whole=False)
 """The category without the subcategory."""
 KINDS: list[Kind] = [SameSubcategory, SameCategory, OtherCategory]
-DOCUMENTS = [  # category, subcategory; their order is not that of the categories
-    (0, 0),
-    (2, 0),  # a subcategory that occurs in two categories
-    (0, 0),
-    (-1, -1),
-    (0, 1),
-    (1, 2),  # alone in its category
-    (0, -1),
-    (2, 0),
-    (0, 0),
-    (-1, 1),
-]
+# Category and subcategory, not in the order of categories. Subcategory 0 is of two categories; one document is alone in
+# category 1.
+DOCUMENTS = [(0, 0), (2, 0), (0, 0), (-1, -1), (0, 1), (1, 2), (0, -1), (2, 0), (0, 0), (-1, 1)]
 QUERIES = {  # category and subcategory, relevant documents
     "both": ((0, 0), {2}),
     "category alone": ((0, -1), {4, 3}),
