@@ -45,11 +45,14 @@ IN_TEAMS = [[0, 1], [2, 3], [4, 5]], [0, 1, 1, 0, 0, 1], "aab"
 
 
 class Sure(Prior):
-    """The first run's chance is next to nothing, and each other's next to certain."""
+    """The chance of one run is next to certain, and each other's next to nothing."""
+
+    def __init__(self, run: int) -> None:
+        self.run = run
 
     def __call__(self, pool, runs):
-        first = np.arange(len(runs)) == 0
-        return np.where(first, 1.0, 1e9), np.where(first, 1e9, 1.0)
+        sure = np.arange(len(runs)) == self.run
+        return np.where(sure, 1e9, 1.0), np.where(sure, 1.0, 1e9)
 
 
 def order(pool_of: Callable[..., Pool], method: Adjudicator, rankings, grades, teams=None) -> list[int]:
@@ -144,7 +147,7 @@ BY_HAND = [
     (Bandit(EpsilonGreedy(d=1e6), ties="first"), APART, [0, 3, 1, 2, 4, 5]),
     # ε_n is 1 with a large c: all are always tied.
     (Bandit(EpsilonGreedy(c=1e6), ties="first"), APART, [0, 1, 2, 3, 4, 5]),
-    (Bandit(Thompson(Sure())), APART, [3, 4, 5, 0, 1, 2]),
+    (Bandit(Thompson(Sure(1))), APART, [3, 4, 5, 0, 1, 2]),
     # Plays count, and not who hears of them. Both hear of 1: 0, 1 and 2 are three plays, of which they heard four
     # times. The first run's mean is 2/3 of three, the second's 0 of one. n = 3: .67 + √(2 ln 3 / 3) = 1.52 against
     # √(2 ln 3) = 1.48; n = 4 had 1.63 against 1.67.
@@ -211,15 +214,8 @@ def test_a_single_best_run_is_drawn_as_r_draws_from_a_number(pool_of):
     lists = np.arange(40).reshape(4, 10).tolist()
     pool = pool_of([lists], [[0] * 40])
 
-    class Third(Prior):
-        def __call__(self, pool, runs):
-            return np.array([1.0, 1.0, 1e9, 1.0]), np.array([1e9, 1e9, 1.0, 1e9])
-
-    firsts = [
-        int(simulate(Bandit(Thompson(Third()), ties="r_sample"), pool, [seed])[0].documents[0][0]) // 10
-        for seed in range(300)
-    ]
-    counts = np.bincount(firsts, minlength=4)
+    orders = simulate(Bandit(Thompson(Sure(2)), ties="r_sample"), pool, list(range(300)))
+    counts = np.bincount([order.documents[0][0] // 10 for order in orders], minlength=4)
     assert counts[3] == 0
     assert (abs(counts[:3] - 100) < 30).all()
     # What is never played is played in the order of the list, and what is exhausted is not drawn.

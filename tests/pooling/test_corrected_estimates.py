@@ -91,9 +91,8 @@ def test_a_machine_that_says_nothing_is_not_trusted(six_topics):
 
 def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(six_topics):
     rng = np.random.default_rng(3)
-    topics = [
-        topic._replace(sample=sample_of(topic.pool.size, rng)) for topic in all_judged(with_noise(six_topics, 0.1))
-    ]
+    judged = all_judged(with_noise(six_topics, 0.1))
+    topics = [topic._replace(sample=sample_of(topic.pool.size, rng)) for topic in judged]
     before = trusts_in(topics, 1)
     after = trusts_in([topics[0]._replace(relevant=~topics[0].relevant), *topics[1:]], 1)
     assert before[0] == after[0] > 0
@@ -174,10 +173,8 @@ def test_all_judgements_give_the_true_figures(pool_of):
 def test_the_estimate_is_unbiased_whatever_is_judged(name, pool):
     [topic], seeds = pool.topics, 400
     relevant, budgets = pool.is_relevant(topic), [12, 24]
-    told = [
-        [estimate(judged) for judged in topic_samples(METHODS[name], pool, topic, seed, budgets)]
-        for seed in range(seeds)
-    ]
+    samples = [topic_samples(METHODS[name], pool, topic, seed, budgets) for seed in range(seeds)]
+    told = [list(map(estimate, of_seed)) for of_seed in samples]
     for place in range(len(budgets)):
         every = np.array([each[place].relevant for each in told])
         error = every.std() / np.sqrt(seeds)

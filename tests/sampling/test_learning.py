@@ -156,10 +156,8 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(flows, asse
             super()._start_stage(lists)
 
     staged = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
-    starts.append(weights(staged.training.ranker))
     for training in staged.trainings():
-        if staged.stage:
-            starts.append(weights(staged.training.ranker))
+        starts.append(weights(staged.training.ranker))
         training.fit(staged.sampler)
     assert len(starts) == 3
     assert len(ends) == 2

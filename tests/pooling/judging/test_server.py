@@ -567,10 +567,8 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
         (documents[2], 0, "n2"), (documents[1], 0, "n1"), (documents[0], 0, "n0"),
     ]  # fmt: skip
     first = listed["judgements"][-1]
-    assert (
-        ada.post("/judged", {"before": listed["judgements"][0]["id"], "topic": "1"})[1]["judgements"]
-        == (listed["judgements"][1:])
-    )
+    earlier = ada.post("/judged", {"before": listed["judgements"][0]["id"], "topic": "1"})[1]
+    assert earlier["judgements"] == listed["judgements"][1:]
     assert ada.post("/judged", {"topic": "2"})[1]["judgements"] == []
     asked = {"judgement": first["id"], "grade": 1, "note": "on reflection", "request": "c"}
     state = ada.post("/correct", asked)[1]

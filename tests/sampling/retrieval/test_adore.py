@@ -77,10 +77,8 @@ def test_it_learns_from_the_top_of_now_and_documents_stay(objective, tiny_source
             batch = training.next_batch()
             shown = sampler.negatives(batch, training)
             with torch.no_grad():
-                products = (
-                    ranker.represent_queries(training.encoded.queries.take(batch.queries))
-                    @ sum_of_words(ranker.answers, training.encoded.documents).T
-                )
+                vectors = ranker.represent_queries(training.encoded.queries.take(batch.queries))
+                products = vectors @ sum_of_words(ranker.answers, training.encoded.documents).T
             for query, row, scores in zip(batch.queries.tolist(), shown, products, strict=True):
                 order = torch.argsort(scores, descending=True, stable=True).tolist()
                 wanted = [document for document in order if document not in relevant.of(query)[0]][:8]
@@ -149,9 +147,8 @@ def test_remembered_vectors_are_those_of_then_and_pass_no_gradient(tiny_sources)
     result = training.update(second, shown)
     np.testing.assert_allclose(result.scores[:, 1], (of_queries @ before[0]).numpy(), rtol=1e-5)
     table = next(training.ranker.parameters())
-    read = tiny_sources.encoded.documents.take(second.positives).followed_by(
-        tiny_sources.encoded.queries.take(second.queries)
-    )
+    queries = tiny_sources.encoded.queries.take(second.queries)
+    read = tiny_sources.encoded.documents.take(second.positives).followed_by(queries)
     only_remembered = set(tiny_sources.encoded.documents.take(shown[:1, 0]).tokens.tolist()) - set(read.tokens.tolist())
     assert only_remembered
     assert not table.grad[sorted(only_remembered)].any()

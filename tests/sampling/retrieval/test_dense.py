@@ -90,9 +90,8 @@ def test_samples_are_of_the_first_depth_and_distinct(bag_training):
     assert set(seen) == {tuple(sorted(pair)) for pair in ((head[0], head[1]), (head[0], head[2]), (head[1], head[2]))}
     everything = started(training, depth=50).sample(batch_of(np.arange(8)), 12, rng).documents
     for query in range(8):
-        assert sorted(everything[query][everything[query] >= 0]) == sorted(
-            set(range(12)) - relevant_to(training, query)
-        )
+        rest = set(range(12)) - relevant_to(training, query)
+        assert sorted(everything[query][everything[query] >= 0]) == sorted(rest)
 
 
 def test_a_text_is_served_once_and_the_guard_compares_with_the_lowest(bag_training, tiny_sources):
@@ -319,9 +318,8 @@ def test_shards_lists_and_mapped_files_change_no_negative(bag_training, monkeypa
     shown = []
     for shards, memory in ((1, "ram"), (2, "ram"), (4, "ram"), (1, "mapped"), (4, "mapped")):
         training = bag_training()
-        function = Dense(
-            4, refresh=Refresh("sync", 2), index=IndexOptions(memory=memory), shards=shards, searched=searched
-        )
+        index = IndexOptions(memory=memory)
+        function = Dense(4, refresh=Refresh("sync", 2), index=index, shards=shards, searched=searched)
         shown.append(steps(sampler(function, training), training, 6))
         version = function.service._built
         assert (version.lists is None) == (searched == "step")

@@ -223,9 +223,8 @@ def test_what_was_judged_and_not_found_relevant(encoded_of):
 def test_a_higher_threshold_makes_more_of_them_and_none_is_bad_input(encoded_of):
     encoded = encoded_of([[1]] * 4, [[1]], {0: {0: 2, 1: 1, 2: 0}})
     strict = replace(encoded, judgements=replace(encoded.judgements, relevant_from=2))
-    assert prepared(Judged(), strict).top(batch_of(0), 4, np.random.default_rng(0)).documents.tolist() == [
-        [1, 2, -1, -1]
-    ]
+    top = prepared(Judged(), strict).top(batch_of(0), 4, np.random.default_rng(0))
+    assert top.documents.tolist() == [[1, 2, -1, -1]]
     with pytest.raises(BadInput, match="no document was judged not relevant"):
         prepared(Judged(), encoded_of([[1]] * 3, [[1]], {0: {0: 1}}))
 
@@ -279,9 +278,8 @@ def test_the_guard_reads_the_scores_of_the_run(tmp_path, tiny_sources):
     assert [ids[d] for d in lists.documents[:2, 0].tolist()] == ["d5", "d60"]
     assert [ids[d] for d in guarded.documents.tolist()] == ["d60"]  # no more of a query than its list is long
     assert (guarded.total, guarded.scores.tolist(), guarded.positives.tolist()) == (2, [9], [8])
-    scores = function.own_scores(
-        tiny_sources, np.array([1, 0]), np.array([[ids.index("d9"), -1], [ids.index("d7"), -1]])
-    )
+    asked = np.array([[ids.index("d9"), -1], [ids.index("d7"), -1]])
+    scores = function.own_scores(tiny_sources, np.array([1, 0]), asked)
     assert scores.tolist() == [[-np.inf, -np.inf], [pytest.approx(7.9), -np.inf]]
 
 
@@ -406,9 +404,8 @@ def test_uniform_within_a_region(kind, name, made):
 
 
 def test_uniform_in_what_it_falls_back_to(made):
-    candidates = prepared(SameSubcategory(), made).sample(
-        batch_of(np.full(20_000, list(QUERIES).index("both"))), 6, np.random.default_rng(4)
-    )
+    queries = np.full(20_000, list(QUERIES).index("both"))
+    candidates = prepared(SameSubcategory(), made).sample(batch_of(queries), 6, np.random.default_rng(4))
     assert set(candidates.documents[:, 2:4].ravel().tolist()) == {4, 6}
     sets, frequencies = np.unique(np.sort(candidates.documents[:, 4:], axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == list(combinations([1, 3, 5, 7, 9], 2))
