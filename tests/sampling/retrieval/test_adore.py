@@ -106,7 +106,7 @@ def test_documents_are_read_for_the_index_alone_and_steps_are_the_same(tiny_sour
     torch.testing.assert_close(*learned)
 
 
-def prepared(sources: Sources, training: RankerTraining, batches: int = 2) -> Memory:
+def prepared(sources: Sources, training: RankerTraining, batches: int = 2) -> Any:
     function = ready(Memory(batches), sources)
     function.start_run(training)
     return function
