@@ -88,11 +88,6 @@ def undisturbed(kills: int, base: list[str], ray_session: None, tmp_path_factory
     return out
 
 
-def same_study(one: Path, other: Path) -> bool:
-    """Whether two studies have the same summary."""
-    return summary_of(one) == summary_of(other)
-
-
 # A full disk
 
 
@@ -120,7 +115,7 @@ def test_a_study_on_a_full_disk_ends_in_one_line_and_goes_on(disk, base, undistu
     assert not list(out.rglob("*.part"))
     disk("50m")
     assert command("study", "--resume", str(out)) == 0
-    assert same_study(out, undisturbed)
+    assert summary_of(out) == summary_of(undisturbed)
 
 
 @pytest.mark.parametrize("size", ["4k", "64k"])
@@ -253,7 +248,7 @@ def test_damaged_results_of_a_study_are_made_again(undisturbed, tmp_path):
     (out / "summary.csv").unlink()
     damage(list(Path(os.environ["PYRITE_CACHE"]).glob("parts/*")))
     assert command("study", "--resume", str(out)) == 0
-    assert same_study(out, undisturbed)
+    assert summary_of(out) == summary_of(undisturbed)
 
 
 def test_damaged_results_of_a_pool_are_made_again(ray_session, kills, tmp_path, capsys):
@@ -309,7 +304,7 @@ def test_a_clock_that_jumps_changes_nothing(undisturbed, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", clock)
     assert command("study", "--resume", str(out)) == 0
     assert clock.calls > 10
-    assert same_study(out, undisturbed)
+    assert summary_of(out) == summary_of(undisturbed)
 
 
 def test_names_of_the_time_do_not_collide(tmp_path, monkeypatch):

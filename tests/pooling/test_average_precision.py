@@ -62,9 +62,8 @@ def test_infap_of_uniform_samples_is_nearly_unbiased_and_of_relevant_first_is_no
     values = [evaluation.spent(order, order.spent_at([30])) for order in samples]
     assert np.mean([of_sample.inf_ap.mean() for of_sample in values]) == pytest.approx(full, abs=0.03)
     assert np.mean([of_sample.ap.mean() for of_sample in values]) < full - 0.1
-    oracle = JudgingOrder(
-        [np.argsort(~pool.is_relevant(topic), kind="stable").astype(np.int32) for topic in pool.topics]
-    )
+    relevant_first = [np.argsort(~pool.is_relevant(topic), kind="stable").astype(np.int32) for topic in pool.topics]
+    oracle = JudgingOrder(relevant_first)
     assert evaluation.spent(oracle, oracle.spent_at([10])).inf_ap.mean() > full + 0.1
 
 

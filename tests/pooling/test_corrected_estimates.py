@@ -16,6 +16,12 @@ from pooling.pool import Pool, TopicPool, with_machine
 from ranking.errors import BadInput
 from tests.pooling.made_up import HALF_OF_FOUR, qrels_of, sample_of_all
 
+METHODS: dict[str, Sampled] = {
+    "active": ActiveSampling(),
+    "stratified": StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1]),
+    "beside": SampleBeside(PosteriorFusion(), share=0.4),
+}
+
 
 def with_noise(six_topics: Pool, wrong: float, seed: int = 0) -> Pool:
     """The pool with grades of a machine that turns so many of the judgements round."""
@@ -62,8 +68,9 @@ def test_a_sample_corrects_the_machine_by_hand(pool_of):
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("wrong", [0.05, 0.3, 0.5])
 def test_intervals_hold_the_truth_however_noisy_the_machine(six_topics, wrong):
-    method = StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])
-    rows = pl.concat(estimation(method, with_noise(six_topics, wrong, seed), seed, [12]) for seed in range(60))
+    rows = pl.concat(
+        estimation(METHODS["stratified"], with_noise(six_topics, wrong, seed), seed, [12]) for seed in range(60)
+    )
     truth = rows["relevant_true"][0]
     held = ((rows["corrected_low"] <= truth) & (truth <= rows["corrected_high"])).mean()
     assert held >= 0.9
@@ -84,9 +91,8 @@ def test_a_machine_that_says_nothing_is_not_trusted(six_topics):
 
 def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(six_topics):
     rng = np.random.default_rng(3)
-    topics = [
-        topic._replace(sample=sample_of(topic.pool.size, rng)) for topic in all_judged(with_noise(six_topics, 0.1))
-    ]
+    judged = all_judged(with_noise(six_topics, 0.1))
+    topics = [topic._replace(sample=sample_of(topic.pool.size, rng)) for topic in judged]
     before = trusts_in(topics, 1)
     after = trusts_in([topics[0]._replace(relevant=~topics[0].relevant), *topics[1:]], 1)
     assert before[0] == after[0] > 0
@@ -95,8 +101,9 @@ def test_a_topic_does_not_decide_how_far_its_machine_is_trusted(six_topics):
 
 
 def test_the_machine_never_widens_an_interval(six_topics):
-    method = StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])
-    rows = pl.concat(estimation(method, with_noise(six_topics, 0.4, seed), seed, [8, 20]) for seed in range(20))
+    rows = pl.concat(
+        estimation(METHODS["stratified"], with_noise(six_topics, 0.4, seed), seed, [8, 20]) for seed in range(20)
+    )
     width, plain = (rows[f"{name}_high"] - rows[f"{name}_low"] for name in ("corrected", "relevant"))
     assert (width <= plain + 1e-9).all()
     assert (width < plain).any()
@@ -107,13 +114,6 @@ def test_kappa_weighs_by_what_a_document_stands_for(six_topics):
     assert sampled_kappa(topics, 1) == 1
     assert sampled_kappa([topic._replace(relevant=~topic.relevant) for topic in topics], 1) < 0
     assert sampled_kappa([], 1) is None
-
-
-METHODS: dict[str, Sampled] = {
-    "active": ActiveSampling(),
-    "stratified": StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1]),
-    "beside": SampleBeside(PosteriorFusion(), share=0.4),
-}
 
 
 @pytest.fixture(scope="module")
@@ -173,10 +173,8 @@ def test_all_judgements_give_the_true_figures(pool_of):
 def test_the_estimate_is_unbiased_whatever_is_judged(name, pool):
     [topic], seeds = pool.topics, 400
     relevant, budgets = pool.is_relevant(topic), [12, 24]
-    told = [
-        [estimate(judged) for judged in topic_samples(METHODS[name], pool, topic, seed, budgets)]
-        for seed in range(seeds)
-    ]
+    samples = [topic_samples(METHODS[name], pool, topic, seed, budgets) for seed in range(seeds)]
+    told = [list(map(estimate, of_seed)) for of_seed in samples]
     for place in range(len(budgets)):
         every = np.array([each[place].relevant for each in told])
         error = every.std() / np.sqrt(seeds)
@@ -239,9 +237,7 @@ def test_single_topics_of_active_sampling(random_pool):
     pool = random_pool(np.random.default_rng(8), topics=8, runs=8, documents=120, depth=40)
     rows = pl.concat(estimation(ActiveSampling(), pool, seed, [12, 26]) for seed in range(20))
     for budget in (12, 26):
-        covered = rows.filter(pl.col("budget") == budget)["topics_covered"].mean()
-        assert isinstance(covered, float)
-        assert covered >= 0.93
+        assert rows.filter(pl.col("budget") == budget)["topics_covered"].to_numpy().mean() >= 0.93
 
 
 def plain_ap(
@@ -288,14 +284,12 @@ def plain_variance(pool: TopicPool, sample: Sample, relevant: np.ndarray, run: i
 
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("budget", [3, 8, 25])
-@pytest.mark.parametrize(
-    "method", [ActiveSampling(), StratifiedSampling(bounds=[2, 5], rates=[4, 2, 1])], ids=["active", "stratified"]
-)
-def test_it_is_what_leaving_out_each_document_gives(random_pool, method, budget):
+@pytest.mark.parametrize("name", ["active", "stratified"])
+def test_it_is_what_leaving_out_each_document_gives(random_pool, name, budget):
     pool = random_pool(np.random.default_rng(8), topics=1, documents=40, depth=15)
     [topic] = pool.topics
     for seed in range(3):
-        [judged] = topic_samples(method, pool, topic, seed, [budget])
+        [judged] = topic_samples(METHODS[name], pool, topic, seed, [budget])
         told = estimate(judged)
         if told.relevant == 0:
             continue

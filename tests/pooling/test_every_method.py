@@ -200,16 +200,14 @@ def pools(draw) -> Pool:
 
 
 def forgetting() -> st.SearchStrategy[dict]:
-    ways = st.fixed_dictionaries(
+    return st.fixed_dictionaries(
         {
             "rate": st.sampled_from([1.0, 0.0, 0.7]),
             "discount": st.sampled_from([1.0, 0.8]),
             "forget": st.booleans(),
             "judged": st.sampled_from(["skip", "replay"]),
         }
-    )
-    windows = st.fixed_dictionaries({"window": st.integers(1, 8)})
-    return ways | windows
+    ) | st.fixed_dictionaries({"window": st.integers(1, 8)})
 
 
 def bandits(arm) -> st.SearchStrategy[Bandit]:

@@ -29,8 +29,7 @@ def test_rates_are_unbiased_and_intervals_hold_the_truth():
     rates, held = [[], []], [[], []]
     for seed in range(300):
         drawn = draw(sizes_of(exposures), 80, np.random.default_rng(seed))
-        heard = np.full(count, np.nan)
-        heard[drawn.order[:80]] = relevant[drawn.order[:80]]
+        heard = np.where(np.isin(np.arange(count), drawn.order[:80]), relevant, np.nan)
         for policy, shown in enumerate(exposures):
             told = rate(shown, drawn.inclusion, heard)
             rates[policy].append(told.rate)
@@ -64,8 +63,7 @@ def test_intervals_hold_the_truth_also_if_little_is_relevant_and_few_are_judged(
     held = np.zeros((200, 2))
     for seed in range(200):
         drawn = draw(sizes_of(exposures), budget, np.random.default_rng(seed))
-        judged = np.full(len(relevant), np.nan)
-        judged[drawn.order[:budget]] = relevant[drawn.order[:budget]]
+        judged = np.where(np.isin(np.arange(len(relevant)), drawn.order[:budget]), relevant, np.nan)
         for policy, shares in enumerate(exposures):
             estimated, truth = rate(shares, drawn.inclusion, judged), (shares * relevant).sum() / shares.sum()
             held[seed, policy] = estimated.low - 1e-12 <= truth <= estimated.high + 1e-12

@@ -121,10 +121,7 @@ SAME = {
     "TREC": TREC,
     "tabs and CRLF": TREC.replace(" ", "\t").replace("\n", "\r\n"),
     "two tabs, otherwise blanks": TREC.replace(" 0 d", "\t0\td"),
-    "two tabs, a blank after the iteration": TREC.replace(" 0 d", "\t0 d")
-    .replace(" 2\n", "\t2\n")
-    .replace(" 0\n", "\t0\n")
-    .replace(" 1\n", "\t1\n"),
+    "two tabs, a blank after the iteration": "".join(f"{q}\t0 {d}\t{g}\n" for q, d, g in GRADES),
     "comments": f"# pooled in May\n{TREC}",
     "a header": f"topic iter docno rel\n{TREC}",
     "grades as floats": TREC.replace("2\n", "2.0\n").replace(" 0\n", " 0.0\n"),

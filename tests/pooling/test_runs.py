@@ -14,6 +14,7 @@ import pytest
 from pooling.pool import make_pool
 from pooling.runs import Runs, read_runs
 from ranking.errors import BadInput
+from tests.made_up import write_files
 
 
 @pytest.fixture
@@ -71,9 +72,7 @@ def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
     assert runs.notes["runs named by their file, for want of a tag of their own"] == 2
     (place / "input.two.gz").write_bytes(gzip.compress(b"1 Q0 d1 1 1 x\n1 Q0 d2 1 1 y\n"))
     assert read_runs(str(place)).names == ["a", "b", "two"]
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "a").write_text("1 Q0 d1 1 1 same\n")
+    other = write_files(tmp_path / "other", {"a": "1 Q0 d1 1 1 same\n"})
     with pytest.raises(BadInput, match="two runs are called 'a'"):
         read_runs([str(place), str(other)])
 
@@ -121,8 +120,7 @@ def test_other_encodings(folder):
 
 
 def test_nothing_to_read(folder, tmp_path):
-    empty = tmp_path / "empty"
-    empty.mkdir()
+    empty = write_files(tmp_path / "empty", {})
     with pytest.raises(BadInput, match="empty: no runs in it"):
         read_runs(str(empty))
     (empty / ".hidden").write_text("not a run")
@@ -185,11 +183,6 @@ def in_order(runs: Runs) -> dict[str, list[str]]:
     return {topic: table.filter(pl.col("topic") == topic)["document"].to_list() for topic in runs.topics}
 
 
-MS_MARCO = "".join(f"{query}\t{document}\t{rank}\n" for rank, (query, document, _) in enumerate(RANKING, 1))
-FRAME = "qid,docid,docno,rank,score,query\n" + "".join(
-    f'{query},{number},{document},{number},{score},"one, two"\n'
-    for number, (query, document, score) in enumerate(RANKING)
-)
 NESTED = {query: {d: s for q, d, s in reversed(RANKING) if q == query} for query in ("7", "8")}
 FORMS = {
     "TREC": TREC,
@@ -204,8 +197,9 @@ FORMS = {
     "ranks as floats": TREC.replace(" 1 1.25", " 1.0 1.25"),
     "ranks as words": "".join(f"{q} Q0 {d} NA {s} sys\n" for q, d, s in RANKING),
     "ranks all 0": "".join(f"{q} Q0 {d} 0 {s} sys\n" for q, d, s in reversed(RANKING)),
-    "MS MARCO": MS_MARCO,
-    "a table with commas": FRAME,
+    "MS MARCO": "".join(f"{q}\t{d}\t{rank}\n" for rank, (q, d, _) in enumerate(RANKING, 1)),
+    "a table with commas": "qid,docid,docno,rank,score,query\n"
+    + "".join(f'{q},{rank},{d},{rank},{s},"one, two"\n' for rank, (q, d, s) in enumerate(RANKING)),
     "a table with tabs": "topic\tdocno\tscore\n" + "".join(f"{q}\t{d}\t{s}\n" for q, d, s in RANKING),
     "JSON": json.dumps(NESTED),
     "rankings of JSON": json.dumps({query: list(reversed(of_query)) for query, of_query in NESTED.items()}),

@@ -23,6 +23,11 @@ from ranking.errors import BadInput
 from tests.pooling.made_up import judged_by
 
 
+@pytest.fixture(scope="module")
+def pool(random_pool) -> Pool:
+    return random_pool(np.random.default_rng(8))
+
+
 def test_topics_take_turns():
     assert list(rounds(3)) == [1, 2, 3]
     assert list(rounds(25))[18:] == [19, 20, 22, 24, 26]
@@ -89,13 +94,10 @@ def test_copies_of_a_run_count_once(random_pool):
     assert many == pytest.approx(alone, abs=2e-6)
 
 
-def test_regressions_fade_and_can_be_left_out(random_pool):
-    pool = random_pool(np.random.default_rng(8))
-    plain, none = SharedFusion(PosteriorFusion()), SharedFusion(PosteriorFusion(), runs=RunRegression(weight=0))
-    ends = SharedFusion(PosteriorFusion(), runs=RunRegression(until=1e-6))
-    for other in (none, ends):
-        for [one], [two] in [(simulate(plain, pool, [4]), simulate(other, pool, [4]))]:
-            assert [own.tolist() for own in one.documents] == [own.tolist() for own in two.documents]
+@pytest.mark.parametrize("runs", [RunRegression(weight=0), RunRegression(until=1e-6)])
+def test_regressions_fade_and_can_be_left_out(pool, runs):
+    [one], [two] = (simulate(SharedFusion(PosteriorFusion(), **given), pool, [4]) for given in ({}, {"runs": runs}))
+    assert [own.tolist() for own in one.documents] == [own.tolist() for own in two.documents]
 
 
 def test_texts_tell_relevant_documents(random_pool):
@@ -109,8 +111,7 @@ def test_texts_tell_relevant_documents(random_pool):
     assert not np.concatenate(TextRegression(weight=1).log_odds(pools, nothing)).any()
 
 
-def test_texts_are_asked_for_where_they_have_a_weight(random_pool):
-    pool = random_pool(np.random.default_rng(8))
+def test_texts_are_asked_for_where_they_have_a_weight(pool):
     without = SharedFusion(PosteriorFusion(), texts=TextRegression())
     reading = SharedFusion(PosteriorFusion(), texts=TextRegression(weight=1))
     assert (needs_of(without), needs_of(reading)) == ((), ("texts",))
@@ -123,11 +124,6 @@ def test_texts_are_asked_for_where_they_have_a_weight(random_pool):
 
 THOMPSON = Bandit(Thompson())
 SHARED = AcrossTopics(Bandit(MaxMean()), Bandit(MaxMean(), rate=0.9), 3)
-
-
-@pytest.fixture(scope="module")
-def pool(random_pool) -> Pool:
-    return random_pool(np.random.default_rng(8))
 
 
 @pytest.mark.parametrize("method", [THOMPSON, SHARED], ids=["thompson", "shared"])

@@ -129,30 +129,21 @@ def assemble(tiny_training) -> Callable[..., Assemble]:
     return of
 
 
-def test_lists_keep_what_the_ranker_scores_highest(assemble, monkeypatch):
+def test_lists_keep_what_the_ranker_scores_highest_and_a_pick_at_random_all_to_draw_from(assemble, monkeypatch):
     monkeypatch.setattr("sampling.staged_training.CHUNK", 3)
     training, sampler = assemble(SequentialSIR([4, 3]))()
-    function = sampler.functions["bm25"]
+    function, queries = sampler.functions["bm25"], np.arange(4)
     offered = FilteredFunction(function, RelevantPairs(training.encoded))
-    compressed = compress_lists(function, training, np.arange(4), 6, 3, np.random.default_rng(0))
-    for query in range(4):
-        shown = offered.top(batch_of(query), 6, np.random.default_rng(0)).documents[0]
+    head = offered.top(batch_of(queries), 6, np.random.default_rng(0)).documents
+    best, every = (compress_lists(function, training, queries, 6, kept, np.random.default_rng(0)) for kept in (3, None))
+    for query, shown in enumerate(head):
         shown = shown[shown >= 0]
         scores = training.score(np.array([query]), shown[None])[0]
-        expected = shown[np.argsort(-scores, kind="stable")][:3]
-        assert compressed.lists.documents[query].tolist() == expected.tolist()
-        assert compressed.lists.scores[query].tolist() == pytest.approx(sorted(scores, reverse=True)[:3], rel=1e-5)
-    assert (compressed.lists.documents[4:] == -1).all()  # nobody asked
-
-
-def test_a_pick_at_random_hands_all_on_to_draw_from(assemble):
-    training, sampler = assemble(SequentialSIR([4, 3]))()
-    function = sampler.functions["bm25"]
-    compressed = compress_lists(function, training, np.arange(4), 6, None, np.random.default_rng(0))
-    offered = FilteredFunction(function, RelevantPairs(training.encoded))
-    head = offered.top(batch_of(np.arange(4)), 6, np.random.default_rng(0)).documents
-    assert compressed.lists.documents[:4].tolist() == head.tolist()
-    assert compressed.lists.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]
+        assert best.lists.documents[query].tolist() == shown[np.argsort(-scores, kind="stable")][:3].tolist()
+        assert best.lists.scores[query].tolist() == pytest.approx(sorted(scores, reverse=True)[:3], rel=1e-5)
+    assert (best.lists.documents[4:] == -1).all()  # nobody asked
+    assert every.lists.documents[:4].tolist() == head.tolist()
+    assert every.lists.counts.tolist() == [6, 6, 6, 4, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("flows", [False, True])
@@ -165,17 +156,14 @@ def test_levels_start_from_the_checkpoint_or_from_the_weights_before(flows, asse
             super()._start_stage(lists)
 
     staged = Watched(assemble(SequentialSIR([4, 3], flows=flows)))
-    starts.append(weights(staged.training.ranker))
     for training in staged.trainings():
-        if staged.stage:
-            starts.append(weights(staged.training.ranker))
+        starts.append(weights(staged.training.ranker))
         training.fit(staged.sampler)
     assert len(starts) == 3
     assert len(ends) == 2
     for start, end in zip(starts[1:], ends, strict=True):
-        first = starts[0]
-        assert equal(start, end if flows else first)
-        assert not equal(end, first)
+        assert equal(start, end if flows else starts[0])
+        assert not equal(end, starts[0])
 
 
 def test_later_stages_are_trained_on_compressed_lists(assemble):
@@ -189,14 +177,12 @@ def test_later_stages_are_trained_on_compressed_lists(assemble):
     assert (staged.steps + staged.training.step, staged.epochs) == (18, 4)
 
 
-def test_a_stage_whose_work_nobody_takes_is_left_out(assemble):
+@pytest.mark.parametrize(("flows", "before"), [(False, 0), (True, 12)])
+def test_a_stage_whose_work_nobody_takes_is_left_out(assemble, flows, before):
     """At random nobody asks the ranker before, and where weights do not flow nobody takes them."""
-    alone = StagedTraining(assemble(SequentialSIR([4, 3], pick="random")))
-    fit(alone)
-    assert (alone.steps, alone.training.step) == (0, 6)
-    flowing = StagedTraining(assemble(SequentialSIR([4, 3], pick="random", flows=True)))
-    fit(flowing)
-    assert (flowing.steps, flowing.training.step) == (12, 6)
+    staged = StagedTraining(assemble(SequentialSIR([4, 3], pick="random", flows=flows)))
+    fit(staged)
+    assert (staged.steps, staged.training.step) == (before, 6)
 
 
 def test_one_stage_is_a_plain_training(assemble):

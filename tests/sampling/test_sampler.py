@@ -1,12 +1,11 @@
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ranking.checkpoint import from_bytes, to_bytes
-from ranking.encoding import EncodedCollection, Judgements
+from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.sources import Sources
 from ranking.training import Batch, RankerTraining, UpdateResult
@@ -22,30 +21,27 @@ from sampling.selection.dynamic import Dynamic
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from sampling.shown import ShownNegatives
-from tests.sampling.batches import batch_of, listed
+from tests.sampling.batches import batch_of, listed, prepared
 from tests.sampling.test_contracts import random_and_bm25, ready, training_of
 
 
 class Hash:
-    """A training whose scores are a hash of the documents, never the same for two; no judgements unless given."""
+    """A training whose scores are a hash of the documents, never the same for two."""
 
-    def __init__(self, encoded: EncodedCollection | None = None) -> None:
-        nothing = Judgements(np.zeros(4, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-        self.encoded = encoded or SimpleNamespace(
-            documents=range(1000),
-            judgements=nothing,
-            content=None,
-            itself=None,
-            most_copies=1,
-            contents=lambda ids: ids,
-        )
-        self.epoch_over = self.diverged = False
+    def __init__(self, encoded: EncodedCollection) -> None:
+        self.encoded, self.epoch_over, self.diverged = encoded, False, False
 
     def score(self, queries: Any, documents: np.ndarray) -> np.ndarray:
         return np.where(documents < 0, -np.inf, (documents * 7919) % 1009).astype(np.float32)
 
     def probabilities(self, queries: Any, documents: np.ndarray) -> np.ndarray:
         return np.where(documents < 0, 0, (documents * 7919) % 1009 / 1009).astype(np.float32)
+
+
+@pytest.fixture
+def hashed(encoded_of) -> Hash:
+    """Without judgements."""
+    return Hash(encoded_of([[1]] * 1000, [[1]] * 3, {}))
 
 
 class Alternating(SamplingPolicy):
@@ -79,10 +75,10 @@ class Assigning(Alternating):
         (Assigning(np.array([[0, 1], [-1, 0]])), "policy: Assigning assigned functions in mixed order; sort each row"),
     ],
 )
-def test_a_policy_that_assigns_something_else_is_named(policy, says):
+def test_a_policy_that_assigns_something_else_is_named(policy, says, hashed):
     one = sampler(policy, a=listed([[1, 2, 3], [4]]), b=listed([[5], []]))
     with pytest.raises(BadInput, match=says):
-        one.negatives(batch_of(0, 1), Hash())
+        one.negatives(batch_of(0, 1), hashed)
 
 
 def step(scores: list[list[float]]) -> UpdateResult:
@@ -93,13 +89,13 @@ def sampler(policy: SamplingPolicy, count: int = 2, seed: int = 0, **functions: 
     return Sampler(policy, functions, Top(), count, np.random.default_rng(seed), {"b": 5})
 
 
-def test_the_report_by_hand():
+def test_the_report_by_hand(hashed):
     one = sampler(Alternating(), a=listed([[1, 2, 3], [4]]), b=listed([[5], []]))
-    negatives = one.negatives(batch_of(0, 0, 1, 1), Hash())
+    negatives = one.negatives(batch_of(0, 0, 1, 1), hashed)
     assert negatives.tolist() == [[1, 2], [5, -1], [4, -1], [-1, -1]]
     assert negatives.dtype == np.int32
     one.observe(negatives, step([[1, 2, 4], [7, 8, 99], [3, 6, 99], [9, 99, 99]]))
-    negatives = one.negatives(batch_of(0), Hash())
+    negatives = one.negatives(batch_of(0), hashed)
     one.observe(negatives, step([[5, 0, 0]]))
     a, b = one.report()
     assert (a["function"], a["batches"], a["negatives"], a["missing"], a["guarded"]) == ("a", 2, 5, 1, 0)
@@ -114,12 +110,12 @@ def test_the_report_by_hand():
     assert [trace[name].tolist() for name in ("misranked", "version", "age")] == [[1, 0], [-1, -1], [-1, -1]]
 
 
-def test_negatives_of_several_functions_by_hand():
+def test_negatives_of_several_functions_by_hand(hashed):
     """Shared out within a query: a function that falls short leaves its own places empty."""
     one = sampler(
         Mixture([1, 0, 3], "negative"), 4, a=listed([[1, 2], []]), b=listed([[9], [9]]), c=listed([[3, 4], [5]])
     )
-    negatives = one.negatives(batch_of(0, 1, 0), Hash())
+    negatives = one.negatives(batch_of(0, 1, 0), hashed)
     assert negatives.tolist() == [[1, 3, 4, -1], [-1, 5, -1, -1], [1, 3, 4, -1]]
     one.observe(negatives, step([[10, 1, 2, 3, 99], [20, 99, 4, 99, 99], [30, 5, 6, 7, 99]]))
     a, b, c = one.report()
@@ -139,7 +135,7 @@ def test_negatives_of_several_functions_by_hand():
     assert trace["misranked"].tolist() == [0]
 
 
-def test_a_selector_learns_of_its_own_part_of_the_batch():
+def test_a_selector_learns_of_its_own_part_of_the_batch(hashed):
     class Watching(Top):
         def __init__(self) -> None:
             self.seen: list[tuple[list[int], list[list[int]], list[list[float]]]] = []
@@ -150,13 +146,13 @@ def test_a_selector_learns_of_its_own_part_of_the_batch():
     functions = {"a": listed([[1, 2], [3, 4]]), "b": listed([[5], [6]])}
     watching = Watching()
     one = Sampler(Mixture([2, 1], "negative"), functions, watching, 3, np.random.default_rng(0))
-    negatives = one.negatives(batch_of(1, 0), Hash())
+    negatives = one.negatives(batch_of(1, 0), hashed)
     assert negatives.tolist() == [[3, 4, 6], [1, 2, 5]]
     one.observe(negatives, step([[9, 1, 2, 3], [8, 4, 5, 6]]))
     assert watching.seen == [([1, 0], [[3, 4], [1, 2]], [[9, 1, 2], [8, 4, 5]]), ([1, 0], [[6], [5]], [[9, 3], [8, 6]])]
 
 
-def test_each_of_several_functions_supplies_its_number_by_its_own_selector():
+def test_each_of_several_functions_supplies_its_number_by_its_own_selector(hashed):
     rng = np.random.default_rng(0)
     a, b = listed([[1, 2, 3, 4], [4, 6, 7]]), listed([[2, 5, 1, 9], [8, 4]])
     one = Sampler(
@@ -164,19 +160,17 @@ def test_each_of_several_functions_supplies_its_number_by_its_own_selector():
     )
     assert one.count == 3
     # Of b what scores highest by the hash that a has not given: 5 → 216, 9 → 633, 2 → 843; 8 → 790.
-    assert one.negatives(batch_of(0, 1), Hash()).tolist() == [[1, 2, 9], [4, 8, -1]]
+    assert one.negatives(batch_of(0, 1), hashed).tolist() == [[1, 2, 9], [4, 8, -1]]
     assert one.source_scores[0].tolist() == [0, 0, -3]
     with pytest.raises(BadInput, match="the policy decides itself"):
         Sampler(Mixture(), {"a": a, "b": b}, Top(), 4, rng, counts={"a": 1, "b": 2})
     with pytest.raises(BadInput, match="no numbers of negatives"):
-        sampler(Fixed(), a=a, b=b).negatives(batch_of(0), Hash())
+        sampler(Fixed(), a=a, b=b).negatives(batch_of(0), hashed)
 
 
 def test_hard_in_batch_negatives_are_what_another_function_mined_for_other_queries(encoded_of):
     encoded = encoded_of([[d + 1] for d in range(9)], [[1]] * 2, {0: {0: 1}, 1: {1: 1}})
-    in_batch = InBatch(hard=True)
-    in_batch.prepare(encoded, None)
-    functions = {"in_batch": in_batch, "bm25": listed([[4, 5], [6, 7]])}
+    functions = {"in_batch": prepared(InBatch(hard=True), encoded), "bm25": listed([[4, 5], [6, 7]])}
     one = Sampler(Fixed(), functions, Top(), 1, np.random.default_rng(0), counts={"in_batch": 3, "bm25": 2})
     batch = Batch(np.array([0, 1]), np.array([0, 1], np.int32))
     negatives = one.negatives(batch, Hash(encoded))
@@ -212,9 +206,7 @@ def test_it_goes_on_from_its_arrays():
     after.load(before.arrays())
     for each in (through, after):
         add(each, [4], [[7, 8]], [[1.0, 0.0, 0.5]])
-    assert {name: of.tolist() for name, of in through.arrays().items()} == {
-        name: of.tolist() for name, of in after.arrays().items()
-    }
+    np.testing.assert_equal(through.arrays(), after.arrays())
 
 
 def test_a_share_of_the_queries_is_counted():

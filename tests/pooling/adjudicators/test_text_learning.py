@@ -94,18 +94,13 @@ def test_a_pool_without_texts_is_refused(pool_of):
         AutoTar().start(bare, np.random.default_rng(0), ["run0"])
 
 
-@pytest.fixture
-def eight(pool_of) -> Pool:
-    """Eight documents that a run ranks by their number, the last four relevant."""
-    return pool_of([[list(range(8))]], [[0, 0, 0, 0, 1, 1, 1, 1]])
-
-
 def graded(pool: Pool, grades: list[int]) -> Pool:
     return with_machine(pool, qrels_of(*(("1", f"d{number:03}", grade) for number, grade in enumerate(grades))))
 
 
-def test_what_the_machine_finds_relevant_comes_first_and_then_ranks_decide(eight):
-    assert order_of(MachinePrior(), graded(eight, [0, 0, 0, 0, 1, 1, 1, 1])) == [4, 5, 6, 7, 0, 1, 2, 3]
+def test_what_the_machine_finds_relevant_comes_first_and_then_ranks_decide(pool_of):
+    grades = [0, 0, 0, 0, 1, 1, 1, 1]
+    assert order_of(MachinePrior(), graded(pool_of([[list(range(8))]], [grades]), grades)) == [4, 5, 6, 7, 0, 1, 2, 3]
 
 
 def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool_of):
@@ -120,8 +115,8 @@ def test_a_machine_that_is_wrong_is_soon_believed_no_more(pool_of):
     assert min(order[first : first + 30]) >= 30
 
 
-def test_grades_of_other_topics_are_refused(eight):
+def test_grades_of_other_topics_are_refused(pool):
     with pytest.raises(BadInput, match="no document of the pool"):
-        with_machine(eight, qrels_of(("9", "d000", 1)))
+        with_machine(pool, qrels_of(("9", "d000", 1)))
     with pytest.raises(BadInput, match="no grades of a machine"):
-        MachinePrior().start(eight.topics[0].pool, np.random.default_rng(0), ["run0"])
+        MachinePrior().start(pool.topics[0].pool, np.random.default_rng(0), ["run0"])

@@ -19,9 +19,7 @@ from pooling.judging.store import Event, Snapshot, Store, read
 from pooling.stopping import TargetRecall
 from ranking.errors import BadInput
 
-KNOWN = pl.DataFrame(
-    [("10", "d1", 2), ("2", "d9", 0), ("2", "d2", 1)], schema=["topic", "document", "grade"], orient="row"
-)
+KNOWN = pl.DataFrame([("10", "d1", 2), ("2", "d9", 0), ("2", "d2", 1)], ["topic", "document", "grade"], orient="row")
 
 
 def judged(folder: Path, *judgements: tuple[str, str, str, int]) -> Snapshot:
@@ -180,10 +178,7 @@ def test_running_figures_are_those_of_all_judgements(changes):
 
 
 def test_a_long_curve_has_few_points_and_its_last():
-    progress = TopicProgress()
-    for document in range(5000):
-        progress.set(document, document % 2 == 1)
-    curve = progress.curve()
+    curve = progress_of([document % 2 == 1 for document in range(5000)]).curve()
     assert len(curve) <= CURVE_POINTS
     assert curve[-1] == (5000, 2500)
-    assert all(progress_of == 2 * found for progress_of, found in curve)
+    assert all(judged == 2 * found for judged, found in curve)

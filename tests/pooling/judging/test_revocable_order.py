@@ -11,22 +11,18 @@ from pooling.adjudicators.thompson import Thompson
 from pooling.judging.revocable_order import Place, RevocableOrder, Step
 from pooling.pool import Pool
 
-RANKINGS = [[[0, 1, 2, 3], [4, 5, 6, 7]]]
-"""Two runs without a document in common."""
-
-
-def first_ties() -> Bandit:
-    return Bandit(MoveToFront(), ties="first")
+FIRST_TIES = Bandit(MoveToFront(), ties="first")
 
 
 @pytest.fixture
 def pool(pool_of) -> Pool:
-    return pool_of(RANKINGS, [[0, 0, 0, 0, 1, 1, 0, 0]])
+    """Two runs without a document in common."""
+    return pool_of([[[0, 1, 2, 3], [4, 5, 6, 7]]], [[0, 0, 0, 0, 1, 1, 0, 0]])
 
 
 @pytest.fixture
 def orders(pool) -> RevocableOrder:
-    return RevocableOrder(pool, first_ties(), 0)
+    return RevocableOrder(pool, FIRST_TIES, 0)
 
 
 def hand_out(orders: RevocableOrder, event: int) -> Place:
@@ -62,7 +58,7 @@ def test_the_first_of_several_judgements_is_heard(orders):
 
 
 def test_known_judgements_are_heard_and_never_offered(pool):
-    orders = RevocableOrder(pool, first_ties(), 0, [((0, 0), 0), ((0, 4), 1)])
+    orders = RevocableOrder(pool, FIRST_TIES, 0, [((0, 0), 0), ((0, 4), 1)])
     assert [hand_out(orders, event) for event in range(6)] == [(0, document) for document in (5, 6, 7, 1, 2, 3)]
 
 

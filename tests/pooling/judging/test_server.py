@@ -173,7 +173,6 @@ def test_colours_can_be_told_apart_by_day_and_by_night(serve):
         colours = {
             name: f"#{value if len(value) == 6 else ''.join(sign * 2 for sign in value)}" for name, value in named
         }
-
         for front, back, opacity in texts:
             assert contrast(mixed(colours[front], colours[back], opacity), colours[back]) >= 4.5, (front, back)
         for ground in ("paper", "ground"):  # the edge of a field
@@ -186,8 +185,9 @@ def test_nothing_is_there_or_done_without_the_token(serve):
         status, headers, text = Client(served.port).send("GET", path)
         assert (status, "Open your link" in text, "set-cookie" in headers) == (403, True, False), path
         assert "accept the cookie" in text  # without which the link leads here again
-    client = Client(served.port)
-    client.cookies = {next(iter(served.client().cookies)): "wrong"}
+    client = served.client()
+    assert client.post("/next") == (401, {"assessors": None, "owner": False})  # nor without a name
+    client.cookies = dict.fromkeys(client.cookies, "wrong")
     for path in ("/next", "/judge", "/sign-in", "/undo", "/leave"):
         assert client.post(path, {"name": "ada"})[0] == 403
     assert not served.judging.session.state.assessors
@@ -262,10 +262,6 @@ def test_judgements_that_lack_something_or_have_a_bad_note(serve):
         status, answer = client.post("/judge", good | wrong)
         assert (status, set(answer)) == (400, {"message"}), wrong
     assert not served.judging.session.state.judgements
-
-
-def test_who_has_not_signed_in_is_asked_to(serve):
-    assert serve().client().post("/next") == (401, {"assessors": None, "owner": False})
 
 
 def test_named_assessors_are_offered(serve):
@@ -571,10 +567,8 @@ def test_ones_own_judgements_are_listed_and_corrected_in_place(serve):
         (documents[2], 0, "n2"), (documents[1], 0, "n1"), (documents[0], 0, "n0"),
     ]  # fmt: skip
     first = listed["judgements"][-1]
-    assert (
-        ada.post("/judged", {"before": listed["judgements"][0]["id"], "topic": "1"})[1]["judgements"]
-        == (listed["judgements"][1:])
-    )
+    earlier = ada.post("/judged", {"before": listed["judgements"][0]["id"], "topic": "1"})[1]
+    assert earlier["judgements"] == listed["judgements"][1:]
     assert ada.post("/judged", {"topic": "2"})[1]["judgements"] == []
     asked = {"judgement": first["id"], "grade": 1, "note": "on reflection", "request": "c"}
     state = ada.post("/correct", asked)[1]

@@ -2,6 +2,7 @@ import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from pooling.across_topics import AcrossTopics
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.max_mean import MaxMean
 from pooling.adjudicators.thompson import Thompson
+from pooling.judging.export import disagreements, qrels
 from pooling.judging.options import Options
 from pooling.judging.session import Refused, Session, Stale
 from pooling.judging.store import Store, read
@@ -96,10 +98,6 @@ def room(tmp_path, pool) -> Room:
     return Room(tmp_path, pool, assessors="ada")
 
 
-def simulated(pool: Pool, method: str) -> Judged:
-    return judgements(simulate(METHODS[method](), pool, [0])[0])
-
-
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("save_every", [3, 1000])
@@ -125,7 +123,7 @@ def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, s
                     room.judge("ada")
             room.judge("ada")
             judged.append(place)
-    assert judged == simulated(pool, method)
+    assert judged == judgements(simulate(METHODS[method](), pool, [0])[0])
 
 
 def test_undo_puts_the_document_back_and_keeps_the_record(room):
@@ -250,10 +248,8 @@ def test_eight_threads_never_get_the_same_document(tmp_path, random_pool, method
         list(threads.map(work, given))
     places = [place for of_assessor in given.values() for place in of_assessor]
     assert len(places) == len(set(places))
-    expected = (
-        800 if room.session.by_method else min(400, pool.topics[0].pool.size) + min(400, pool.topics[1].pool.size)
-    )
-    assert len(places) == expected
+    of_two = sum(min(400, topic.pool.size) for topic in pool.topics[:2])
+    assert len(places) == (800 if room.session.by_method else of_two)
     judged = read(tmp_path).judgements
     assert sorted(judged.select("assessor", "topic", "document").rows()) == sorted(
         (name, *room.names(place)) for name, of_assessor in given.items() for place in of_assessor
@@ -294,10 +290,8 @@ def test_whatever_assessors_do_a_restart_finds_the_same_desk(random_pool, tmp_pa
     ):  # fmt: skip
         assert getattr(after, name) == getattr(before, name), name
     for name in ("of_assessor", "own_progress"):  # may have empty entries, from being looked at
-        looked, anew = getattr(before, name), getattr(after, name)
-        assert {key: value for key, value in looked.items() if value} == {
-            key: value for key, value in anew.items() if value
-        }
+        looked, anew = (dict(filter(itemgetter(1), getattr(state, name).items())) for state in (before, after))
+        assert looked == anew
     for topic, assignments in enumerate(after.assignments):  # what is counted as it comes is what there is
         waiting = {document for documents in after.waiting[topic].values() for document in documents}
         assert waiting == {document for document, assignment in assignments.items() if assignment.waits}
@@ -352,10 +346,7 @@ def test_the_method_hears_the_first_judgement_that_was_not_withdrawn(tmp_path, p
 
 def test_judgements_made_before_are_taken_over(tmp_path, pool):
     topic = pool.topics[0]
-    known = pl.DataFrame(
-        [(topic.name, topic.documents[3], 2), (topic.name, topic.documents[5], 0), (topic.name, "elsewhere", 1)],
-        schema={"topic": pl.String, "document": pl.String, "grade": pl.Int64}, orient="row",
-    )  # fmt: skip
+    known = gold_of(("1", topic.documents[3], 2), ("1", topic.documents[5], 0), ("1", "elsewhere", 1))
     room = Room(tmp_path, pool, known=known, assessors="ada")
     assert room.session.pool.highest == 2
     assert room.session.known_grades[0] == {3: 2, 5: 0}
@@ -505,7 +496,6 @@ def test_assessors_begin_with_gold_documents_that_nothing_else_hears_of(tmp_path
     assert not set(everything) & {(0, 3), (0, 5)}  # but as gold
     exported = {(topic, document) for topic, document in read(tmp_path).judgements.select("topic", "document").rows()}
     assert not exported & set(GOLD.select("topic", "document").rows())
-    room.store.close()
 
 
 def test_a_document_that_was_searched_for_is_judged_too(room, pool):
@@ -536,8 +526,6 @@ def test_a_document_that_was_searched_for_is_judged_too(room, pool):
 
 
 def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
-    from pooling.judging.export import disagreements, qrels
-
     room = Room(tmp_path, pool, options=Options(grades=(0, 1, 2), double=1.0, judges=3))
     session = room.session
     for name, grade in (("ada", 0), ("grace", 2), ("joan", 2)):
@@ -559,4 +547,3 @@ def test_the_owner_resolves_what_assessors_differ_on(tmp_path, pool):
         session.correct(name, next(iter(session.state.of_assessor[name])), 0, room.request())
     assert not session.state.disputed
     assert f"{topic} 0 {document} 0" in qrels(read(tmp_path), "highest")
-    room.store.close()

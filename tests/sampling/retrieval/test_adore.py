@@ -16,7 +16,6 @@ from ranking.evaluation.origins import FullCollection
 from ranking.objectives.listwise import LambdaRank
 from ranking.objectives.objective import Objective
 from ranking.objectives.pairwise import RankNet
-from ranking.rankers.dense import DenseRanker
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.training import RankerTraining
@@ -28,37 +27,25 @@ from sampling.retrieval.memory import Memory
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
-from tests.ranking.trained import feed_forward, sum_of_words
-from tests.sampling.test_contracts import training_of
+from tests.ranking.trained import Bag, feed_forward, generator, sum_of_words
+from tests.sampling.test_contracts import ready, training_of
 
 QUERIES = np.arange(6)
 
 
-class TwoTowers(DenseRanker):
+class TwoTowers(Bag):
     """A text is the sum of its words' vectors, of two tables; that of documents does not learn."""
 
     fixed_documents = True
 
     def __init__(self, words: int) -> None:
-        super().__init__()
-        draw = torch.Generator().manual_seed(1)
-        self.asked = nn.Parameter(torch.randn(words, 6, generator=draw))
-        self.answers = nn.Parameter(torch.randn(words, 6, generator=draw), requires_grad=False)
+        super().__init__(words, 6)
+        self.answers = nn.Parameter(torch.randn(words, 6, generator=generator(2)), requires_grad=False)
         self.documents_read = 0
-
-    @property
-    def dimension(self) -> int:
-        return 6
-
-    def represent_queries(self, queries: Texts) -> Tensor:
-        return sum_of_words(self.asked, queries)
 
     def represent_documents(self, documents: Texts) -> Tensor:
         self.documents_read += len(documents)
         return sum_of_words(self.answers, documents)
-
-    def layers(self) -> list[nn.Module]:
-        return [self]
 
 
 def started(
@@ -90,10 +77,8 @@ def test_it_learns_from_the_top_of_now_and_documents_stay(objective, tiny_source
             batch = training.next_batch()
             shown = sampler.negatives(batch, training)
             with torch.no_grad():
-                products = (
-                    ranker.represent_queries(training.encoded.queries.take(batch.queries))
-                    @ sum_of_words(ranker.answers, training.encoded.documents).T
-                )
+                vectors = ranker.represent_queries(training.encoded.queries.take(batch.queries))
+                products = vectors @ sum_of_words(ranker.answers, training.encoded.documents).T
             for query, row, scores in zip(batch.queries.tolist(), shown, products, strict=True):
                 order = torch.argsort(scores, descending=True, stable=True).tolist()
                 wanted = [document for document in order if document not in relevant.of(query)[0]][:8]
@@ -114,16 +99,15 @@ def test_documents_are_read_for_the_index_alone_and_steps_are_the_same(tiny_sour
         for _ in range(2):
             batch = training.next_batch()
             training.update(batch, sampler.negatives(batch, training))
-        learned.append(ranker.asked.detach())
+        learned.append(ranker.table.detach())
         read.append(ranker.documents_read)
     assert read[0] == 0  # the index has a copy of the ranker
     assert read[1] > 0
     torch.testing.assert_close(*learned)
 
 
-def prepared(sources: Sources, training: RankerTraining, batches: int = 2) -> Memory:
-    function = Memory(batches)
-    function.prepare(sources.encoded, None)
+def prepared(sources: Sources, training: RankerTraining, batches: int = 2) -> Any:
+    function = ready(Memory(batches), sources)
     function.start_run(training)
     return function
 
@@ -163,9 +147,8 @@ def test_remembered_vectors_are_those_of_then_and_pass_no_gradient(tiny_sources)
     result = training.update(second, shown)
     np.testing.assert_allclose(result.scores[:, 1], (of_queries @ before[0]).numpy(), rtol=1e-5)
     table = next(training.ranker.parameters())
-    read = tiny_sources.encoded.documents.take(second.positives).followed_by(
-        tiny_sources.encoded.queries.take(second.queries)
-    )
+    queries = tiny_sources.encoded.queries.take(second.queries)
+    read = tiny_sources.encoded.documents.take(second.positives).followed_by(queries)
     only_remembered = set(tiny_sources.encoded.documents.take(shown[:1, 0]).tokens.tolist()) - set(read.tokens.tolist())
     assert only_remembered
     assert not table.grad[sorted(only_remembered)].any()
@@ -188,9 +171,7 @@ def test_what_the_batch_reads_is_read_anew(tiny_sources):
 
 def test_beside_in_batch_negatives_it_supplies_from_the_second_batch_on(tiny_sources):
     training = training_of(tiny_sources)
-    functions = {"in_batch": InBatch(), "memory": Memory(2)}
-    for function in functions.values():
-        function.prepare(tiny_sources.encoded, None)
+    functions = {"in_batch": ready(InBatch(), tiny_sources), "memory": ready(Memory(2), tiny_sources)}
     sampler = Sampler(Mixture(per="negative"), functions, Uniform(), 2, np.random.default_rng(0))
     used = []
     for _ in range(3):

@@ -1,6 +1,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
 from tests.ranking.trained import Bag, in_small_batches
-from tests.sampling.batches import batch_of, steps
+from tests.sampling.batches import batch_of, prepared, steps
 
 
 @pytest.fixture
@@ -38,8 +39,7 @@ def bag_training(tiny_sources) -> Callable[..., RankerTraining]:
 
 
 def started(training: RankerTraining, guard: Guard | None = None, **options: Any) -> Dense:
-    function = Dense(**options)
-    function.prepare(training.encoded, None)
+    function = prepared(Dense(**options), training.encoded)
     if guard:
         function.guard = guard
     function.start_run(training)
@@ -90,9 +90,8 @@ def test_samples_are_of_the_first_depth_and_distinct(bag_training):
     assert set(seen) == {tuple(sorted(pair)) for pair in ((head[0], head[1]), (head[0], head[2]), (head[1], head[2]))}
     everything = started(training, depth=50).sample(batch_of(np.arange(8)), 12, rng).documents
     for query in range(8):
-        assert sorted(everything[query][everything[query] >= 0]) == sorted(
-            set(range(12)) - relevant_to(training, query)
-        )
+        rest = set(range(12)) - relevant_to(training, query)
+        assert sorted(everything[query][everything[query] >= 0]) == sorted(rest)
 
 
 def test_a_text_is_served_once_and_the_guard_compares_with_the_lowest(bag_training, tiny_sources):
@@ -147,24 +146,16 @@ class Spread(Bag):
         return torch.tensor([[1.0]]).expand(len(queries), 1) * self.table[:1, :1] ** 0
 
     def represent_documents(self, documents: Texts) -> Tensor:
-        return -documents_first_word(documents)
+        return -torch.from_numpy(documents.tokens[documents.offsets[:-1]].astype(np.float32))[:, None]
 
     @property
     def dimension(self) -> int:
         return 1
 
 
-def documents_first_word(documents: Texts) -> Tensor:
-    return torch.from_numpy(documents.tokens[documents.offsets[:-1]].astype(np.float32))[:, None]
-
-
 def test_a_guard_that_takes_the_head_looks_further_down(encoded_of):
-    class Training:
-        def __init__(self) -> None:
-            self.encoded = encoded_of([[1 + d] for d in range(100)], [[1]], {0: {30: 1}})
-            self.ranker, self.step, self.diverged = Spread(3), 0, False
-
-    training: Any = Training()
+    encoded = encoded_of([[1 + d] for d in range(100)], [[1]], {0: {30: 1}})
+    training: Any = SimpleNamespace(encoded=encoded, ranker=Spread(3), step=0, diverged=False)
     function = started(training, Guard(absolute=2), depth=6)
     candidates = function.top(batch_of(0), 6, np.random.default_rng(0))
     assert candidates.documents.tolist() == [[32, 33, 34, 35, 36, 37]]
@@ -307,9 +298,7 @@ def test_an_interrupted_run_is_shown_the_same_negatives(bag_training, refresh):
         again.load_state_dict(saved[1])
         assert begun + steps(again, of_again, 10 - interrupt) == whole
         assert again.report() == source.report()
-        assert {name: values.tolist() for name, values in again.trace.arrays().items()} == {
-            name: values.tolist() for name, values in source.trace.arrays().items()
-        }
+        np.testing.assert_equal(again.trace.arrays(), source.trace.arrays())
 
 
 def test_a_mapped_index_leaves_no_version_behind(bag_training):
@@ -329,9 +318,8 @@ def test_shards_lists_and_mapped_files_change_no_negative(bag_training, monkeypa
     shown = []
     for shards, memory in ((1, "ram"), (2, "ram"), (4, "ram"), (1, "mapped"), (4, "mapped")):
         training = bag_training()
-        function = Dense(
-            4, refresh=Refresh("sync", 2), index=IndexOptions(memory=memory), shards=shards, searched=searched
-        )
+        index = IndexOptions(memory=memory)
+        function = Dense(4, refresh=Refresh("sync", 2), index=index, shards=shards, searched=searched)
         shown.append(steps(sampler(function, training), training, 6))
         version = function.service._built
         assert (version.lists is None) == (searched == "step")
@@ -371,11 +359,9 @@ def test_an_index_that_was_never_filled_says_so(bag_training):
 
 def test_the_trace_has_versions_of_an_index_alone_and_the_report_what_it_guarded(bag_training):
     training = bag_training()
-    function, other = Dense(depth=4, refresh=Refresh("sync", every=2)), RandomFunction()
+    function = prepared(Dense(depth=4, refresh=Refresh("sync", every=2)), training.encoded)
     function.guard = Guard(absolute=0.0)
-    function.prepare(training.encoded, None)
-    other.prepare(training.encoded, None)
-    functions = {"random": other, "dense": function}
+    functions = {"random": prepared(RandomFunction(), training.encoded), "dense": function}
     source = Sampler(Mixture(per="batch"), functions, Top(), 2, np.random.default_rng(3))
     steps(source, training, 8)
     trace = source.trace.arrays()

@@ -57,9 +57,8 @@ def test_millions_of_documents(encoded_of):
             return size
 
     many = replace(last, documents=Many(last.documents.tokens, last.documents.offsets))
-    candidates = prepared(RandomFunction(), many).sample(
-        batch_of(np.zeros(2000, np.int64)), 2, np.random.default_rng(0)
-    )
+    function = prepared(RandomFunction(), many)
+    candidates = function.sample(batch_of(np.zeros(2000, np.int64)), 2, np.random.default_rng(0))
     assert candidates.documents.min() > 0
     assert size * 0.99 < candidates.documents.max() < size - 1
 
@@ -69,9 +68,8 @@ def batch(*positives: int) -> Batch:
 
 
 def with_contents(encoded: EncodedCollection, texts: list[list[int]]) -> EncodedCollection:
-    return replace(
-        encoded, content=content_ids(np.array([sum(t * 10**i for i, t in enumerate(x)) for x in texts], np.uint64))
-    )
+    keys = [sum(token * 10**place for place, token in enumerate(text)) for text in texts]
+    return replace(encoded, content=content_ids(np.array(keys, np.uint64)))
 
 
 def test_positives_of_others_by_hand(encoded_of):
@@ -89,10 +87,8 @@ def test_positives_of_others_by_hand(encoded_of):
 
 def test_a_part_of_a_batch_is_shown_the_positives_of_all(encoded_of):
     encoded = encoded_of([[d] for d in range(6)], [[1]] * 4, {q: {q: 1} for q in range(4)})
-    part = batch(0, 1, 2, 3).part(np.array([2]))
-    drawn = np.array(
-        [prepared(InBatch(), encoded).sample(part, 2, np.random.default_rng(s)).documents[0] for s in range(6000)]
-    )
+    part, function = batch(0, 1, 2, 3).part(np.array([2])), prepared(InBatch(), encoded)
+    drawn = np.array([function.sample(part, 2, np.random.default_rng(s)).documents[0] for s in range(6000)])
     sets, counts = np.unique(np.sort(drawn, axis=1), axis=0, return_counts=True)
     assert sets.tolist() == [[0, 1], [0, 3], [1, 3]]
     assert chisquare(counts).pvalue > 0.001

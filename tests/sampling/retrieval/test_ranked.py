@@ -16,7 +16,6 @@ from transformers import AutoModel, AutoTokenizer
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.given import given_lists
-from ranking.ranked_lists import stack_lists
 from ranking.sources import Sources
 from ranking.vectors import RandomVectors
 from sampling.guard import Guard, negatives_lists
@@ -32,7 +31,8 @@ from sampling.retrieval.run_file import RunFile
 from sampling.retrieval.tfidf import TfIdf
 from sampling.teacher import teacher_scores
 from tests.examples import few
-from tests.sampling.batches import batch_of, prepared
+from tests.made_up import write_files
+from tests.sampling.batches import batch_of, listed, prepared
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=6), st.integers(0, 8), st.integers(0, 2**32))
@@ -63,22 +63,16 @@ def test_places_of_long_lists_stay_inside():
         assert places.max() == there - 1
 
 
-def ready() -> Bm25Function:
-    function = Bm25Function(depth=5)
-    documents = [np.array([9, 3, 5, 1, 7]), np.array([4, 2]), np.array([], int)]
-    scores = [np.array([5.0, 4, 3, 2, 1]), np.array([2.0, 1]), np.array([])]
-    function.prepare(None, stack_lists(list(zip(documents, scores, strict=True)), 5))
-    return function
+LISTS = [[9, 3, 5, 1, 7], [4, 2], []]
 
 
 def test_samples_are_distinct_documents_of_the_list_with_their_scores():
-    function, rng = ready(), np.random.default_rng(0)
-    score = {9: 5, 3: 4, 5: 3, 1: 2, 7: 1}
+    function, rng = listed(LISTS), np.random.default_rng(0)
     for _ in range(50):
         candidates = function.sample(batch_of(0, 1, 2), 3, rng)
         first = candidates.documents[0].tolist()
         assert len(set(first)) == 3
-        assert candidates.scores[0].tolist() == [score[document] for document in first]
+        assert candidates.scores[0].tolist() == [-LISTS[0].index(document) for document in first]
         assert sorted(candidates.documents[1]) == [-1, 2, 4]
         assert candidates.documents[1, 2] == -1
         assert candidates.scores[1, 2] == -np.inf
@@ -87,10 +81,10 @@ def test_samples_are_distinct_documents_of_the_list_with_their_scores():
 
 
 def test_the_top_is_the_lists_head():
-    candidates = ready().top(batch_of(1, 0, 2), 4, np.random.default_rng(0))
-    assert candidates.documents.tolist() == [[4, 2, -1, -1], [9, 3, 5, 1], [-1] * 4]
-    assert ready().top(batch_of(0), 7, np.random.default_rng(0)).documents.tolist() == [[9, 3, 5, 1, 7, -1, -1]]
-    assert ready().top(batch_of(0), 0, np.random.default_rng(0)).documents.shape == (1, 0)
+    function, rng = listed(LISTS), np.random.default_rng(0)
+    assert function.top(batch_of(1, 0, 2), 4, rng).documents.tolist() == [[4, 2, -1, -1], [9, 3, 5, 1], [-1] * 4]
+    assert function.top(batch_of(0), 7, rng).documents.tolist() == [[9, 3, 5, 1, 7, -1, -1]]
+    assert function.top(batch_of(0), 0, rng).documents.shape == (1, 0)
 
 
 def test_a_ranked_function_needs_lists(encoded_of):
@@ -98,31 +92,40 @@ def test_a_ranked_function_needs_lists(encoded_of):
         Bm25Function().prepare(encoded_of([[1]], [[1]], {}), None)
 
 
-def brute_force(sources: Sources) -> np.ndarray:
-    """Cosines of all queries and documents, a word at a time."""
+def word_vectors(sources: Sources) -> list[np.ndarray]:
+    """The weighted sums of the words of all queries and all documents, of unit length, a word at a time."""
 
-    def unit(texts: object, row: int) -> np.ndarray:
-        tokens = texts.take(np.array([row])).tokens
+    def unit(tokens: np.ndarray) -> np.ndarray:
         total = sum(float(sources.encoded.idf[token]) * sources.vectors.table[token].astype(float) for token in tokens)
         return total / max(float(np.linalg.norm(total)), 1e-12)
 
-    encoded: EncodedCollection = sources.encoded
-    queries = np.array([unit(encoded.queries, row) for row in range(len(encoded.queries))])
-    documents = np.array([unit(encoded.documents, row) for row in range(len(encoded.documents))])
-    return queries @ documents.T
+    both = (sources.encoded.queries, sources.encoded.documents)
+    return [np.array([unit(texts.take(np.array([row])).tokens) for row in range(len(texts))]) for texts in both]
 
 
-def test_lists_and_own_scores_are_those_of_brute_force(tiny_sources):
-    function, cosines = TfIdf(depth=7), brute_force(tiny_sources)
-    lists = function.rank(tiny_sources)
+@torch.no_grad()
+def mean_vectors(checkpoint: str, texts: pl.Series) -> np.ndarray:
+    """Mean of the last layer, of unit length, by transformers alone."""
+    tokenizer, model = AutoTokenizer.from_pretrained(checkpoint), AutoModel.from_pretrained(checkpoint).eval()
+    means = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0) for text in texts]
+    return np.stack([mean / mean.norm() for mean in means])
+
+
+@pytest.mark.parametrize("embeds", [False, True])
+def test_lists_and_own_scores_are_the_cosines(embeds, small_bert, tiny_sources, monkeypatch):
+    monkeypatch.setattr(embedding, "CHUNK", 3)
+    texts = [each["text"] for each in (tiny_sources.collection.queries, tiny_sources.collection.documents)]
+    queries, documents = [mean_vectors(small_bert, each) for each in texts] if embeds else word_vectors(tiny_sources)
+    function, cosines = Embedding(small_bert, depth=7) if embeds else TfIdf(depth=7), queries @ documents.T
+    lists, error = function.rank(tiny_sources), 1e-5 if embeds else 1e-6
     assert lists.documents.shape == (8, 7)
     assert (lists.documents.dtype, lists.scores.dtype) == (np.int32, np.float32)
-    np.testing.assert_allclose(lists.scores, -np.sort(-cosines, axis=1)[:, :7], atol=1e-6)
-    np.testing.assert_allclose(np.take_along_axis(cosines, lists.documents, 1), lists.scores, atol=1e-6)
-    queries, documents = np.array([3, 0]), np.array([[0, -1, 11], [4, 5, -1]])
-    scores = function.own_scores(tiny_sources, queries, documents)
-    expected = np.where(documents < 0, -np.inf, np.take_along_axis(cosines[queries], np.maximum(documents, 0), 1))
-    np.testing.assert_allclose(scores, expected, atol=1e-6)
+    np.testing.assert_allclose(lists.scores, -np.sort(-cosines, axis=1)[:, :7], atol=error)
+    np.testing.assert_allclose(np.take_along_axis(cosines, lists.documents, 1), lists.scores, atol=error)
+    asked, given = np.array([3, 0]), np.array([[0, -1, 11], [4, 5, -1]])
+    expected = np.where(given < 0, -np.inf, np.take_along_axis(cosines[asked], np.maximum(given, 0), 1))
+    np.testing.assert_allclose(function.own_scores(tiny_sources, asked, given), expected, atol=error)
+    assert (function.rank(tiny_sources).scores == lists.scores).all()
 
 
 @pytest.mark.parametrize("embeds", [False, True])
@@ -138,29 +141,6 @@ def test_word_vectors_that_nobody_trained_are_bad_input(tiny_sources):
     words = [""] * len(tiny_sources.encoded.idf)
     with pytest.raises(BadInput, match="vectors=glove"):
         TfIdf().rank(replace(tiny_sources, vectors=RandomVectors(4).read(words)))
-
-
-@torch.no_grad()
-def mean_vectors(checkpoint: str, texts: pl.Series) -> np.ndarray:
-    """Mean of the last layer, of unit length, by transformers alone."""
-    tokenizer, model = AutoTokenizer.from_pretrained(checkpoint), AutoModel.from_pretrained(checkpoint).eval()
-    means = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0) for text in texts]
-    return np.stack([mean / mean.norm() for mean in means])
-
-
-def test_lists_are_the_cosines_of_the_checkpoint(small_bert, tiny_sources, monkeypatch):
-    monkeypatch.setattr(embedding, "CHUNK", 3)
-    function = Embedding(small_bert, depth=5)
-    lists = function.rank(tiny_sources)
-    collection = tiny_sources.collection
-    queries, documents = (mean_vectors(small_bert, each["text"]) for each in (collection.queries, collection.documents))
-    cosines = queries @ documents.T
-    assert lists.scores == pytest.approx(-np.sort(-cosines, axis=1)[:, :5], abs=1e-5)
-    assert np.take_along_axis(cosines, lists.documents, 1) == pytest.approx(lists.scores, abs=1e-5)
-    own = function.own_scores(tiny_sources, np.array([6, 1]), np.array([[3, -1], [0, 11]]))
-    assert own[:, 0] == pytest.approx(cosines[[6, 1], [3, 0]], abs=1e-5)
-    assert np.isneginf(own[0, 1])
-    assert (Embedding(small_bert, depth=5).rank(tiny_sources).scores == lists.scores).all()
 
 
 def test_options_reach_the_encoder(small_bert, tiny_sources, tmp_path):
@@ -218,8 +198,8 @@ def test_queries_without_scores_stand_beside_others_with(tiny, tiny_sources):
 
 def test_a_collection_that_gives_nothing_or_positives_alone_is_refused(tiny, tiny_sources):
     positives = tiny.judgements.filter(pl.col("grade") > 0)
-    for listed in (tiny.given.clear(), positives.select("query", "document", score=pl.lit(1, pl.Float32))):
-        sources = replace(tiny_sources, collection=replace(tiny, given=listed))
+    for pairs in (tiny.given.clear(), positives.select("query", "document", score=pl.lit(1, pl.Float32))):
+        sources = replace(tiny_sources, collection=replace(tiny, given=pairs))
         with pytest.raises(BadInput, match="lists no documents with its queries, other than relevant ones"):
             Given().rank(sources)
 
@@ -243,9 +223,8 @@ def test_what_was_judged_and_not_found_relevant(encoded_of):
 def test_a_higher_threshold_makes_more_of_them_and_none_is_bad_input(encoded_of):
     encoded = encoded_of([[1]] * 4, [[1]], {0: {0: 2, 1: 1, 2: 0}})
     strict = replace(encoded, judgements=replace(encoded.judgements, relevant_from=2))
-    assert prepared(Judged(), strict).top(batch_of(0), 4, np.random.default_rng(0)).documents.tolist() == [
-        [1, 2, -1, -1]
-    ]
+    top = prepared(Judged(), strict).top(batch_of(0), 4, np.random.default_rng(0))
+    assert top.documents.tolist() == [[1, 2, -1, -1]]
     with pytest.raises(BadInput, match="no document was judged not relevant"):
         prepared(Judged(), encoded_of([[1]] * 3, [[1]], {0: {0: 1}}))
 
@@ -264,10 +243,8 @@ def test_queries_that_the_run_lacks_get_no_negatives(tmp_path, tiny_sources):
 
 
 def test_several_runs(tmp_path, tiny_sources):
-    paths = []
-    for number, line in enumerate(("q1 Q0 d60 1 9 x\n", "q2 Q0 d7 1 9 x\n")):
-        (tmp_path / f"run{number}").write_text(line)
-        paths.append(str(tmp_path / f"run{number}"))
+    write_files(tmp_path, {"run0": "q1 Q0 d60 1 9 x\n", "run1": "q2 Q0 d7 1 9 x\n"})
+    paths = [str(tmp_path / name) for name in ("run0", "run1")]
     assert RunFile(paths, depth=1).rank(tiny_sources).documents[:3].tolist() == [[8], [10], [-1]]
 
 
@@ -301,9 +278,8 @@ def test_the_guard_reads_the_scores_of_the_run(tmp_path, tiny_sources):
     assert [ids[d] for d in lists.documents[:2, 0].tolist()] == ["d5", "d60"]
     assert [ids[d] for d in guarded.documents.tolist()] == ["d60"]  # no more of a query than its list is long
     assert (guarded.total, guarded.scores.tolist(), guarded.positives.tolist()) == (2, [9], [8])
-    scores = function.own_scores(
-        tiny_sources, np.array([1, 0]), np.array([[ids.index("d9"), -1], [ids.index("d7"), -1]])
-    )
+    asked = np.array([[ids.index("d9"), -1], [ids.index("d7"), -1]])
+    scores = function.own_scores(tiny_sources, np.array([1, 0]), asked)
     assert scores.tolist() == [[-np.inf, -np.inf], [pytest.approx(7.9), -np.inf]]
 
 
@@ -315,18 +291,9 @@ Kind = Callable[[], CategoryFunction]
 SameCategory = partial(WholeCategory, whole=False)
 """The category without the subcategory."""
 KINDS: list[Kind] = [SameSubcategory, SameCategory, OtherCategory]
-DOCUMENTS = [  # category, subcategory; their order is not that of the categories
-    (0, 0),
-    (2, 0),  # a subcategory that occurs in two categories
-    (0, 0),
-    (-1, -1),
-    (0, 1),
-    (1, 2),  # alone in its category
-    (0, -1),
-    (2, 0),
-    (0, 0),
-    (-1, 1),
-]
+# Category and subcategory, not in the order of categories. Subcategory 0 is of two categories; one document is alone in
+# category 1.
+DOCUMENTS = [(0, 0), (2, 0), (0, 0), (-1, -1), (0, 1), (1, 2), (0, -1), (2, 0), (0, 0), (-1, 1)]
 QUERIES = {  # category and subcategory, relevant documents
     "both": ((0, 0), {2}),
     "category alone": ((0, -1), {4, 3}),
@@ -340,7 +307,6 @@ QUERIES = {  # category and subcategory, relevant documents
     "the last category": ((2, 0), {7, 0, 3}),
     "everything relevant": ((0, 0), set(range(10))),
 }
-ROWS = {name: row for row, name in enumerate(QUERIES)}
 
 
 def collection(
@@ -429,16 +395,17 @@ def test_uniform_within_a_region(kind, name, made):
     """All pairs of documents are as probable."""
     region = regions_of(kind, DOCUMENTS, *QUERIES[name])[0]
     count = 2 if len(region) > 2 else 1
-    candidates = prepared(kind(), made).sample(batch_of(np.full(20_000, ROWS[name])), count, np.random.default_rng(3))
+    candidates = prepared(kind(), made).sample(
+        batch_of(np.full(20_000, list(QUERIES).index(name))), count, np.random.default_rng(3)
+    )
     sets, frequencies = np.unique(np.sort(candidates.documents, axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == sorted(combinations(sorted(region), count))
     assert chisquare(frequencies).pvalue > 0.01
 
 
 def test_uniform_in_what_it_falls_back_to(made):
-    candidates = prepared(SameSubcategory(), made).sample(
-        batch_of(np.full(20_000, ROWS["both"])), 6, np.random.default_rng(4)
-    )
+    queries = np.full(20_000, list(QUERIES).index("both"))
+    candidates = prepared(SameSubcategory(), made).sample(batch_of(queries), 6, np.random.default_rng(4))
     assert set(candidates.documents[:, 2:4].ravel().tolist()) == {4, 6}
     sets, frequencies = np.unique(np.sort(candidates.documents[:, 4:], axis=1), axis=0, return_counts=True)
     assert [tuple(row) for row in sets.tolist()] == list(combinations([1, 3, 5, 7, 9], 2))
