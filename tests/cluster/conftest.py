@@ -1,10 +1,12 @@
 """Runs and judgements on disk, small."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from tests.cluster.command_line import command
 
@@ -29,6 +31,12 @@ def write_runs(folder: Path, seed: int = 0) -> Path:
         "".join(f"{t + 1} 0 d{d:02} {int(relevant[t, d])}\n" for t in range(TOPICS) for d in range(DOCUMENTS))
     )
     return folder
+
+
+@pytest.fixture
+def console() -> Console:
+    """Keeps what is printed, in `file`."""
+    return Console(file=io.StringIO(), width=200)
 
 
 @pytest.fixture
