@@ -1,11 +1,13 @@
 """Runs and judgements on disk, small, and made-up studies in the form that the study runner leaves."""
 
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
 from cluster.reports.report import Report, drawings
 from tests.cluster.command_line import command
@@ -32,6 +34,12 @@ def write_runs(folder: Path, seed: int = 0) -> Path:
         "".join(f"{t + 1} 0 d{d:02} {int(relevant[t, d])}\n" for t in range(TOPICS) for d in range(DOCUMENTS))
     )
     return folder
+
+
+@pytest.fixture
+def console() -> Console:
+    """Keeps what is printed, in `file`."""
+    return Console(file=io.StringIO(), width=200)
 
 
 @pytest.fixture

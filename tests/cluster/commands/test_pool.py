@@ -74,10 +74,8 @@ def test_contrasts_named_beforehand_are_told(study):
     assert set(asked.select("method", "against").rows()) == {("posterior_fusion", "mm"), ("mm", "docid")}
     summary = pl.read_csv(study / "summary.csv")
     means = {row[:2]: row[2] for row in summary.select("method", "judgements", "found_mean").rows()}
-    for row in asked.iter_rows(named=True):
-        budget = str(row["judgements"])
-        gained = means[row["method"], budget] - means[row["against"], budget]
-        assert row["difference"] == pytest.approx(gained)
+    for method, against, budget, gained in asked.select("method", "against", "judgements", "difference").rows():
+        assert gained == pytest.approx(means[method, str(budget)] - means[against, str(budget)])
     assert "Contrasts named beforehand" in (study / "report.html").read_text()
 
 
@@ -103,10 +101,9 @@ def test_a_pool_without_relevant_documents_is_reported(small_pool, tmp_path):
     qrels = tmp_path / "none.txt"
     qrels.write_text((small_pool / "qrels.txt").read_text().replace(" 1\n", " 0\n"))
     given = [f"runs={small_pool / 'runs'}", f"qrels={qrels}", "method=mtf,mm", "seeds=1", "local=true"]
-    out = tmp_path / "out"
-    assert command("pool", *given, "stopping=[found_nothing]", f"out={out}") == 0
-    assert (out / "report.html").exists()
-    assert set(pl.read_csv(out / "summary.csv")["found_mean"]) == {0.0}
+    assert command("pool", *given, "stopping=[found_nothing]", f"out={tmp_path / 'out'}") == 0
+    assert (tmp_path / "out" / "report.html").exists()
+    assert set(pl.read_csv(tmp_path / "out" / "summary.csv")["found_mean"]) == {0.0}
 
 
 def test_what_a_pool_has_no_grades_for_or_is_no_study_for_is_refused(study, of_small_pool, refusal):
@@ -121,7 +118,7 @@ def test_a_prior_from_a_file_beside_the_user_and_another_baseline(of_small_pool,
     monkeypatch.chdir(tmp_path)
     prior = "method.mm.arm.prior={_target_: pooling.priors.PriorFile, path: prior.txt}"
     names = ["a0", "a1", "b2", "b3", "c4", "c5"]
-    Path("prior.txt").write_text("".join(f"{name} {place + 1} 2\n" for place, name in enumerate(names)))
+    Path("prior.txt").write_text("".join(f"{name} {place} 2\n" for place, name in enumerate(names, 1)))
     asked = [*of_small_pool, "method=mm,rank", prior, "seeds=1", "ranking_quality=false", "stopping=[]"]
     asked += ["budgets=[5,5,3]", "local=true"]
     assert command("pool", *asked, "out=first") == 0
@@ -130,9 +127,9 @@ def test_a_prior_from_a_file_beside_the_user_and_another_baseline(of_small_pool,
     assert summary["p"].null_count() == len(summary)
     assert command("report", "first", "baseline=rank") == 0
     assert pl.read_csv("first/summary.csv").filter(method="mm")["difference"].null_count() == 0
-    assert command("report", "first", "baseline=best") == 2
-    assert command("report", "first", "seeds=3") == 2
-    Path("prior.txt").write_text("".join(f"{name} {place + 2} 2\n" for place, name in enumerate(names)))
+    for wrong in ("baseline=best", "seeds=3"):
+        assert command("report", "first", wrong) == 2
+    Path("prior.txt").write_text("".join(f"{name} {place} 2\n" for place, name in enumerate(names, 2)))
     assert command("pool", *asked, "out=second") == 0
     runs = [{path.stem.split(".")[0] for path in Path(out, "runs").glob("*-mm-*.json")} for out in ("first", "second")]
     assert runs[0] != runs[1], "a prior's content is part of what a result depends on"
@@ -153,10 +150,8 @@ def files(tmp_path_factory) -> Path:
     for topic, word in enumerate(WORDS):
         own = [f"d{topic}-{number}" for number in range(30)]
         for number, name in enumerate(own):
-            said = [word, word] if number < 12 else []
-            documents.append(
-                {"_id": name, "title": "", "text": " ".join([*said, *rng.choice(["jet", "cone", "tail"], 5)])}
-            )
+            said = [*([word] * 2 if number < 12 else []), *rng.choice(["jet", "cone", "tail"], 5)]
+            documents.append({"_id": name, "title": "", "text": " ".join(said)})
             qrels.append((f"q{topic}", name, int(number < 12)))
         for run in range(2):
             ranked = rng.permutation([*own[:6], *own[12:26]])

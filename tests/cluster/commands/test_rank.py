@@ -55,9 +55,8 @@ def test_it_ranks_as_the_training_measured(training, of_rank, beir_folder, tmp_p
     assert command("rank", training.folder, *of_rank, f"origin={origin}", f"out={out}") == 0
     run = read_run(out)
     assert set(run["tag"]) == {origin}
-    assert average_precision(run, beir_folder, tmp_path / "cache") == pytest.approx(
-        training.measures[f"{origin}:AP@10"]
-    )
+    measured = training.measures[f"{origin}:AP@10"]
+    assert average_precision(run, beir_folder, tmp_path / "cache") == pytest.approx(measured)
     ordered = run.sort("query", "score", "document", descending=[False, True, True], maintain_order=True)
     assert ordered.equals(run.sort("query", "rank"))  # trec_eval's order is the file's
     with pytest.raises(BadInput, match="already exists"):

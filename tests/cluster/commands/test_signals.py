@@ -20,6 +20,7 @@ from cluster.commands.study import StudyExperiment
 from cluster.output.manifest import write_config
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
+from tests.made_up import write_files
 
 
 @pytest.fixture(autouse=True)
@@ -109,10 +110,7 @@ def test_an_output_that_ends_or_is_full(output, code, line):
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
 def test_characters_that_the_output_lacks_are_replaced(encoding):
-    program = (
-        "from cluster.commands.signals import replace_unprintable; replace_unprintable()\n"
-        "print('± → résultats \\udcff')"
-    )
+    program = "from cluster.commands import signals; signals.replace_unprintable(); print('± → résultats \\udcff')"
     environment = os.environ | {"PYTHONIOENCODING": encoding}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
     assert ended.stdout.decode(encoding).replace("?", "").split()[-1].startswith("r")
@@ -149,18 +147,11 @@ def test_relative_paths_refer_to_the_folder_of_the_first_command(tmp_path, monke
 
 
 def test_a_folder_of_another_machine_changes_nothing_and_paths_that_exist_become_absolute(tmp_path):
-    assert recorded_folder({}) is None
-    assert recorded_folder({STARTED_IN: str(tmp_path / "nowhere")}) is None
-    assert recorded_folder({STARTED_IN: os.getcwd()}) is None
+    for nothing in ({}, {STARTED_IN: str(tmp_path / "nowhere")}, {STARTED_IN: os.getcwd()}):
+        assert recorded_folder(nothing) is None
     assert recorded_folder({STARTED_IN: str(tmp_path)}) == str(tmp_path)
-    (tmp_path / "runs").mkdir()
-    for name in ("a.gz", "b.gz"):
-        (tmp_path / "runs" / name).touch()
+    write_files(tmp_path / "runs", {"a.gz": "", "b.gz": ""})
     given = ["runs=[runs/a.gz,'runs/b.gz']", "runs=runs/*.gz", "runs=runs", "+qrels=runs/none", "title=runs", "seed=1"]
-    wanted = [
-        f"runs=[{tmp_path}/runs/a.gz,{tmp_path}/runs/b.gz]",
-        f"runs={tmp_path}/runs/*.gz",
-        f"runs={tmp_path}/runs",
-    ]
-    assert absolute(given, str(tmp_path)) == [*wanted, *given[3:]]
+    wanted = (f"[{tmp_path}/runs/a.gz,{tmp_path}/runs/b.gz]", f"{tmp_path}/runs/*.gz", f"{tmp_path}/runs")
+    assert absolute(given, str(tmp_path)) == [*(f"runs={each}" for each in wanted), *given[3:]]
     assert absolute(given, None) == given

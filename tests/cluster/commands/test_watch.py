@@ -75,7 +75,7 @@ def test_the_time_left_counts_from_the_first_run_and_not_from_the_first_look(tmp
     assert replay.table.outlook() == "30 s, about 20 s left"
 
 
-def test_the_end_is_the_report_and_not_the_last_run(tmp_path, monkeypatch):
+def test_the_end_is_the_report_and_not_the_last_run(tmp_path, monkeypatch, console):
     (tmp_path / "config.yaml").write_text(STUDY)
     log = EventLog(Storage(str(tmp_path)))
     log.emit("began", verb="study", process=os.getpid(), runs=1, done=1)
@@ -88,7 +88,6 @@ def test_the_end_is_the_report_and_not_the_last_run(tmp_path, monkeypatch):
         claim.unlink()
 
     monkeypatch.setattr("cluster.commands.watch.time.sleep", write_report)
-    console = Console(file=io.StringIO(), width=200)
     assert run_verb(Namespace(out=str(tmp_path)), console) == 0
     assert f"finished; report: {tmp_path}/report.html" in console.file.getvalue()
 
@@ -97,12 +96,11 @@ def test_the_end_is_the_report_and_not_the_last_run(tmp_path, monkeypatch):
     ("config", "verb", "noun"),
     [(STUDY, "study", "runs"), ("mined: x\ncommand: x\n", "mine", "shards"), ("fork: {}\n", "fork", "forks")],
 )
-def test_one_watches_until_the_end_or_the_process_is_gone(config, verb, noun, tmp_path, capsys):
+def test_one_watches_until_the_end_or_the_process_is_gone(config, verb, noun, tmp_path, capsys, console):
     (tmp_path / "config.yaml").write_text(config)
     log = EventLog(Storage(str(tmp_path)))
     log.emit("began", verb=verb, process=os.getpid(), runs=2, done=0)
     log.emit("run ended", run="a")
-    console = Console(file=io.StringIO(), width=100)
     assert run_verb(Namespace(out=str(tmp_path)), console, every=0.01) == 1
     text = console.file.getvalue()
     assert f"1/2 {noun}" in text

@@ -145,9 +145,8 @@ def test_every_part_refuses_an_argument_outside_its_bounds():
 
 
 def test_parts_within_parts_are_built_and_held_against_their_class():
-    config = compose(
-        ["method=mm", "method.mm.arm.prior={_target_: pooling.priors.AgreementPrior, strength: 3.0}"], "pool"
-    )
+    prior = "method.mm.arm.prior={_target_: pooling.priors.AgreementPrior, strength: 3.0}"
+    config = compose(["method=mm", prior], "pool")
     assert build(config["method"]["mm"]).arm._prior.strength == 3.0
     config["method"]["mm"]["arm"]["prior"]["strength"] = "much"
     with pytest.raises(BadInput, match="AgreementPrior: strength is 'much'"):
@@ -185,29 +184,23 @@ def test_options_of_a_class_are_called_as_the_user_calls_them():
 
 
 class TakesLess(Uniform):
-    def select(self, batch, count):
-        return None
+    def select(self, batch, count): ...
 
 
 class TakesMore(Uniform):
-    def select(self, batch, function, count, training, rng, extra):
-        return None
+    def select(self, batch, function, count, training, rng, extra): ...
 
 
 class OtherNames(Uniform):
-    def select(self, batch, function, count, training, generator, extra=None):
-        return None
+    def select(self, batch, function, count, training, generator, extra=None): ...
 
-    def independent_helper(self):
-        return None
+    def independent_helper(self): ...
 
 
 class AnyArguments(RetrievalFunction):
-    def prepare(self, *arguments):
-        return None
+    def prepare(self, *arguments): ...
 
-    def sample(self, batch, *others, **options):
-        return None
+    def sample(self, batch, *others, **options): ...
 
     top = sample
 
@@ -254,20 +247,18 @@ def test_a_constructor_that_leaves_out_the_base_s_is_refused_when_the_class_is_b
 
 
 class Bare:
-    """Arguments without annotations."""
+    """Arguments without annotations, as if it were ours."""
+
+    __module__ = "sampling.selection.window"
 
     def __init__(self, depth, lam=0.5):
         self.depth, self.lam = depth, lam
 
 
-def test_arguments_need_no_annotations(monkeypatch):
-    import sampling.selection.window as module
-
-    monkeypatch.setattr(Bare, "__module__", module.__name__)
-    monkeypatch.setattr(module, "Bare", Bare, raising=False)
-    assert build({"_target_": f"{module.__name__}.Bare", "depth": 7}).depth == 7
+def test_arguments_need_no_annotations():
+    assert build({"_target_": f"{__name__}.Bare", "depth": 7}).depth == 7
     with pytest.raises(BadInput, match="Bare has no option width; Bare has depth, lam"):
-        build({"_target_": f"{module.__name__}.Bare", "width": 7})
+        build({"_target_": f"{__name__}.Bare", "width": 7})
 
 
 class Own:
@@ -277,14 +268,10 @@ class Own:
         self.categories, self.width = categories, width
 
 
-def test_a_class_in_the_place_of_a_part_has_its_own_options(monkeypatch):
-    import sampling.selection.window as module
-
-    monkeypatch.setattr(module, "Own", Own, raising=False)
-    config = compose([f"ranker._target_={module.__name__}.Own", "+ranker.width=4"])
-    assert config["ranker"] == {
-        "_target_": f"{module.__name__}.Own", "_partial_": True, "categories": False, "width": 4,
-    }  # fmt: skip
+def test_a_class_in_the_place_of_a_part_has_its_own_options():
+    target = f"{__name__}.Own"
+    config = compose([f"ranker._target_={target}", "+ranker.width=4"])
+    assert config["ranker"] == {"_target_": target, "_partial_": True, "categories": False, "width": 4}
     assert config[CHOICES]["ranker"] == "Own"
     assert compose([])[CHOICES]["ranker"] == "feed_forward"
 
@@ -305,10 +292,8 @@ def test_the_mine_command_draws_what_the_run_drew():
 
 
 def test_several_functions_keep_their_counts_and_selectors():
-    command = mine_command([
-        *READ, "function=[random,bm25]", "negatives.bm25=2", "negatives.random=1", "policy=fixed", "selector=uniform",
-        "selector.bm25=top",
-    ])  # fmt: skip
+    counts = ["function=[random,bm25]", "negatives.bm25=2", "negatives.random=1"]
+    command = mine_command([*READ, *counts, "policy=fixed", "selector=uniform", "selector.bm25=top"])
     assert command is not None
     assert "'function=[random,bm25]' selector=uniform selector.bm25=top negatives.random=1 negatives.bm25=2" in command
     # Where a ranker chooses, its place is named.
@@ -318,27 +303,18 @@ def test_several_functions_keep_their_counts_and_selectors():
 
 @pytest.mark.parametrize(
     "overrides",
-    [
-        ["function=in_batch"],
-        ["function=[in_batch,bm25]", "negatives.bm25=0"],
-        ["function=[bm25,random]", "policy=mixture"],
-    ],
+    ["function=in_batch", "function=[in_batch,bm25] negatives.bm25=0", "function=[bm25,random] policy=mixture"],
 )
 def test_what_needs_no_mining_has_no_command(overrides):
-    assert mine_command([*READ, "policy=fixed", *overrides]) is None
-
-
-HIDING = """
-import sys
-for name in {hidden}:
-    sys.modules[name] = None
-from cluster.commands.cli import main
-main(["judge", "runs=somewhere", "collection=pydocs"])
-"""
+    assert mine_command([*READ, "policy=fixed", *overrides.split()]) is None
 
 
 def test_a_missing_extra_says_what_to_install():
-    program = HIDING.format(hidden=[module for module, extra in EXTRAS.items() if extra == "judge"])
+    hidden = dict.fromkeys(module for module, extra in EXTRAS.items() if extra == "judge")
+    program = (
+        f"import sys; sys.modules |= {hidden}\n"
+        "from cluster.commands.cli import main; main(['judge', 'runs=somewhere', 'collection=pydocs'])"
+    )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 2, ended.stdout + ended.stderr
     assert "pip install 'pyrite-ir[judge]'" in ended.stderr.splitlines()[-1]

@@ -9,7 +9,7 @@ from cluster.config.compose import compose
 from cluster.config.groups import group_options
 from cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
 from cluster.config.refusals import RENAMED
-from cluster.config.validate import check_optimizer, check_pooling, check_run, check_shares
+from cluster.config.validate import check_pooling, check_run, check_shares
 from ranking.errors import BadInput
 
 GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
@@ -176,6 +176,9 @@ def test_what_does_not_exist_or_fit_is_refused_in_one_line_with_what_to_use(verb
 
 def test_what_fits_is_not_refused():
     check(f"{SHARDED} resources.least=2")
+    for adam in ("adam", "adamw optimizer.lr=1", "lazy_adam optimizer.betas=[0.8,0.9]"):
+        check(f"optimizer={adam}")
+    check("optimizer._target_=torch.optim.SGD +optimizer.momentum=0.9 +optimizer.nesterov=true")
     check("runs=some qrels=some.txt", "pool")
     check("pools=some.yaml", "pool")
 
@@ -216,13 +219,3 @@ def test_copies_that_are_not_shared_out_evenly_are_refused():
     for shares in ((8, 3, 0), (8, 2, 4), (8, 0, 1), (8, None, 3)):
         with pytest.raises(BadInput, match="divide evenly"):
             check_shares(*shares)
-
-
-def test_optimizers_with_fitting_options():
-    for overrides in (
-        ["optimizer=adam"],
-        ["optimizer=adamw", "optimizer.lr=1"],
-        ["optimizer=lazy_adam", "optimizer.betas=[0.8,0.9]"],
-        ["optimizer._target_=torch.optim.SGD", "+optimizer.momentum=0.9", "+optimizer.nesterov=true"],
-    ):
-        check_optimizer(compose(overrides)["optimizer"])

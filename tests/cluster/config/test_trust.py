@@ -1,5 +1,6 @@
 import pytest
 
+from cluster.commands.study import _options
 from cluster.config.compose import compose
 from cluster.config.trust import VARIABLE, from_folder
 from cluster.output.manifest import write_config
@@ -30,8 +31,6 @@ def test_a_folder_may_name_our_classes_alone(overrides):
 
 
 def test_a_study_from_elsewhere_runs_nothing_of_its_own(base, tmp_path, refusal, monkeypatch):
-    from cluster.commands.study import _options
-
     monkeypatch.chdir(tmp_path)
     options, design = _options(["out=out", "seeds=1"])
     content = {"study": options, "overrides": [*base, *FOREIGN], "design": design, "collections": {}}

@@ -1,6 +1,7 @@
 """Bodies of tasks, and tasks, for the tests of executors."""
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,5 @@ def waits(folder: str, seconds: float) -> None:
 
 def notebook(config: dict[str, Any], path: str) -> tuple[str, str]:
     """Return what a class of `__main__` has, and the content of a file."""
-    import sys
-
     name = config["policy"]["_target_"].removeprefix("__main__.")
     return getattr(sys.modules["__main__"], name).name, Path(path).read_text()

@@ -16,12 +16,9 @@ def test_tune_and_train_take_it_for_a_preempted_actor():
     assert error.preempted  # by which neither counts it as a failure
     assert NOTICE in str(error)
     told = RayTaskError("f", "traceback", error).as_instanceof_cause()
-    assert is_draining(error)
-    assert is_draining(told)
+    assert [is_draining(each) for each in (error, told, RayActorError(), None)] == [True, True, False, False]
     assert lost_process.is_loss(told)
     assert not lost_process.killed_for_memory(told)
-    assert not is_draining(RayActorError())
-    assert not is_draining(None)
 
 
 def test_the_state_is_kept_where_the_own_machine_goes_and_nowhere_else(monkeypatch):

@@ -3,11 +3,11 @@
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +24,8 @@ from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from tests.cluster.command_line import command
 from tests.cluster.executors.bodies import BODIES, failing, numbers, square
+from tests.cluster.waiting import until
+from tests.made_up import write_files
 
 
 class Seen(Watch):
@@ -50,11 +52,10 @@ def processes() -> Iterator[Processes]:
 
 
 @contextmanager
-def warm(count: int = 1) -> Iterator[Processes]:
+def warm(count: int = 1, warm_up: str = "") -> Iterator[Processes]:
     """Processes that are ready, without the calling one."""
-    with Processes(count, caller=False) as started:
-        while started.ready() < count:
-            time.sleep(0.02)
+    with Processes(count, warm_up, caller=False) as started:
+        until(lambda: started.ready() == count)
         yield started
 
 
@@ -130,13 +131,11 @@ def test_a_scheduler_stops_a_task_by_what_it_reports():
     first, second = LocalExecutor(scheduler=Half()).run(tasks, watch=seen)
     assert first.stopped
     assert second.stopped
-    assert ("at 2", "4") in seen.events
-    assert ("at 3", "4") not in seen.events
+    assert [told for told, key in seen.events if key == "4"] == ["started", "at 1", "at 2", "ended"]
 
 
 def test_other_processes_share_the_work(processes, tmp_path):
-    while not processes.ready():
-        time.sleep(0.02)
+    until(processes.ready)
     shared = {"counter": Once(f"{BODIES}:Counter", {"folder": str(tmp_path)})}
     tasks = [Task(str(n), f"{BODIES}:add", {"number": n}) for n in range(40)]
     done = [each.result() for each in LocalExecutor(1, processes, shared).run(tasks)]
@@ -165,8 +164,8 @@ def test_a_stop_ends_what_other_processes_do_and_does_not_start_it_again(tmp_pat
         ]
         run = LocalExecutor(0, others).run(tasks, watch=seen)
         assert next(iter(run)).result() == 4
-        while not (started := list(tmp_path.glob("started-*"))):
-            time.sleep(0.02)
+        until(lambda: list(tmp_path.iterdir()))
+        started = list(tmp_path.iterdir())
         if killed_first:  # as Ctrl-C does, which all processes of a terminal receive
             os.kill(int(started[0].name.removeprefix("started-")), signal.SIGKILL)
         run.close()
@@ -191,19 +190,15 @@ def test_a_function_in_a_process_of_its_own(tmp_path):
         in_process(f"{BODIES}:fails", {"folder": str(tmp_path), "name": "b", "times": 1, "how": "die"})
 
 
-CONFIG = {"policy": {"_target_": "__main__.OfANotebook", "parts": [{"_target_": "pathlib.Path"}]}}
-
-
 def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(tmp_path, monkeypatch):
-    program = "class OfANotebook:\n    name = 'mine'\n"
     namespace = {"__name__": "__main__"}
-    exec(program, namespace)
+    exec("class OfANotebook:\n    name = 'mine'\n", namespace)
     monkeypatch.setattr(sys.modules["__main__"], "OfANotebook", namespace["OfANotebook"], raising=False)
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "file").write_text("there")
+    write_files(tmp_path / "data", {"file": "there"})
+    config = {"policy": {"_target_": "__main__.OfANotebook", "parts": [{"_target_": "pathlib.Path"}]}}
     with warm() as alone:
         monkeypatch.chdir(tmp_path)  # after the process has started
-        task = Task("a", f"{BODIES}:notebook", {"config": CONFIG, "path": os.path.join("data", "file")})
+        task = Task("a", f"{BODIES}:notebook", {"config": config, "path": "data/file"})
         (done,) = LocalExecutor(0, alone).run([task])
     assert done.result() == ("mine", "there")
     # A name that is not defined is refused before anything runs.
@@ -212,9 +207,7 @@ def test_classes_of_a_notebook_and_relative_paths_work_in_another_process(tmp_pa
 
 
 ROOT = Path(__file__).resolve().parents[3]
-
 OPTIONS = ["ranker=static", "policy=fixed", "function=random", "selector=uniform", "training.max_epochs=1"]
-WARM_UP = "cluster.training.study_runs:warm_up"
 
 
 def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
@@ -225,11 +218,9 @@ def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
 
 
 def test_runs_in_another_process_are_what_they_are_here(base, tmp_path):
-    here, elsewhere = study(base, tmp_path / "here", "seeds=2"), study(base, tmp_path / "elsewhere", "seeds=2")
+    here, elsewhere = (study(base, tmp_path / name, "seeds=2") for name in ("here", "elsewhere"))
     shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
-    with Processes(1, WARM_UP, caller=False) as alone:
-        while not alone.ready():
-            time.sleep(0.05)
+    with warm(warm_up="cluster.training.study_runs:warm_up") as alone:
         executors = LocalExecutor(shared=shared), LocalExecutor(0, alone, shared)
         for experiment, executor in zip((here, elsewhere), executors, strict=True):
             storage = experiment.plan.storage
@@ -269,7 +260,8 @@ def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluste
     monkeypatch.setenv("RAY_ADDRESS", "there")
     assert len(Processes.for_command([], "")) == 0
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr("cluster.executors.processes.WarmProcess", Ready)
+    process = SimpleNamespace(ready=True, alive=True, close=lambda: None)
+    monkeypatch.setattr("cluster.executors.processes.WarmProcess", {"math:sqrt": process}.__getitem__)
     monkeypatch.setattr("cluster.executors.processes.cores", lambda: 8)
     for override, others in (("concurrent=1", 0), ("concurrent=2", 1), ("concurrent=null", 3), ("concurrent=9", 3)):
         assert len(Processes.for_command([override], "math:sqrt")) == others
@@ -279,13 +271,3 @@ def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluste
         executor = experiment._executor()
         assert isinstance(executor, LocalExecutor)
         assert executor._room() == room
-
-
-class Ready:
-    ready = alive = True
-
-    def __init__(self, warm_up: str) -> None:
-        assert warm_up == "math:sqrt"
-
-    def close(self) -> None:
-        self.alive = False

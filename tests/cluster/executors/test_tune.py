@@ -32,13 +32,12 @@ from cluster.plan.sweep import Planned, identity, plan, points
 from cluster.pools.trial import resources_of
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import tracked, trackers
+from cluster.telemetry.tracking.tracking import tracked
 from cluster.training.coordinator import _scaling
 from cluster.training.study_runs import task_of
 from ranking.errors import BadInput
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
 
 FULL = Unwritable("the disk is full", "out/x", "make room")
 
@@ -56,6 +55,18 @@ def trial(name: str, folder: str, leaves: int = 0, killed: int = 0, raises: int 
     return {"best": 1.0}
 
 
+def ended(folder: Path, tasks: list[Task], retries: int, concurrent: int | None) -> tuple[dict[str, str], LiveTable]:
+    """Run tasks; return the errors of those that failed, and what was shown."""
+    storage, console = Storage(str(folder / "out")), Console(quiet=True)
+    with LiveTable(console, len(tasks), 0, "AP@10") as table, tracked([], storage, console, "study", False) as tracking:
+        watch, failed = RunWatch(table, tracking), []
+        for done in TuneExecutor(storage, concurrent=concurrent).run(tasks, watch=watch, retries=retries):
+            raise_unwritable(done)
+            failed += [done.task.key] if done.error else []
+        assert sorted(failed) == sorted(watch.errors)
+        return watch.errors, table
+
+
 def errors_of(
     folder: Path, runs: Mapping[str, Mapping[str, Any]], retries: int, concurrent: int | None = None
 ) -> tuple[dict[str, str], LiveTable]:
@@ -63,13 +74,7 @@ def errors_of(
         Task(name, trial, {"name": name, "folder": str(folder), **options}, Resources(cpu=0.1))
         for name, options in runs.items()
     ]
-    storage, console = Storage(str(folder / "out")), Console(quiet=True)
-    with LiveTable(console, len(runs), 0, "AP@10") as table, tracked([], storage, console, "study", False) as tracking:
-        watch = RunWatch(table, tracking)
-        executor = TuneExecutor(storage, concurrent=concurrent)
-        for done in executor.run(tasks, watch=watch, retries=retries):
-            raise_unwritable(done)
-        return watch.errors, table
+    return ended(folder, tasks, retries, concurrent)
 
 
 @pytest.mark.nightly
@@ -124,20 +129,15 @@ def test_a_trial_killed_for_memory_takes_more_of_a_machine_and_leaves_the_others
         Task(name, killed_for_memory, {"file": str(tmp_path / name), "wants": wanted}, Resources(cpu=0.5))
         for name, wanted in wants.items()
     ]
-    storage, console = Storage(str(tmp_path / "out")), Console(quiet=True)
-    with (
-        tracked(trackers({}), storage, console, "study", False) as tracking,
-        LiveTable(console, len(tasks), 0, "AP") as table,
-    ):
-        watch = RunWatch(table, tracking)
-        done = {each.task.key: each for each in TuneExecutor(storage).run(tasks, watch=watch)}
-    assert [name for name, each in done.items() if each.error] == ["fatal"] == list(watch.errors)
-    assert "killed by Ray's memory monitor although it had a machine for itself; give it" in watch.errors["fatal"]
+    errors, _ = ended(tmp_path, tasks, 0, None)
+    assert list(errors) == ["fatal"]
+    assert "killed by Ray's memory monitor although it had a machine for itself; give it" in errors["fatal"]
     assert (tmp_path / "light").read_text() == "0.5 "
     assert (tmp_path / "heavy").read_text() == "0.5 1 "
     assert (tmp_path / "fatal").read_text().split()[-1] == f"{cores}"
-    lost = [event for event in EventLog.read(storage) if event["event"] == "run lost" and event["run"] == "heavy"]
-    assert [event["reason"] for event in lost] == ["killed by Ray's memory monitor"]
+    events = EventLog.read(Storage(str(tmp_path / "out")))
+    lost = [event["reason"] for event in events if event["event"] == "run lost" and event["run"] == "heavy"]
+    assert lost == ["killed by Ray's memory monitor"]
 
 
 def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatch):
@@ -149,9 +149,8 @@ def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatc
         assert found is None or (found.bundles[1] == {"CPU": 1} and found.strategy == "SPREAD")
         return found and found.bundles[0]
 
-    assert larger(CPU=3) == {"CPU": 6}
-    assert larger(CPU=12) == {"CPU": 16}
-    assert larger(CPU=16) is None
+    for cpus, more in ((3, {"CPU": 6}), (12, {"CPU": 16}), (16, None)):
+        assert larger(CPU=cpus) == more
     assert larger(CPU=1, GPU=0.75) == {"CPU": 2, "GPU": 1}
     assert larger(CPU=1, memory=20e9) == {"CPU": 1, "memory": 40e9}
     assert larger(CPU=1, GPU=1, memory=32e9) is None
@@ -200,29 +199,28 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
 DENSE = ["ranker=bi_encoder", "ranker.checkpoint=none", "function=dense", "function.dense.refresh.mode=lagged"]
 
 
-def placed(*overrides: str) -> Any:
-    """The placement of a run's trial."""
-    config = compose(list(overrides))
-    artifacts: Any = SimpleNamespace(provenance=lambda config: {}, keys=lambda config: {})
-    task = task_of(Planned("run", (), (), config), artifacts, Storage("/nowhere"))
+def placement(task: Task) -> Any:
     return placement_of({"task": cloudpickle.dumps((task, Origin()))})
 
 
+def placed(*overrides: str) -> Any:
+    """The placement of a run's trial."""
+    artifacts: Any = SimpleNamespace(provenance=lambda config: {}, keys=lambda config: {})
+    return placement(task_of(Planned("run", (), (), compose(list(overrides))), artifacts, Storage("/nowhere")))
+
+
 def pooled(*overrides: str) -> dict[str, float]:
-    task = Task("", "", {}, resources_of(compose(list(overrides), "pool")))
-    (only,) = placement_of({"task": cloudpickle.dumps((task, Origin()))}).bundles
+    (only,) = placement(Task("", "", {}, resources_of(compose(list(overrides), "pool")))).bundles
     return dict(only)
 
 
 def test_a_trial_with_its_encoders_and_ray_trains_workers_are_packed_or_spread():
     packed = placed(*DENSE, "index.encoders=2", "index.cpu=0.5")
-    assert packed.bundles == [{"CPU": 1}, {"CPU": 0.5}, {"CPU": 0.5}]
-    assert packed.strategy == "PACK"
+    assert (packed.bundles, packed.strategy) == ([{"CPU": 1}, {"CPU": 0.5}, {"CPU": 0.5}], "PACK")
     assert placed("resources.placement=spread").strategy == "SPREAD"
     asked = compose(["resources.placement=spread", "resources.workers=3", "resources.custom={rack_a: 1}"])["resources"]
     scaling = _scaling(asked)
-    assert scaling.placement_strategy == "SPREAD"
-    assert scaling.resources_per_worker["rack_a"] == 1
+    assert (scaling.placement_strategy, scaling.resources_per_worker["rack_a"]) == ("SPREAD", 1)
     assert EncoderOptions.of(compose([*DENSE, "resources.placement=spread"])).spread
     assert not EncoderOptions.of(compose(DENSE)).spread
 

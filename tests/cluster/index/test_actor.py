@@ -2,7 +2,6 @@
 
 import shutil
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,17 +23,10 @@ from ranking.ranges import shard_ranges
 from sampling.retrieval.dense import Refresh
 from sampling.retrieval.live_index import Answer, LocalIndex, NegativeIndex
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
+from tests.cluster.waiting import until
 from tests.ranking.trained import equal
 
 QUERIES = np.arange(12)
-
-
-def until(true: Callable[[], Any]) -> None:
-    """Wait for what must come."""
-    given_up = time.monotonic() + 90
-    while not true():
-        assert time.monotonic() < given_up
-        time.sleep(0.02)
 
 
 def right(answer: Answer, depth: int = 5, dimension: int = 8) -> bool:
@@ -121,6 +113,12 @@ def client_of(index: RemoteIndex, refresh: Refresh, note: Callable[[str], None])
     return client
 
 
+def publish(index: RemoteIndex, step: int, dimension: int = 8) -> None:
+    """Publish the weights of a step, and wait until they are served."""
+    index.publish(weights_of(step, dimension), step)
+    until(lambda: step in index.status()["versions"])
+
+
 def drive(
     index: NegativeIndex, first: int = 0, last: int = 60, at: Callable[[int], None] = lambda step: None
 ) -> list[Answer]:
@@ -172,12 +170,10 @@ def test_a_reader_never_sees_half_a_swap(asynchronous):
     for thread in threads:
         thread.start()
     for step in (10, 20, 30, 40):
-        asynchronous.publish(weights_of(step), step)
-        until(lambda step=step: step in asynchronous.status()["versions"])
+        publish(asynchronous, step)
     over.set()
-    for thread in threads:
+    for thread, answers in zip(threads, heard, strict=True):
         thread.join()
-    for answers in heard:
         assert all(right(answer) for answer in answers)
         assert [answer.version for answer in answers] == sorted(answer.version for answer in answers)
     assert {0, 10, 20, 30} <= {answer.step for answers in heard for answer in answers}
@@ -221,8 +217,7 @@ def test_a_bound_on_staleness_makes_readers_wait(asynchronous, gate):
 
 def test_vectors_may_change_their_dimension(asynchronous):
     for step, dimension in ((0, 8), (10, 3), (20, 16)):
-        asynchronous.publish(weights_of(step, dimension), step)
-        until(lambda step=step: step in asynchronous.status()["versions"])
+        publish(asynchronous, step, dimension)
         assert right(asynchronous.search(QUERIES, 5, step), dimension=dimension)
 
 
@@ -230,8 +225,7 @@ def test_scores_are_those_of_the_version_that_answered_last(asynchronous):
     asynchronous.publish(weights_of(0), 0)
     asynchronous.search(QUERIES, 5, 0)
     for step in (10, 20, 30):  # the version that answered stays, however many come after it
-        asynchronous.publish(weights_of(step), step)
-        until(lambda step=step: step in asynchronous.status()["versions"])
+        publish(asynchronous, step)
     everything = np.tile(np.arange(60), (12, 1))
     documents, products = exact(ToyCorpus(), weights_of(0), 60)
     scores = asynchronous.scores(QUERIES, np.append(everything, np.full((12, 1), -1), axis=1))
@@ -295,8 +289,7 @@ def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(of_two, monkey
     for index in indexes:
         index.publish(weights_of(0), 0)
         runs.append(drive(index))
-    assert equal(runs[0], runs[1])
-    assert equal(runs[0], runs[2])
+        assert equal(runs[0], runs[-1])
     assert [answer.step for answer in runs[2]] == [0, 0, 0, 0, 0, 10, 10, 20, 20, 30, 30, 40]
     everything = np.tile(np.arange(-1, 60), (12, 1))
     assert len({index.scores(QUERIES, everything).tobytes() for index in indexes}) == 1
@@ -337,11 +330,11 @@ def test_a_shard_that_is_killed_goes_on_from_its_disk_and_without_a_disk_is_buil
 @pytest.mark.nightly
 def test_the_serving_actor_finds_its_shards_again(of_two):
     emptied(of_two).publish(weights_of(5), 5)
-    before = of_two.search(QUERIES, 20, 5)
-    made = (of_two.folder / "shards" / "1" / "000000005" / "documents.npy").stat().st_mtime_ns
+    before, file = of_two.search(QUERIES, 20, 5), of_two.folder / "shards" / "1" / "000000005" / "documents.npy"
+    made = file.stat().st_mtime_ns
     ray.kill(ray.get_actor(of_two.name), no_restart=False)
     assert equal([of_two.search(QUERIES, 20, 5)], [before])
-    assert (of_two.folder / "shards" / "1" / "000000005" / "documents.npy").stat().st_mtime_ns == made
+    assert file.stat().st_mtime_ns == made
 
 
 @pytest.mark.nightly
@@ -365,10 +358,9 @@ def test_readers_may_go_on_without_a_shard(tmp_path):
 
 
 def test_encoders_take_blocks_of_their_own_machine_first():
-    nodes = {"here": [0, 3], "there": [1, 2, 4]}
     waiting = {
         node: deque(TextBlock(start, start + 1, False, Path("file"), 0) for start in starts)
-        for node, starts in nodes.items()
+        for node, starts in (("here", [0, 3]), ("there", [1, 2, 4]))
     }
     taken = [next_block(waiting, node).start for node in ("here", "there", "here", "here", "elsewhere")]
     assert taken == [0, 1, 3, 2, 4]

@@ -95,50 +95,40 @@ def test_lists_of_a_batch_are_those_that_are_made_before(depth, tiny, tiny_encod
     batch = batch_of(0, 3, 1, 3)
     for method in ("sample", "top"):
         for count in (1, 2, 9):
-            found, expected = (
-                getattr(each, method)(batch, count, np.random.default_rng(count)) for each in (asked, ahead)
-            )
-            assert (found.documents == expected.documents).all()
-            assert (found.scores == expected.scores).all()
+            draws = [getattr(each, method)(batch, count, np.random.default_rng(count)) for each in (asked, ahead)]
+            assert equal(*((drawn.documents, drawn.scores) for drawn in draws))
 
 
 def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base):
-    outcomes = []
-    for shards in (1, 2):
+    def outcome(shards: int) -> tuple[Any, Any]:
         given = ["function=[bm25,random]", "selector=uniform", "training.max_epochs=2"]
         config = compose([*base, *given, f"function.bm25.shards={shards}"])
         parts = Artifacts().parts(config)
         assert (parts["function:bm25"].lists is None) == (shards > 1)
 
-        def attach(training: Any, sampler: Any, config: Any = config, shards: int = shards) -> Any:
+        def attach(training: Any, sampler: Any) -> Any:
             function = sampler.functions["bm25"]
             if shards > 1:
                 index = Artifacts().sources(config, Artifacts().part(config, "base")).bm25(function.options, shards)
                 function.attach_index(index)
             return nullcontext()
 
-        outcomes.append(run(config, parts, attach=attach))
-    first, second = outcomes
-    assert first.losses == second.losses
-    assert first.validations == second.validations
+        ended = run(config, parts, attach=attach)
+        return ended.losses, ended.validations
+
+    assert outcome(1) == outcome(2)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [["sampling.guard.relative=0.9"], ["teacher=bm25"], ["policy=learned", "function=bm25"]],
-    ids=lambda each: each[0],
-)
+@pytest.mark.parametrize("wanted", ["sampling.guard.relative=0.9", "teacher=bm25", "policy=learned"])
 def test_lists_that_are_wanted_before_the_training_are_made_from_the_shards(base, wanted):
-    parts, config = {}, {}
+    made, config = [], {}
     for shards in (1, 2):
-        config = compose([*base, "function=bm25", f"function.bm25.shards={shards}", *wanted])
+        config = compose([*base, wanted, "function=bm25", f"function.bm25.shards={shards}"])
         assert served_functions(config) == []
-        parts[shards] = Artifacts()._make(config, "function:bm25")
-    one, two = parts[1].lists, parts[2].lists
-    assert one.documents.tobytes() == two.documents.tobytes()
-    assert one.scores.tobytes() == two.scores.tobytes()
-    assert parts[1].guarded.total == parts[2].guarded.total
-    assert (parts[1].guarded.total > 0) == (wanted[0] == "sampling.guard.relative=0.9")
+        part = Artifacts()._make(config, "function:bm25")
+        assert (part.guarded.total > 0) == (wanted == "sampling.guard.relative=0.9")
+        made.append((part.lists.documents.tobytes(), part.lists.scores.tobytes(), part.guarded.total))
+    assert made[0] == made[1]
     asked = compose([*base, "function=bm25", "function.bm25.shards=2"])
     assert Artifacts().part(asked, "function:bm25").lists is None
     assert list((Path(config["cache"]) / "bm25").iterdir())  # it was searched in shards

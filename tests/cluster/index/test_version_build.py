@@ -181,14 +181,12 @@ def test_a_broken_version_is_removed(tmp_path, broken):
     folder = IndexFolder(tmp_path)
     build_small(folder, 40, content_of(1))
     place = folder.version_path(40)
-    if broken == "weights":
-        (place / WEIGHTS).write_bytes(bytes(content_of(1))[:-2])
-    elif broken == "other weights":
-        content_of(2).tofile(place / WEIGHTS)
+    file = place / {"vectors": DOCUMENTS, "record": "version.json"}.get(broken, WEIGHTS)
+    if broken == "other weights":
+        content_of(2).tofile(file)
     elif broken == "no weights":
-        (place / WEIGHTS).unlink()
+        file.unlink()
     else:
-        file = place / {"vectors": DOCUMENTS, "record": "version.json"}[broken]
         file.write_bytes(file.read_bytes()[:-4])
     assert folder.versions() == {}
     assert not place.exists()
@@ -233,12 +231,12 @@ def test_a_trial_sets_aside_what_encoders_take_whose_index_is_built_beside_the_t
 def test_encoders_that_would_never_come_are_refused():
     check_room(config_of(encoders=2), {"CPU": 4, "GPU": 1})
     check_room(config_of("sync", encoders=9), {"CPU": 2, "GPU": 1})
-    with pytest.raises(BadInput, match=r"index.cpu: a run and the encoders of its index ask for 5 CPUs .* has 4"):
-        check_room(config_of(encoders=3), {"CPU": 4, "GPU": 1})
-    with pytest.raises(BadInput, match=r"index.gpu.* 1.5 GPUs .* has 1;"):
-        check_room(config_of(gpu=1), {"CPU": 4, "GPU": 1})
-    with pytest.raises(BadInput, match=r"ask for 5 CPUs"):
-        check_room(config_of(workers=2), {"CPU": 4, "GPU": 1})
+    for asked, says in (
+        ({"encoders": 3}, r"index.cpu: a run and the encoders of its index ask for 5 CPUs .* has 4"),
+        ({"gpu": 1}, r"index.gpu.* 1.5 GPUs .* has 1;"), ({"workers": 2}, "ask for 5 CPUs"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=says):
+            check_room(config_of(**asked), {"CPU": 4, "GPU": 1})
     for wrong in ("encoders=0", "cpu=0", "gpu=-1"):
         with pytest.raises(BadInput, match=f"index.{wrong.split('=')[0]}"):
             compose([f"index.{wrong}"])

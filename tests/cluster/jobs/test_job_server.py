@@ -1,4 +1,3 @@
-import io
 import json
 import os
 import threading
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from ray.exceptions import AuthenticationError
 from ray.job_submission import JobStatus
-from rich.console import Console
 
 from cluster.jobs import job_server, submission
 from cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
@@ -51,9 +49,10 @@ def made_up() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_named(monkeypatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+def _nothing_named_and_no_waiting(monkeypatch) -> None:
+    for name in (VARIABLE, "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(submission, "POLL_S", 0)
 
 
 def test_the_address_goes_before_the_variable(made_up, monkeypatch):
@@ -61,9 +60,8 @@ def test_the_address_goes_before_the_variable(made_up, monkeypatch):
     assert find_server(None) == "http://third:8265"
     monkeypatch.setenv(VARIABLE, "http://second:8265/")
     assert find_server(None) == "http://second:8265"
-    assert find_server("https://first/ray/") == "https://first/ray"
-    assert find_server("first:9000") == "http://first:9000"
-    assert find_server("first") == "http://first:8265"
+    for given, whole in (("https://first/ray/", "https://first/ray"), ("h:9", "http://h:9"), ("h", "http://h:8265")):
+        assert find_server(given) == whole
     monkeypatch.setenv(VARIABLE, "http://192.0.2.1:8265")
     with connected(made_up) as client:
         assert client.get_address() == made_up
@@ -139,16 +137,6 @@ class Client:
         return "http://head:8265"
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch) -> None:
-    monkeypatch.setattr(submission, "POLL_S", 0)
-
-
-@pytest.fixture
-def said() -> Console:
-    return Console(file=io.StringIO(), width=200)
-
-
 @pytest.mark.parametrize(
     ("info", "code", "how"),
     [
@@ -164,30 +152,30 @@ def test_how_a_job_ended(info, code, how):
     assert outcome(info) == (code, how)
 
 
-def test_a_server_that_is_lost_and_a_reader_that_had_enough(said):
+def test_a_server_that_is_lost_and_a_reader_that_had_enough(console):
     client: Any = Client([["one\n", ConnectionError("no route")]], [details("RUNNING")])
     lost = r"study-1: the job server is lost \(no route\), and the job may continue; .*logs"
     with pytest.raises(BadInput, match=lost):
-        follow(client, "study-1", said)
+        follow(client, "study-1", console)
     client = Client([["a line\n", BrokenPipeError()]], [details("RUNNING")])
     with pytest.raises(BrokenPipeError):
-        follow(client, "study-1", said)
+        follow(client, "study-1", console)
 
 
-def test_the_log_is_shown_and_the_code_handed_on(said, capsys):
+def test_the_log_is_shown_and_the_code_handed_on(console, capsys):
     client: Any = Client([["a line\n"]], [details("RUNNING"), details("RUNNING"), details("FAILED", 2)])
-    assert follow(client, "study-1", said) == 2
+    assert follow(client, "study-1", console) == 2
     assert capsys.readouterr().out == "a line\n"
-    assert said.file.getvalue() == "study-1 has failed with exit code 2\n"
+    assert console.file.getvalue() == "study-1 has failed with exit code 2\n"
 
 
 @pytest.mark.parametrize(("mode", "before"), [("token", "RAY_AUTH_MODE=token "), ("disabled", "")])
-def test_ctrl_c_leaves_the_job_running(mode, before, said, monkeypatch):
+def test_ctrl_c_leaves_the_job_running(mode, before, console, monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", mode)
     client: Any = Client([["a line\n", KeyboardInterrupt()]], [details("RUNNING")])
-    assert follow(client, "study-1", said) == 130
+    assert follow(client, "study-1", console) == 130
     there = "--address http://head:8265 study-1"
-    assert said.file.getvalue().strip() == (
+    assert console.file.getvalue().strip() == (
         f"study-1 continues. Follow it with: {before}ray job logs --follow {there}; "
         f"stop it with: {before}ray job stop {there}"
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cluster.output.cache import cache_of, machine_folder
+from cluster.output.storage import Storage
 from ranking.backing import BackedPath, at_hand, publish
 from ranking.collections.cache import default_cache
 from ranking.errors import BadInput
-from tests.cluster.output.object_store import object_store
 
 
 def test_the_cache_is_a_folder_or_a_uri_behind_one_of_each_machine(tmp_path, monkeypatch):
@@ -40,18 +40,17 @@ def test_the_cache_is_a_folder_or_a_uri_behind_one_of_each_machine(tmp_path, mon
     assert not isinstance(own, BackedPath)
 
 
-def test_an_object_store_is_streamed_to_and_from(tmp_path, monkeypatch):
+def test_an_object_store_is_streamed_to_and_from(store, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with object_store(monkeypatch) as store:
-        file = cache_of({"cache": "store://bucket/cache"}) / "x"
-        file.parent.mkdir(parents=True)
-        file.write_bytes(bytes(3 << 20))
-        publish(file)
-        assert store.written == [("bucket/cache/x", 3 << 20)]
-        file.unlink()
-        assert at_hand(file)
-        assert file.read_bytes() == bytes(3 << 20)
-        assert [each.name for each in file.parent.iterdir()] == ["x"]
+    file = cache_of({"cache": "store://bucket/cache"}) / "x"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(bytes(3 << 20))
+    publish(file)
+    assert store.written == [("bucket/cache/x", 3 << 20)]
+    file.unlink()
+    assert at_hand(file)
+    assert file.read_bytes() == bytes(3 << 20)
+    assert [each.name for each in file.parent.iterdir()] == ["x"]
 
 
 def test_what_can_not_be_reached_read_or_written_or_arrives_cut_short_is_one_line(tmp_path, monkeypatch):
@@ -67,8 +66,7 @@ def test_what_can_not_be_reached_read_or_written_or_arrives_cut_short_is_one_lin
     blocked.unlink()
     with pytest.raises(BadInput, match=r"can't be read .* check cache="):
         at_hand(blocked)
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "x").write_bytes(bytes(1000))
+    Storage(str(tmp_path / "shared")).write("x", bytes(1000))
     file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
     with monkeypatch.context() as patch:
         patch.setattr("cluster.output.storage.shutil.copyfileobj", lambda source, copy, size: copy.write(bytes(10)))
@@ -81,8 +79,7 @@ def test_what_can_not_be_reached_read_or_written_or_arrives_cut_short_is_one_lin
 def test_many_who_fetch_at_once_all_have_it_whole(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
     content = os.urandom(1 << 20)
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "x").write_bytes(content)
+    Storage(str(tmp_path / "shared")).write("x", content)
     file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda number: at_hand(file) and file.read_bytes() == content, range(8)))

@@ -13,7 +13,6 @@ from cluster.output.event_log import FILE, EventLog, reason
 from cluster.output.run_log import MAX_RUNS, RunLog, failure_summary
 from cluster.output.storage import Storage
 from cluster.output.terminal import print_counts, print_lines
-from tests.cluster.output.object_store import object_store
 
 
 def events(storage: Storage) -> list[str]:
@@ -31,8 +30,7 @@ def test_a_line_is_an_event_and_another_command_goes_on_behind_one_that_was_cut(
     log.emit("run ended", run="ä", best=math.nan, why=None)
     log.close()
     first, second = (json.loads(line) for line in (tmp_path / "out" / FILE).read_text().splitlines())
-    assert first["event"] == "run started"
-    assert first["run"] == "ä"
+    assert (first["event"], first["run"]) == ("run started", "ä")
     assert first["time"].endswith("+00:00")
     assert second["best"] is None
     assert "why" not in second
@@ -59,23 +57,22 @@ def test_a_folder_that_cannot_be_written_ends_nothing_and_behind_a_uri_it_is_wri
     assert (tmp_path / "out").read_text() == "a file"
 
 
-def test_in_an_object_store_nothing_is_written_twice_but_at_the_end(monkeypatch):
-    with object_store(monkeypatch) as store:
-        storage = Storage("store://bucket/out")
-        log = EventLog(storage, every=0)
-        with log.session("study", False):
-            for number in range(20):
-                log.emit("run reached", step=number)
-            assert len(events(storage)) == 21
-            sizes = [size for _, size in store.written]
-            assert max(sizes) < 2 * min(sizes)
-        assert storage.names("log") == []
-        assert storage.names() == [FILE]
-        left = dict(store.objects)
-        with EventLog(storage, every=0).session("study", True):
-            pass
-        store.objects |= {"bucket/out/log/0.jsonl": left[f"bucket/out/{FILE}"].splitlines(keepends=True)[0]}
-        assert events(storage) == ["began", *["run reached"] * 20, "finished", "resumed", "finished"]
+def test_in_an_object_store_nothing_is_written_twice_but_at_the_end(store):
+    storage = Storage("store://bucket/out")
+    log = EventLog(storage, every=0)
+    with log.session("study", False):
+        for number in range(20):
+            log.emit("run reached", step=number)
+        assert len(events(storage)) == 21
+        sizes = [size for _, size in store.written]
+        assert max(sizes) < 2 * min(sizes)
+    assert storage.names("log") == []
+    assert storage.names() == [FILE]
+    first = store.objects[f"bucket/out/{FILE}"].splitlines(keepends=True)[0]
+    with EventLog(storage, every=0).session("study", True):
+        pass
+    store.objects["bucket/out/log/0.jsonl"] = first
+    assert events(storage) == ["began", *["run reached"] * 20, "finished", "resumed", "finished"]
 
 
 @pytest.mark.parametrize(

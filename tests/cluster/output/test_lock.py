@@ -12,7 +12,7 @@ from cluster.output import lock
 from cluster.output.lock import Busy, file_lock, output_lock
 from cluster.output.storage import Storage
 from ranking.errors import BadInput
-from tests.cluster.output.object_store import object_store
+from tests.cluster.waiting import until
 
 HOLDER = """
 import sys, time
@@ -70,38 +70,35 @@ def quick(monkeypatch) -> None:
     monkeypatch.setattr(lock, "RENEW_S", 0.1)
 
 
-def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(monkeypatch):
-    with object_store(monkeypatch):
-        storage = Storage("store://bucket/out")
-        taken = b"process 7 on another machine;token;0"
-
-        def stalled() -> None:
-            deadline = time.monotonic() + 30
-            with output_lock(storage):
-                while time.monotonic() < deadline:  # the holder renews it, so that no renewal of ours stays
-                    storage.write(lock.FILE, taken)
-                    time.sleep(0.3)
-
-        with pytest.raises(BadInput, match=r"^store://bucket/out: process 7 on another machine writes to it"):
-            stalled()
-        assert storage.read(lock.FILE) == taken
+@pytest.fixture
+def storage(store) -> Storage:
+    return Storage("store://bucket/out")
 
 
-def test_a_lock_is_renewed_and_taken_away(monkeypatch):
-    with object_store(monkeypatch):
-        storage = Storage("store://bucket/out")
-        with output_lock(storage):
-            seen = set()
-            deadline = time.monotonic() + 20
-            while len(seen) < 3 and time.monotonic() < deadline:
-                seen.add(storage.read(lock.FILE))
-                time.sleep(0.02)
-            assert len(seen) >= 3
-            with pytest.raises(BadInput, match="writes to it"), output_lock(storage):
-                pass
-        assert storage.read(lock.FILE) is None
-        storage.write(lock.FILE, b"process 1 on a machine that is gone;0;0")
-        with output_lock(storage):
+def test_who_wakes_from_a_stall_leaves_the_folder_to_its_new_holder(storage):
+    taken, deadline = b"process 7 on another machine;token;0", time.monotonic() + 30
+
+    def stalled() -> None:
+        while time.monotonic() < deadline:  # the holder renews it, so that no renewal of ours stays
+            storage.write(lock.FILE, taken)
+            time.sleep(0.3)
+
+    says = "^store://bucket/out: process 7 on another machine writes to it"
+    with pytest.raises(BadInput, match=says), output_lock(storage):
+        stalled()
+    assert storage.read(lock.FILE) == taken
+
+
+def test_a_lock_is_renewed_and_taken_away(storage):
+    with output_lock(storage):
+        for _ in range(2):
+            before = storage.read(lock.FILE)
+            until(lambda before=before: storage.read(lock.FILE) != before)
+        with pytest.raises(BadInput, match="writes to it"), output_lock(storage):
             pass
-        with pytest.raises(KeyboardInterrupt), output_lock(storage):  # of the user
-            raise KeyboardInterrupt
+    assert storage.read(lock.FILE) is None
+    storage.write(lock.FILE, b"process 1 on a machine that is gone;0;0")
+    with output_lock(storage):
+        pass
+    with pytest.raises(KeyboardInterrupt), output_lock(storage):  # of the user
+        raise KeyboardInterrupt

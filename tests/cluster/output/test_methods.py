@@ -13,22 +13,19 @@ from tests.cluster.trial_rows import trials_of
 
 def study(swept: dict[str, list[str]], drawn: tuple[str, ...] = ()) -> pl.DataFrame:
     """As many runs as the longest list has values."""
-    count = max(map(len, swept.values()), default=1)
-    rows = [
+    return trials_of(
         {
             "run": str(number), "ranker": "ff", "selector": "top", "bm25:RR": 0.1 * number, "drawn": list(drawn),
             "swept": [{"key": key, "value": values[number % len(values)]} for key, values in swept.items()],
         }
-        for number in range(count)
-    ]  # fmt: skip
-    return trials_of(rows)
+        for number in range(max(map(len, swept.values()), default=1))
+    )  # fmt: skip
 
 
 def test_names_and_few_numbers_are_factors_but_no_draws_agents_collections_and_checkpoints():
     eight, nine = list("12345678"), list("123456789")
-    assert factors(study({"training.patience": eight, "width": nine, "pooling": ["max", "mean"]})) == [
-        *("pooling", "training.patience"),
-    ]
+    few = study({"training.patience": eight, "width": nine, "pooling": ["max", "mean"]})
+    assert factors(few) == ["pooling", "training.patience"]
     assert factors(study({"pooling": [f"kind{number}" for number in nine]})) == ["pooling"]
     kept = {"policy.agent": ["0", "1"], "selector.agent": ["0", "1"], "collection.fold": ["1", "2"]}
     assert factors(study({**kept, "ranker.checkpoint": ["1", "2"]})) == []
@@ -37,10 +34,9 @@ def test_names_and_few_numbers_are_factors_but_no_draws_agents_collections_and_c
 
 def test_an_option_of_a_part_follows_it_and_a_method_without_either_has_a_plain_name():
     options = [("selector.bm25", "dynamic"), ("selector.bm25.candidates", "16"), ("selector.bm25.lam", "0")]
-    swept = [[], options[:1], options]
     rows = [
-        {"run": str(n), "selector": "top", "swept": [{"key": key, "value": value} for key, value in own]}
-        for n, own in enumerate(swept)
+        {"run": str(n), "selector": "top", "swept": [{"key": key, "value": value} for key, value in options[:n]]}
+        for n in (0, 1, 3)
     ]
     assert with_methods(trials_of(rows))["method"].to_list() == [
         "bm25 · top",
@@ -69,11 +65,7 @@ def test_what_repeats_a_method_or_belongs_to_its_label_is_said_of_its_runs():
         ("bm25 · top · width=2", "4", [{"key": "rate", "value": "0.2"}]),
     ]
     assert measurements(study({})).select("agent", "settings", "diverged").rows() == [("-", [], False)]
-    trials = study({
-        "label": ["a", "b", "a", "b"],
-        "selector.bm25": ["simans", "top", "simans", "top"],
-        "rate": ["1", "1", "2", "2"],
-    })  # fmt: skip
+    trials = study({"label": ["a", "b"], "selector.bm25": ["simans", "top"], "rate": ["1", "1", "2", "2"]})
     kept = measurements(trials)["settings"].to_list()
     assert [[pair["key"] for pair in pairs] for pairs in kept] in ([[]] * 4, [["rate"]] * 4)
 

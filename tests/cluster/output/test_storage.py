@@ -12,29 +12,26 @@ from cluster.output.storage import Storage
 from cluster.output.tables import RunRows, batches, read_table, required_scan, scan_table, write_table
 from cluster.rollouts import checkpoints
 from ranking.errors import BadInput
-from tests.cluster.output.object_store import object_store
 
 
 @pytest.mark.parametrize("place", ["{}/out", "file://{}/out", "store://bucket/out"])
-def test_writes_reads_renames_and_deletes_whole_files(place, tmp_path, monkeypatch):
-    with object_store(monkeypatch) as store:
-        storage = Storage(place.format(tmp_path))
-        storage.tidy()
-        assert storage.read("a/b") is None
-        assert storage.names("a") == []
-        storage.write("a/b", b"one")
-        storage.write("a/b", b"two")
-        assert pickle.loads(pickle.dumps(storage)).read("a/b") == b"two"
-        storage.write("c", b"three")
-        for _ in range(2):
-            storage.move("c", "d")
-        assert (storage.read("c"), storage.read("d")) == (None, b"three")
-        assert (storage.names("a"), storage.names()) == (["b"], ["d"])
-        names = [*store.objects, *(str(path) for path in tmp_path.rglob("*") if path.is_file())]
-        assert sorted(name.rpartition("/out/")[2] for name in names) == ["a/b", "d"]
+def test_writes_reads_renames_and_deletes_whole_files(place, store, tmp_path):
+    storage = Storage(place.format(tmp_path))
+    storage.tidy()
+    assert (storage.read("a/b"), storage.names("a")) == (None, [])
+    for content in (b"one", b"two"):
+        storage.write("a/b", content)
+    assert pickle.loads(pickle.dumps(storage)).read("a/b") == b"two"
+    storage.write("c", b"three")
+    for _ in range(2):
+        storage.move("c", "d")
+    assert (storage.read("c"), storage.read("d")) == (None, b"three")
+    assert (storage.names("a"), storage.names()) == (["b"], ["d"])
+    names = [*store.objects, *(str(path) for path in tmp_path.rglob("*") if path.is_file())]
+    assert sorted(name.rpartition("/out/")[2] for name in names) == ["a/b", "d"]
+    for _ in range(2):
         storage.delete("d")
-        storage.delete("d")
-        assert storage.names() == []
+    assert storage.names() == []
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -72,15 +69,14 @@ def test_a_link_to_a_folder_that_does_not_exist_is_named(place, tmp_path, monkey
         pass
 
 
-def test_in_an_object_store_each_file_is_written_once(monkeypatch):
-    with object_store(monkeypatch) as store:
-        storage = Storage("store://bucket/out")
-        storage.write("runs/a", b"one")
-        for episode in (1, 2):
-            checkpoints.save(ResultStore(storage, "trainings"), {"episode": episode})
-        assert checkpoints.load(ResultStore(storage, "trainings")) == {"episode": 2}
-        state = "bucket/out/state.safetensors"
-        assert [name for name, _ in store.written] == ["bucket/out/runs/a", state, state]
+def test_in_an_object_store_each_file_is_written_once(store):
+    storage = Storage("store://bucket/out")
+    storage.write("runs/a", b"one")
+    for episode in (1, 2):
+        checkpoints.save(ResultStore(storage, "trainings"), {"episode": episode})
+    assert checkpoints.load(ResultStore(storage, "trainings")) == {"episode": 2}
+    state = "bucket/out/state.safetensors"
+    assert [name for name, _ in store.written] == ["bucket/out/runs/a", state, state]
 
 
 def test_the_folder_of_a_new_name_is_kept_by_the_disk_too(tmp_path, monkeypatch):
@@ -114,17 +110,17 @@ def whole(made: RunRows) -> pl.DataFrame:
 
 @pytest.mark.parametrize("place", ["{}/out", "store://bucket/out"])
 @pytest.mark.parametrize("group", [1, 6, 1000])
+@pytest.mark.usefixtures("store")
 def test_a_table_by_run_is_written_and_read_as_it_was_made(place, group, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "GROUP", group)
-    with object_store(monkeypatch):
-        storage = Storage(place.format(tmp_path))
-        write_table(storage, "queries", rows())
-        found = scan_table(storage, "queries")
-        assert found.collect().equals(whole(rows()))
-        assert read_table(storage, "queries").equals(whole(rows()))
-        assert storage.names() == ["queries.parquet"]
-        assert pl.concat(batches(found.filter(pl.col("run") == "run 2"))).equals(whole(rows())[6:9])
-        assert scan_table(storage, "none") is None
+    storage = Storage(place.format(tmp_path))
+    write_table(storage, "queries", rows())
+    found = scan_table(storage, "queries")
+    assert found.collect().equals(whole(rows()))
+    assert read_table(storage, "queries").equals(whole(rows()))
+    assert storage.names() == ["queries.parquet"]
+    assert pl.concat(batches(found.filter(pl.col("run") == "run 2"))).equals(whole(rows())[6:9])
+    assert scan_table(storage, "none") is None
 
 
 def test_rows_that_are_not_collected_are_those_that_are_made(monkeypatch):
@@ -138,18 +134,17 @@ def test_rows_that_are_not_collected_are_those_that_are_made(monkeypatch):
     assert RunRows(SCHEMA, list).lazy().collect().is_empty()
 
 
-def test_a_table_that_was_not_made_whole_is_not_there(tmp_path, monkeypatch):
+def test_a_table_that_was_not_made_whole_is_not_there(store, tmp_path, monkeypatch):
     def frames() -> Iterator[pl.DataFrame]:
         yield next(iter(rows().frames()))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tables, "GROUP", 1)
-    with object_store(monkeypatch) as store:
-        for place in (str(tmp_path), "store://bucket/out"):
-            with pytest.raises(KeyboardInterrupt):
-                write_table(Storage(place), "queries", RunRows(SCHEMA, frames))
-        assert list(tmp_path.iterdir()) == []
-        assert store.objects == {}
+    for place in (str(tmp_path), "store://bucket/out"):
+        with pytest.raises(KeyboardInterrupt):
+            write_table(Storage(place), "queries", RunRows(SCHEMA, frames))
+    assert list(tmp_path.iterdir()) == []
+    assert store.objects == {}
 
 
 def test_a_table_of_no_run_has_its_columns_and_a_damaged_one_is_one_line(tmp_path):

@@ -1,13 +1,13 @@
 """A store of objects for tests: without renaming or appending, and what is written shows when it is closed."""
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import fs
+
+from cluster.output import storage
 
 SCHEME = "store://"
 
@@ -69,11 +69,9 @@ class _Upload(io.BytesIO):
         super().close()
 
 
-@contextmanager
-def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Objects]:
-    """Places that begin with `store://` lie in a store of objects."""
-    from cluster.output import storage
-
+@pytest.fixture
+def store(monkeypatch) -> Objects:
+    """Places that begin with `store://` lie in it."""
     store, usual = Objects(), storage.open_files
     files = fs.PyFileSystem(store)
 
@@ -81,4 +79,4 @@ def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Objects]:
         return (files, place.removeprefix(SCHEME)) if place.startswith(SCHEME) else usual(place)
 
     monkeypatch.setattr(storage, "open_files", open_files)
-    yield store
+    return store
