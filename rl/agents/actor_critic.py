@@ -34,6 +34,8 @@ class ActorCritic(PolicyGradientAgent):
         entropy: weight of the policy's entropy. At 0 the noise of rewards alone makes the policy one-sided in states
             where actions do not matter; at 0.03 it stays near uniform there (`benchmarks/agents.py`).
         fragment: decisions of each copy between two updates.
+        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
+        hidden: units of the first affine layer.
     """
 
     learner = ActorCriticLearner

@@ -44,6 +44,8 @@ class Reinforce(PolicyGradientAgent):
             the same weight for rewards of any size.
         entropy: weight of the policy's entropy.
         episodes: episodes of each copy between two updates.
+        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
+        hidden: units of the first affine layer.
     """
 
     learner = ReinforceLearner
