@@ -169,16 +169,19 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
         return f"{row[name]:{form}} ({low:{form}}" + ("–∞)" if high is None else f"–{high:{form}})")
 
     names = distinct_names([*frame["method"], *frame["against"].drop_nulls()])
-    rows = [
-        [
-            *(names[row["method"]], row["ranker"], row["candidates"], names.get(row["against"])),
-            *(value(row["std"]), interval(row, "ratio", ".2f"), p_value(row["brown_forsythe_p_holm"])),
-            *(interval(row, "beats", ".0%"), *(value(row[f"best_of_{k}"]) for k in (1, 5))),
-            interval(row, "below", ".0%"),
+    rows: Rows = []
+    for title, family in by_family(frame):
+        rows.append(title)
+        rows += [
+            [
+                *(names[row["method"]], row["candidates"], names.get(row["against"])),
+                *(value(row["std"]), interval(row, "ratio", ".2f"), p_value(row["brown_forsythe_p_holm"])),
+                *(interval(row, "beats", ".0%"), *(value(row[f"best_of_{k}"]) for k in (1, 5))),
+                interval(row, "below", ".0%"),
+            ]
+            for row in family.iter_rows(named=True)
         ]
-        for row in frame.iter_rows(named=True)
-    ]
-    head = ["method", "ranker", "candidates", "against", "deviation", "ratio", "p (Holm)", "beats it"]
+    head = ["method", "candidates", "against", "deviation", "ratio", "p (Holm)", "beats it"]
     text = (
         "A method whose runs spread less is the safer one to train once, whatever its mean. “Ratio” is its deviation "
         "divided by the other's, below 1 if it is steadier; p is Brown and Forsythe's test that they spread alike. "
@@ -188,7 +191,7 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
         "runs they are wide."
     )
     caption = "Each method against the best baseline, over the leading origin; lines are 95% intervals."
-    table = Table([*head, "one run", "best of 5", "below the line"], rows, words=4)
+    table = Table([*head, "one run", "best of 5", "below the line"], rows, words=3)
     return [Section("Beyond the mean", [table, text, Drawing("spread", figure, caption)], frames=frames)]
 
 

@@ -145,6 +145,7 @@ def test_baselines_collections_and_embeddings_are_shown(made_up_study):
     trials, queries = (pl.concat(frames) for frames in zip(*studies, strict=True))
     text = text_of(study_report(StudyResults(trials, queries), "policy=fixed function=bm25 selector=uniform"))
     assert "feed_forward on med<quad" in text
+    assert "feed_forward on med<quad" in text[text.index("Beyond the mean") :][:600]
     assert "baseline" in text
     trials, queries = made_up_study(seeds=1, methods=METHODS[:1])
     trials = trials.with_columns(pl.lit(0.5).alias("embeddings:MI"))
