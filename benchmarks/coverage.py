@@ -2,7 +2,7 @@
 
 Five parts, each with its repetitions (default 1,000): the rate of false negatives of `pyrite audit`, the relevant
 documents of single topics by active sampling, the convergence rate of agents, the test over seeds and queries
-(`p_both`), and beside it the t-test over seeds alone, whose p is about other seeds and the same queries.
+(`p_both`), and next to it the t-test over seeds alone, whose p is about other seeds and the same queries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the command line: `python -m pyrite` does what `pyrite` does, where that command is not on the path."""
+"""Runs the command line as `python -m pyrite`, if the command `pyrite` is not on the path."""
 
 from cluster.__main__ import main
 

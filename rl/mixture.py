@@ -49,7 +49,7 @@ class MixtureActions:
 
     @property
     def values(self) -> int:
-        """The number of values that describe a decision beside the shares."""
+        """The number of values that describe a decision in addition to the shares."""
         return WINDOWS[self.window] + 3 * self.scores
 
     def choice(self, hardness: NDArray[np.float64], depth: int) -> tuple[int, float, float] | None:

@@ -65,7 +65,7 @@ class FunctionStats:
 
 
 class Trace:
-    """What each update was shown, one value per step: how hard negatives are while a ranker learns.
+    """Figures of the negatives of each update, one value per step: how hard negatives are while a ranker learns.
 
     The figures of a step: `positive` and `negative`, mean scores before the update; `misranked`, the share of
     negatives that score at least as high as their positive (nan without negatives); `function`, the index of the
@@ -128,7 +128,7 @@ class ShownNegatives:
         share: share of the queries that are recorded, chosen by a hash of their indices; 0 records none.
 
     Attributes:
-        examples: int [n], queries that are recorded besides.
+        examples: int [n], queries that are recorded in addition.
     """
 
     COLUMNS = {

@@ -42,7 +42,7 @@ class RayExecutor(Executor):
         at_once: returns how many tasks may run now; None leaves it to Ray.
         actors: what each actor takes, if tasks run in actors, of which a lost one is replaced; None runs each as a Ray
             task.
-        name: of the actors on the dashboard.
+        name: the name of the actors on the dashboard.
     """
 
     def __init__(

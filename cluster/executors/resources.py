@@ -15,7 +15,7 @@ WAITING = float(1 << 28)
 
 @dataclass(frozen=True)
 class Resources:
-    """What a task takes of a machine.
+    """The resources of a machine that a task takes.
 
     Args:
         cpu, gpu: cores and cards; shares of one are allowed.

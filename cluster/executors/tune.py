@@ -58,7 +58,7 @@ class TuneExecutor(Executor):
         shared: further keyword arguments of every body; each `Once` is built once per trial.
         concurrent: tasks at once; None is as many as there is room for.
         capacity: see `Capacity`.
-        name: of the actors on Ray's dashboard.
+        name: the name of the actors on Ray's dashboard.
     """
 
     def __init__(

@@ -349,7 +349,7 @@ def _few_judgements(trials: pl.DataFrame) -> list[Section]:
 
 
 def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Section]:
-    """What rankers reach on collections that they were not trained on: a table per origin and measure."""
+    """The measures of rankers on collections that they were not trained on: a table per origin and measure."""
     if measured is None or measured.is_empty():
         return []
     first, *others = [

@@ -62,7 +62,7 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
 
 
 class Letters:
-    """Letters in place of names that are too long for a column of a terminal. A method has one letter in all tables
+    """Letters that replace names which are too long for a column of a terminal. A method has one letter in all tables
     of a report, and `Report.to_terminal` explains it once, where it is first printed.
 
     >>> letters = Letters()

@@ -164,7 +164,7 @@ class _Making(Listed):
 
 
 def needed(config: Mapping[str, Any], name: str) -> list[str]:
-    """Return the parts that a part is made from."""
+    """Return the parts from which a part is built."""
     kind, _, which = name.partition(":")
     if kind in ("base", "tokens", "labels"):
         return []

@@ -1,1 +1,1 @@
-"""Chooses the runs of a study while it goes on: Optuna, seeds until a comparison is decided, and schedulers."""
+"""Chooses the runs of a study while it runs: Optuna, seeds until a comparison is decided, and schedulers."""

@@ -32,7 +32,7 @@ class Expectation(NamedTuple):
 
 
 class RecallEstimate(NamedTuple):
-    """What is left of a topic.
+    """An estimate of the relevant documents of a topic that are not judged yet.
 
     Args:
         most: upper bound of the relevant documents left, at the confidence.
@@ -109,7 +109,7 @@ class TopicProgress:
         if not self.found:
             return None
         judged = len(self)
-        size = max(size, judged)  # documents that no run has may be judged besides
+        size = max(size, judged)  # documents that no run has may be judged too
         rest, found = size - judged, self.found + known
         sums = np.array([judged]), np.array([self.found]), np.array([self.places])
         expected = exponential_rest(*sums, size, rule.confidence)

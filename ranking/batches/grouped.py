@@ -80,8 +80,8 @@ class TopicBalanced(Grouped):
     Topics are k-means clusters of the queries' vectors. With `selector=margin_balanced` and a teacher it is
     TAS-Balanced.
 
-    Differs from the paper: vectors are means of word vectors, weighted by tf·idf, where the paper takes those of a
-    trained retriever; and an epoch sees each example once, where the paper draws a cluster for each batch.
+    Differs from the paper: vectors are means of word vectors, weighted by tf·idf, while the paper takes those of a
+    trained retriever; and an epoch sees each example once, while the paper draws a cluster for each batch.
 
     Args:
         clusters: the number of topics. None makes one per 200 queries, as in the paper.

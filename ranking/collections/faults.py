@@ -10,7 +10,7 @@ SKIP = "fix it, or set strict=false to skip and count such faults"
 
 
 class RowFault(ValueError):
-    """A fault of a row, raised where its file and line are not known.
+    """A fault of a row, raised by code that does not know its file and line.
 
     Args:
         kind: the name under which it is counted.

@@ -24,7 +24,7 @@ GRID = 401
 def evidence(values: Floats, mean: Floats | float, low: float, high: float) -> tuple[Floats, Floats]:
     """Log of the capital [n, k] after each value, of who bets that the true mean lies above, and below, a claimed one.
 
-    Each is evidence against the claim that the mean is at most (at least) this: where that is true, the probability
+    Each is evidence against the claim that the mean is at most (at least) this: if that is true, the probability
     that the capital ever reaches 1/α is at most α.
 
     Args:

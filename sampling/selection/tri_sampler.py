@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TriSampler(KeyedSelector):
     """Draws a document by the triangle of query, positive and negative (Yang et al., AAAI 2024, arXiv 2402.11855).
 
-    The probability is proportional to exp(−a·[(s(q, d) − s(q, d⁺))² + (s(d⁺, d) − s(q, d⁺))²]): highest where the three
+    The probability is proportional to exp(−a·[(s(q, d) − s(q, d⁺))² + (s(d⁺, d) − s(q, d⁺))²]): highest if the three
     sides are equal. A document that is close to the query but far from the positive answers something else, and one
     that is closer to the positive than the query is probably says the same. The ranker must have one vector per text.
 
