@@ -65,7 +65,7 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
 
 
 def provenance(config: dict[str, Any], collections: Collections) -> dict[str, str]:
-    """Return what a run's result is built from, in addition to its configuration: parts, the ranker's checkpoint, and code.
+    """Return what a run's result is built from next to its configuration: parts, the ranker's checkpoint, and code.
 
     It is empty if an agent has not been learned yet.
     """

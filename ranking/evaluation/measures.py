@@ -216,7 +216,7 @@ class Rprec(AP):
 
 @dataclass(frozen=True)
 class RBP(Measure):
-    """Rank-biased precision (Moffat and Zobel 2008): the expected precision for a user who continues with probability p.
+    """Rank-biased precision (Moffat and Zobel 2008): expected precision of a user who continues with probability p.
 
     Args:
         p: the probability of looking at the next document.
