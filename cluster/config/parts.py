@@ -23,12 +23,9 @@ BASES = {
 PARTS: dict[str, dict[str, str]] = {
     "agent": {
         "actor_critic": "rl.agents.actor_critic.ActorCritic",
-        "bandit": "rl.agents.bandit.ThompsonSearch",
-        "evolution": "rl.agents.evolution.Evolution",
         "ppo": "rl.agents.ppo.PPO",
         "random": "rl.agents.random.RandomAgent",
         "reinforce": "rl.agents.reinforce.Reinforce",
-        "schedule": "rl.agents.schedule.ScheduleSearch",
     },
     "batches": {
         "by_category": "ranking.batches.grouped.ByCategory",
@@ -133,9 +130,6 @@ PARTS: dict[str, dict[str, str]] = {
         "tri_sampler": "sampling.selection.tri_sampler.TriSampler",
         "uniform": "sampling.selection.uniform.Uniform",
         "window": "sampling.selection.window.Window",
-    },
-    "state": {
-        "progress": "rl.progress.ProgressOptions",
     },
     "stopping": {
         "certified_recall": "pooling.certified_recall.CertifiedRecall",

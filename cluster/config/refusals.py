@@ -26,14 +26,19 @@ RENAMED: dict[str, str] = {
     "worth": "ranking_quality",
 }
 """New names by old ones. A key is the end of an option's path, or all of it."""
+SEARCH = (
+    "search shares of functions by `pyrite study search=optuna policy=schedule 'policy.end=interval(0,1)'`, "
+    "or policy=mixture with a list of policy.weights (docs/guide/learning.md)"
+)
+"""What to do instead of a search of mixtures."""
 REMOVED: dict[str, str] = {
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
     "refresh.on_loss": "an index that is lost is always waited for: leave it out",
     "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
-    "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more "
-    "episodes, or measure with `pyrite fork` what each action is worth",
-    "agent.iterations": "it belonged to agent.warm_start, which was removed: leave it out",
+    "actions.mixture": f"Optuna does it: {SEARCH}",
+    "agent.warm_start": f"searches of mixtures were removed: {SEARCH}",
+    "agent.iterations": f"searches of mixtures were removed: {SEARCH}",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
     "shards, or on_lost_shard=skip to not wait for a shard that died",
     "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
@@ -41,8 +46,11 @@ REMOVED: dict[str, str] = {
 }
 """Options that were removed, and what to do instead."""
 REMOVED_PARTS: dict[str, str] = {
-    "agent=population": "it compares rankers after each part of a training, so what pays late is lost: "
-    "give agent=schedule",
+    **dict.fromkeys(
+        ["actions=mixture", "agent=bandit", "agent=evolution", "agent=population", "agent=schedule"],
+        f"Optuna searches as well, with a library: {SEARCH}",
+    ),
+    "state=progress": f"only searches of mixtures read it: leave it out, or {SEARCH}",
     **dict.fromkeys(
         ["trial_scheduler=pb2", "scheduler=pb2"],
         "runs that continue from each other's weights are no independent sample, so methods could not be compared: "
@@ -263,7 +271,7 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
 def no_option(option: str) -> str:
     """Return the message for an option that does not exist, with its new name, or what to use instead."""
     for old, instead in REMOVED.items():
-        if re.search(rf"(^|\.){re.escape(old)}$", option):
+        if re.search(rf"(^|\.){re.escape(old)}(\.|$)", option):
             return f"there is no option {option} any more: {instead}"
     for old, new in RENAMED.items():
         named, count = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)

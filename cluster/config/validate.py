@@ -24,7 +24,6 @@ from cluster.config.trust import check_classes
 from ranking.errors import BadInput, no_teacher
 
 if TYPE_CHECKING:
-    from rl.mixture import MixtureAgent
     from rl.trained import TrainedAgent
 
 
@@ -64,7 +63,7 @@ def check_shape(config: dict[str, Any], primary: str) -> None:
         raise refusal(error, config=primary) from None
 
 
-def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
+def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     """Build the parts that need no data, so that bad options of a run are refused before anything starts.
 
     The agent that it uses (`cluster.runs.agent_file.agent_of`) is None if it must be learned first, or there is none.
@@ -191,10 +190,8 @@ def check_counts(config: dict[str, Any]) -> None:
         raise BadInput(what, "teacher", "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1")
 
 
-def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:
+def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:
     """Refuse an agent that was learned for other functions or smaller batches than the run's, or as the other part."""
-    from rl.mixture import MixtureAgent
-
     checkpoint = checkpoint_of(config)
     part = "selector" if agent.documents else "policy"
     if config[part].get("checkpoint") != checkpoint:
@@ -202,8 +199,6 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> N
     if set(agent.functions) != set(config["function"]):
         what = f"the agent chooses among {agent.functions}, not {list(config['function'])}"
         raise BadInput(what, checkpoint, f"give function=[{','.join(agent.functions)}]")
-    if isinstance(agent, MixtureAgent):
-        return
     if agent.documents:
         check_candidates(config, agent.documents)
     if config["training"]["batch_size"] > agent.pairs:
@@ -251,7 +246,7 @@ def check_sharding(config: Mapping[str, Any]) -> None:
             raise BadInput("each worker would copy the whole ranker", "selector", remedy)
 
 
-def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
+def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     """Refuse options of a learning that its parts refuse, or that do not fit together."""
     from rl.environment import check_decision_every
 
@@ -271,8 +266,6 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         _built(key, config[key], key)
     if config.get("until") is not None:
         build(config["until"], "until")
-    if config["actions"]["mixture"] is not None:
-        build(config["actions"]["mixture"], "actions.mixture")
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"], config["hosts"])
     if documents is not None:

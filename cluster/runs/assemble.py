@@ -27,7 +27,6 @@ from ranking.rankers.static_folder import Vocabulary
 from ranking.splits import Split
 from ranking.training import Batch, OptimizerFactory, RankerTraining
 from rl.document_selector import LearnedSelector
-from rl.mixture import MixtureAgent, MixturePolicy
 from rl.policy import LearnedPolicy
 from rl.state import StateOptions, StateTables
 from rl.trained import TrainedAgent
@@ -35,6 +34,7 @@ from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
 from sampling.retrieval.random import RandomFunction
 from sampling.sampler import Sampler
+from sampling.selection.selector import Selector
 
 _log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def make_sampler(
     selector, replaced = build(config["selector"]), policy is not None
     policy = policy or build(config["policy"])
     if "agent" in parts:
-        policy = equip(policy, selector, parts)
+        equip(policy, selector, parts)
     return Sampler(
         policy,
         functions,
@@ -166,14 +166,9 @@ def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, funct
     return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))
 
 
-def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
-    """Give the learned policy or selector of a run its agent, and return the policy.
-
-    A `MixturePolicy` replaces a learned policy whose agent mixes functions.
-    """
-    agent: TrainedAgent | MixtureAgent = parts["agent"]
-    if isinstance(agent, MixtureAgent):
-        return MixturePolicy(agent) if isinstance(policy, LearnedPolicy) else policy
+def equip(policy: SamplingPolicy, selector: Selector, parts: dict[str, Any]) -> None:
+    """Give the learned policy or selector of a run its agent."""
+    agent: TrainedAgent = parts["agent"]
     tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
     if tables.compressed.dimension != agent.dimension:
         what = f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}"
@@ -181,7 +176,6 @@ def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
     for part in (policy, selector):
         if isinstance(part, LearnedPolicy | LearnedSelector):
             part.equip(agent, tables)
-    return policy
 
 
 def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) -> HeldOut | None:

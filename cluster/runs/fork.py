@@ -80,7 +80,7 @@ def _forked(
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
     policy = build(config["policy"])
     if "agent" in parts:
-        policy = equip(policy, None, dict(parts))
+        equip(policy, None, dict(parts))  # type: ignore[arg-type]
     forked = ForkedPolicy(policy, list(functions), *fork)
     others = {name: part for name, part in parts.items() if name != "agent"}
     training, sampler = assemble(config, others, 0, policy=forked)

@@ -17,7 +17,6 @@ from ranking.encoding import SPLITS
 
 if TYPE_CHECKING:
     from ranking.tokenization import Tokenization
-    from rl.progress import ProgressOptions
     from rl.state import StateOptions
 
 FORMAT = 10
@@ -86,12 +85,7 @@ def _observed(config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
         tables["agent"] = digest(hashlib.sha256(agent_content(checkpoint)).hexdigest())
     elif "state" not in config:
         return {}
-    from rl.progress import ProgressOptions
-
-    state = state_of(config)
-    if isinstance(state, ProgressOptions):  # which needs no tables
-        return tables
-    tables["compressed"] = digest([keys["base"], state.weighting])
+    tables["compressed"] = digest([keys["base"], state_of(config).weighting])
     for name in config["function"]:
         tables[f"similarity:{name}"] = digest([keys[f"function:{name}"], "similarity"])
     if documents := documents_of(config):
@@ -99,7 +93,7 @@ def _observed(config: dict[str, Any], keys: dict[str, str]) -> dict[str, str]:
     return tables
 
 
-def state_of(config: dict[str, Any]) -> StateOptions | ProgressOptions:
+def state_of(config: dict[str, Any]) -> StateOptions:
     """Return the options of the agent's states."""
     if checkpoint := checkpoint_of(config):
         return read_agent(checkpoint).state

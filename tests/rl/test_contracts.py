@@ -16,9 +16,7 @@ from cluster.config.groups import group_options, option
 from cluster.rollouts.environments import gamma_of
 from ranking.training import UpdateResult
 from rl.agents.agent import Agent
-from rl.agents.search import PolicySearch
 from rl.networks import described
-from rl.progress import ProgressOptions
 from rl.rewards import DecisionOutcome, Reward
 from rl.state import StateOptions
 from tests.classes import classes_in
@@ -26,10 +24,8 @@ from tests.ranking.trained import equal
 
 PRESETS = {"ppo_returns", "as_printed"}
 """Files that are a second set of options for a class."""
-BASES = {"reward": (Reward,), "agent": (Agent, PolicySearch), "state": (StateOptions, ProgressOptions)}
+BASES = {"reward": Reward, "agent": Agent, "state": StateOptions}
 """What a part of each kind may be."""
-SEARCHES = {name for name in group_options()["agent"] if isinstance(build(option("agent", name)), PolicySearch)}
-"""Agents that are no RLlib's: tests/rl/agents/test_searches.py."""
 
 
 def signature(kind: type) -> Mapping[str, inspect.Parameter]:
@@ -50,7 +46,7 @@ def test_every_class_has_a_file_and_every_file_a_class(group):
     # A base without defaults is given its options by its subclasses.
     kinds = {
         kind
-        for kind in classes_in(rl, *BASES[group])
+        for kind in classes_in(rl, BASES[group])
         if all(each.default is not each.empty for each in signature(kind).values())
     }
     assert named == {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
@@ -89,7 +85,7 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name, done):
 
 
 @pytest.mark.by_day(1)
-@pytest.mark.parametrize("name", sorted(set(group_options()["agent"]) - SEARCHES))
+@pytest.mark.parametrize("name", group_options()["agent"])
 def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
     node = option("agent", name)
     small = {key: value for key, value in {"hidden": 8, "fragment": 5, "episodes": 1}.items() if node.get(key)}
