@@ -24,6 +24,9 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from rl.agents.evolution import Evolution
+from rl.agents.search import PolicySearch
+from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
 
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.evaluation.evaluation import Evaluation
@@ -34,9 +37,6 @@ from ranking.rankers.static import Static
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.training import RankerTraining
-from rl.agents.evolution import Evolution
-from rl.agents.search import PolicySearch
-from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
 from rl.progress import FEATURES, ProgressOptions
 from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy

@@ -85,11 +85,12 @@ class LearnExperiment(Experiment):
         self.request.check_unchanged(before, self.facts)
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        from cluster.rollouts.backends import learn
+        from cluster.rollouts.backends import check_room, learn
         from cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
         from cluster.rollouts.train_agent import LearningProgress
 
         config, storage = self.request.config, self.request.storage
+        check_room(config)
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
         run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
         tracked = TrackedEpisodes(tracking, run)
@@ -99,11 +100,11 @@ class LearnExperiment(Experiment):
                 line.update(progress)
                 tracked.update(progress)
 
-            def on_loss(message: str) -> None:
+            def log(event: str, message: str) -> None:
                 print_lines(console, message)
-                tracking.events.emit("lost", says=message)
+                tracking.events.emit(event, says=message)
 
-            self.episodes = learn(config, parts, self.store, self.facts, on_progress, on_loss)
+            self.episodes = learn(config, parts, self.store, self.facts, on_progress, log)
         tracked.end(self.episodes)
 
     def finalize(self, console: Console) -> int:

@@ -88,9 +88,7 @@ class Agent(ABC):
         """
         set_threads(cpus)
         logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)
-        spec = RLModuleSpec(
-            PolicyModule, observation_space, action_space, model_config={"seed": seed, **self.widths}
-        )
+        spec = RLModuleSpec(PolicyModule, observation_space, action_space, model_config={"seed": seed, **self.widths})
         options = {"agent": self, "make": lambda *which: make(*which), "quota": self.quota, "seed": seed, "cpus": cpus}
         options["network"] = spec.build().actor.description()
         config = (

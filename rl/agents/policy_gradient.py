@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -125,4 +125,4 @@ class PolicyGradientAgent(Agent):
             return {"batch": transitions(episodes)}
         copies = [list(parts) for _, parts in groupby(episodes, key=lambda part: part.get_infos(0)["copy"])]
         bounds = [len(copies) * learner // self.learners for learner in range(self.learners + 1)]
-        return {"batches": [transitions(sum(copies[start:end], [])) for start, end in pairwise(bounds)]}
+        return {"batches": [transitions(list(chain(*copies[start:end]))) for start, end in pairwise(bounds)]}

@@ -78,6 +78,8 @@ class PPO(Agent):
         entropy: weight of the policy's entropy. Advantages are scaled to unit variance.
         channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
+        learners: number of learners that are Ray actors; 0 learns in the process of the learning, with the same result
+            as 1. Several share each update and average their gradients, which changes the last bits.
     """
 
     learner = SeededPPOLearner
@@ -96,7 +98,9 @@ class PPO(Agent):
         entropy: Annotated[float, NonNegative] = 0.02,
         channels: Annotated[int, NonNegative] = 16,
         hidden: Annotated[int, Positive] = 500,
+        learners: Annotated[int, NonNegative] = 0,
     ) -> None:
+        self.learners = learners
         self.quota = {"steps": fragment} if episodes is None else {"episodes": episodes}
         self.epochs, self.minibatch, self.widths = epochs, minibatch, {"channels": channels, "hidden": hidden}
         self.options: dict[str, Any] = {

@@ -29,9 +29,8 @@ from ray.rllib.utils.metrics import (
 from torch import Tensor
 
 from ranking.errors import BadInput
-from rl.networks import PolicyNetwork
 from rl.rllib.module import PolicyModule
-from rl.rllib.runner import LockstepRunner, Sample, Summary
+from rl.rllib.runner import Sample, Summary
 
 REPORT_S = 5.0
 """Seconds of updates between two reports if no episode ends."""
@@ -96,14 +95,18 @@ class Lockstep(Algorithm):
 
     def training_step(self) -> None:
         """Make updates until an episode ends or a report is due."""
-        started, self.ended = time.monotonic(), []
-        while not self.ended and time.monotonic() < started + REPORT_S:
-            with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-                samples: list[Sample] = self._ask("sample", weights=self._weights())
-            episodes = [episode for sample in samples for episode in sample.episodes]
-            with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-                self._learn(self.agent.update_arguments(episodes, self.counters["updates"], self.config))
-            self._count(samples)
+        until = time.monotonic() + REPORT_S
+        self._update()
+        while not self.ended and time.monotonic() < until:
+            self._update()
+
+    def _update(self) -> None:
+        with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
+            samples: list[Sample] = self._ask("sample", weights=self._weights())
+        episodes = [episode for sample in samples for episode in sample.episodes]
+        with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+            self._learn(self.agent.update_arguments(episodes, self.counters["updates"], self.config))
+        self._count(samples)
 
     def _learn(self, arguments: Mapping[str, Any]) -> None:
         """Update the learners; an agent that gives no arguments doesn't learn."""

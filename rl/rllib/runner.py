@@ -134,8 +134,7 @@ class LockstepRunner(EnvRunner):
     def _advance(
         self, active: NDArray[np.int64], actions: NDArray[np.int64]
     ) -> Iterator[tuple[int, dict[str, Any], Summary | None]]:
-        """Step the active copies; yield each with the arguments of `add_env_step`, and its record if its episode ends.
-        """
+        """Step the active copies; yield each with arguments of `add_env_step`, and its record if its episode ends."""
         sent = np.full((self.num_envs, *actions.shape[1:]), IDLE)
         sent[active] = actions
         observations, rewards, terminated, truncated, infos = self.env.step(sent)
@@ -176,7 +175,9 @@ class LockstepRunner(EnvRunner):
         # which copies share a runner.
         logits = np.stack([logits_of(self.module.actor, _row(observations, copy)) for copy in active])
         drawn = [
-            draw_action(row.reshape(self._picks, -1), self.options["seed"], infos[copy]["copy"], infos[copy]["decision"])
+            draw_action(
+                row.reshape(self._picks, -1), self.options["seed"], infos[copy]["copy"], infos[copy]["decision"]
+            )
             for row, copy in zip(logits, active, strict=True)
         ]
         chances = np.array([chance for _, chance in drawn], np.float32)

@@ -93,12 +93,12 @@ def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
     trainer = build(node | small).build(maker(0), toy.observation_space, toy.action_space, copies=2, cpus=0.5)
     try:
         while not trainer.counters["episodes"]:
-            ended = trainer.update()
-        assert {row["length"] for row in ended} == {20}
+            trainer.train()
+        assert {row["length"] for row in trainer.ended} == {20}
         assert trainer.counters["decisions"] >= 20
         assert described(trainer.network, trainer.policy_weights())({"model": torch.zeros(1, 3)}).shape == (1, 2)
     finally:
-        trainer.close()
+        trainer.stop()
         torch.set_num_threads(threads)
 
 
