@@ -40,12 +40,20 @@ class SeededPPOLearner(PPOTorchLearner):
         """Yield the minibatches of an update, of which all learners have the same number; `rng` draws the order of the
         steps.
         """
+        # RLlib divides episodes among learners by their length.
+        training_data.episodes = sorted(training_data.episodes, key=_place)
         (whole,) = super()._create_iterator_if_necessary(training_data=training_data)
         steps = whole.policy_batches[DEFAULT_MODULE_ID]
         minibatches = minibatch_rows(len(steps), num_epochs, minibatch_size or len(steps), rng)
         for rows in islice(minibatches, num_total_minibatches or None):
             part = SampleBatch(tree.map_structure(lambda column, rows=rows: column[rows], dict(steps)))
             yield MultiAgentBatch({DEFAULT_MODULE_ID: part}, len(whole))
+
+
+def _place(episode: SingleAgentEpisode) -> tuple[int, int]:
+    """Return the copy of a part of an episode, and the number of its first decision."""
+    info = episode.get_infos(0)
+    return info["copy"], info["decision"]
 
 
 def minibatch_rows(steps: int, epochs: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
