@@ -85,7 +85,8 @@ class LearnExperiment(Experiment):
         self.request.check_unchanged(before, self.facts)
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        from cluster.rollouts.backends import check_room, learn
+        from cluster.rollouts.backends import learn
+        from cluster.rollouts.gang import check_room
         from cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
         from cluster.rollouts.train_agent import LearningProgress
 

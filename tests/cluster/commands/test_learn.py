@@ -17,9 +17,10 @@ from cluster.config.groups import CHOICES
 from cluster.config.validate import check_run
 from cluster.output.result_store import ResultStore
 from cluster.output.storage import Storage
-from cluster.rollouts.backends import on_hosts, workers_of
+from cluster.rollouts.backends import on_hosts
 from cluster.rollouts.checkpoints import STATE
 from cluster.rollouts.environments import Environments
+from cluster.rollouts.gang import workers_of
 from cluster.rollouts.ranker_host import RankerHost
 from cluster.rollouts.request import compose_learning
 from cluster.rollouts.train_agent import EPISODES, LearningProgress, RolloutBackend, train_agent
