@@ -50,7 +50,7 @@ def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_
         "from cluster.runs.outcome import read_outcome\n"
         f"print(read_outcome(Storage({str(tmp_path)!r}), 'one').queries['bm25'].sum())\n"
         "print(loaded('torch', 'numba', 'bm25s', 'gymnasium', 'scipy.stats', 'matplotlib', 'sklearn'))\n"
-        "import cluster.rollouts.request; print(loaded('ray.rllib'))\n"  # `make study` installs no RLlib
+        "import cluster.rollouts.request; print(loaded('ray.rllib'))\n"  # it takes seconds to import
         "import cluster.index.bm25; print(loaded('torch'))\n"  # an actor that ranks by BM25
         "import cluster.commands.mine, ranking.rankers.static\n"  # mining by vectors
         "print(loaded('bm25s', 'scipy.sparse', 'transformers'))"
