@@ -62,7 +62,7 @@ class LearningProgress:
     rows: list[dict[str, Any]]
     episodes: int
     wanted: int
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
     losses: int = 0
 
 
