@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import ray
@@ -30,7 +31,7 @@ from torch import Tensor
 
 from ranking.errors import BadInput
 from rl.rllib.module import PolicyModule
-from rl.rllib.runner import Sample, Summary
+from rl.rllib.runner import LockstepRunner, Sample, Summary
 
 REPORT_S = 5.0
 """Seconds of updates between two reports if no episode ends."""
@@ -38,6 +39,8 @@ LEAST_S, FIRST_S, LATE = 60.0, 3600.0, 10.0
 """A runner is late after `LATE` times the longest answer so far, and `LEAST_S` at least; after `FIRST_S` at first."""
 RESTART_S = 300.0
 """Seconds that a runner that was started again may take to answer: a lost node is replaced within minutes."""
+CLOSE_S = 5.0
+"""Seconds to wait for runners to close their copies."""
 ATTEMPTS = 3
 """How often a runner is asked for one answer."""
 WEIGHTS = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
@@ -82,16 +85,16 @@ class Lockstep(Algorithm):
 
     def setup(self, config: AlgorithmConfig) -> None:
         super().setup(config)
-        self.agent = config.env_config["agent"]
+        self.share = config.num_envs_per_env_runner
         self.ended: list[Summary] = []
         self.counters = {"updates": 0, "decisions": 0, "episodes": 0}
         self.recall: Callable[[], Mapping[str, Any] | None] = lambda: None
         self.on_loss: Callable[[str], None] = _log.warning
-        copies = config.num_envs_per_env_runner * max(1, config.num_env_runners)
-        self._taken: list[list[Any]] = [[] for _ in range(copies)]  # actions since `_saved`
-        self._saved = self._before = [0] * copies  # decisions of each copy at the last save, and at the one before
+        # The actions of each copy since the state before the last, the decisions of each copy then and at the last.
+        self._taken: list[list[Any]] = [[] for _ in range(self.share * max(1, config.num_env_runners))]
+        self._before = self._saved = [0] * len(self._taken)
         self._longest = FIRST_S / LATE
-        self._runners = self._answers(lambda runner: (runner.worker_index, ray.get_runtime_context().current_actor))
+        self._handles = self._answers(lambda runner: (runner.worker_index, runner.handle()))
 
     def training_step(self) -> None:
         """Make updates until an episode ends or a report is due."""
@@ -105,111 +108,88 @@ class Lockstep(Algorithm):
             samples: list[Sample] = self._ask("sample", weights=self._weights())
         episodes = [episode for sample in samples for episode in sample.episodes]
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
-            self._learn(self.agent.update_arguments(episodes, self.counters["updates"], self.config))
-        self._count(samples)
-
-    def _learn(self, arguments: Mapping[str, Any]) -> None:
-        """Update the learners; an agent that gives no arguments doesn't learn."""
-        if not arguments:
-            return
-        if self.learner_group.is_local:
-            results = self.learner_group.update(**arguments)
-        else:  # RLlib waits for learners without a limit
-            thread = ThreadPoolExecutor(1)
-            results = thread.submit(self.learner_group.update, **arguments).result(FIRST_S)
-            thread.shutdown()
-        self.metrics.aggregate(results, key=LEARNER_RESULTS)
-
-    def _count(self, samples: Sequence[Sample]) -> None:
-        """Count a finished update, and keep its actions."""
+            agent: Any = self.config.env_config["agent"]
+            if arguments := agent.update_arguments(episodes, self.counters["updates"], self.config):
+                self.metrics.aggregate(self._learn(**arguments), key=LEARNER_RESULTS)
         self.ended = [summary for sample in samples for summary in sample.ended]
-        taken = [copy for sample in samples for copy in sample.taken]
+        taken = [actions for sample in samples for actions in sample.taken]
         for before, actions in zip(self._taken, taken, strict=True):
             before.extend(actions)
-        self._add({"updates": 1, "decisions": sum(map(len, taken)), "episodes": len(self.ended)})
-        for summary in self.ended:
-            for name, key in ((EPISODE_RETURN_MEAN, "return"), (EPISODE_LEN_MEAN, "length")):
-                self.metrics.log_value((ENV_RUNNER_RESULTS, name), summary[key], window=32)
+        self._count({"updates": 1, "decisions": sum(map(len, taken)), "episodes": len(self.ended)})
 
-    def _add(self, counts: Mapping[str, int]) -> None:
+    def _learn(self, **arguments: Any) -> Any:
+        if self.learner_group.is_local:
+            return self.learner_group.update(**arguments)
+        # RLlib waits for learners that are actors without a limit.
+        return ThreadPoolExecutor(1).submit(self.learner_group.update, **arguments).result(FIRST_S)
+
+    def _count(self, counts: Mapping[str, int]) -> None:
         self.counters = {name: self.counters[name] + count for name, count in counts.items()}
         for name, key in ((NUM_ENV_STEPS_SAMPLED_LIFETIME, "decisions"), (NUM_EPISODES_LIFETIME, "episodes")):
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), counts[key], reduce="lifetime_sum")
+        for summary in self.ended:
+            self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_RETURN_MEAN), summary["return"], window=32)
+            self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_LEN_MEAN), summary["length"], window=32)
 
     def _ask(self, method: str, **arguments: Any) -> list[Any]:
         """Call a method of all runners for the coming update, and return the results in the order of their copies."""
-        call = {"update": self.counters["updates"], "method": method}
-        if self.env_runner is not None:
-            results = {0: self.env_runner.answer(**call, **arguments)[1]}
-        else:
-            results = self._answered(call | {name: ray.put(value) for name, value in arguments.items()})
-        if error := next((result for result in results.values() if isinstance(result, Exception)), None):
-            raise error
-        return [result for _, result in sorted(results.items())]
-
-    def _answered(self, call: Mapping[str, Any]) -> dict[int, Any]:
+        call = partial(LockstepRunner.answer, update=self.counters["updates"], method=method, **arguments)
         results: dict[int, Any] = {}
         for _ in range(ATTEMPTS):
-            wanted = [number for number in self._runners if number not in results]
-            started = time.monotonic()
-            answers = self._answers("answer", wanted, max(LEAST_S, LATE * self._longest), kwargs=call)
+            started, wanted = time.monotonic(), [number for number in self._handles if number not in results]
+            answers = self._answers(call, wanted, max(LEAST_S, LATE * self._longest))
             results |= {number: result for number, result in answers.items() if result is not None}
-            if len(results) == len(self._runners):
+            lost = [number for number in wanted if number not in results]
+            if not lost:
                 took = time.monotonic() - started
                 self._longest = took if self._longest == FIRST_S / LATE else max(self._longest, took)
-                return results
-            lost = [number for number in wanted if number not in results]
-            self._restart(lost, late=[number for number in lost if number not in answers])
+                return [result for _, result in sorted(results.items())]
+            for number in lost:
+                self._restart(number, late=number not in answers)
         raise RunnersLost(f"runners {lost} don't answer")
 
-    def _answers(
-        self, call: Any, runners: Sequence[int] = (), seconds: float = RESTART_S, **options: Any
-    ) -> dict[int, Any]:
-        """Call the given runners, and return what those that answer in time return as (number, result)."""
-        group = self.env_runner_group
-        if not group.num_remote_env_runners():
-            return {}
-        return dict(
-            group.foreach_env_runner(
+    def _answers(self, call: Any, numbers: Sequence[int] = (), seconds: float = RESTART_S) -> dict[int, Any]:
+        """Call the given runners, and return what those that answer in time return, as (number, result).
+
+        Raises:
+            Exception: the error of a runner that returns one.
+        """
+        answers = dict(
+            self.env_runner_group.foreach_env_runner(
                 call,
-                remote_worker_ids=list(runners) or None,
-                local_env_runner=False,
+                remote_worker_ids=list(numbers) or None,
                 healthy_only=False,
                 mark_healthy=True,
                 timeout_seconds=seconds,
-                **options,
             )
         )
+        if error := next((result for result in answers.values() if isinstance(result, Exception)), None):
+            raise error
+        return answers
 
-    def _restart(self, lost: Sequence[int], late: Sequence[int]) -> None:
-        """Start runners again, and let them repeat what they have done since the last saved state."""
-        share = self.config.num_envs_per_env_runner
-        for number in late:  # Ray has started those that failed, or does it now
-            ray.kill(self._runners[number], no_restart=False)
-        for number in lost:
-            first = (number - 1) * share
-            self.on_loss(f"the runner of copies {first} to {first + share - 1} was lost, and repeats its decisions")
-        deadline, back = time.monotonic() + RESTART_S, dict[int, Any]()
-        while len(back) < len(lost):
+    def _restart(self, number: int, late: bool) -> None:
+        """Start a runner again, and let it repeat what it has done since the last saved state."""
+        first = (number - 1) * self.share
+        self.on_loss(f"the runner of copies {first} to {first + self.share - 1} was lost, and repeats its decisions")
+        if late:  # Ray has started one that failed, or does it now
+            ray.kill(self._handles[number], no_restart=False)
+        deadline = time.monotonic() + RESTART_S
+        while not self._answers(lambda runner: (runner.worker_index, None), [number], seconds=5.0):
             if time.monotonic() > deadline:
-                raise RunnersLost(f"runners {[number for number in lost if number not in back]} were not started again")
-            wanted = [number for number in lost if number not in back]
-            back |= self._answers(lambda runner: (runner.worker_index, True), wanted, seconds=5.0)
-        state = self.recall()
-        calls = [self._resumption(state, (number - 1) * share, share) for number in lost]
-        for error in filter(None, self._answers("answer", lost, FIRST_S, kwargs=calls).values()):
-            raise error  # a runner that is lost meanwhile is asked, does not know the update, and is started again
+                raise RunnersLost(f"runner {number} was not started again")
+        self._resume(number, self.recall())  # if it is lost meanwhile, it does not know the update when it is asked
 
-    def _resumption(self, state: Mapping[str, Any] | None, first: int, count: int) -> dict[str, Any]:
-        """Return the call by which a runner resumes copies `first` to `first + count − 1`."""
-        copies = None if state is None else state["copies"][first : first + count]
-        decisions = [0] * count if copies is None else [copy["tally"]["decisions"] for copy in copies]
-        skipped = [done - before for done, before in zip(decisions, self._before[first : first + count], strict=True)]
-        if min(skipped) < 0:
+    def _resume(self, number: int, state: Mapping[str, Any] | None) -> None:
+        """Let a runner load its copies from a state, from their beginning without one, and repeat what came later."""
+        own = slice(max(0, number - 1) * self.share, max(1, number) * self.share)
+        copies = None if state is None else state["copies"][own]
+        done = [0] * self.share if copies is None else [copy["tally"]["decisions"] for copy in copies]
+        known = [kept - before for kept, before in zip(done, self._before[own], strict=True)]
+        if min(known) < 0:
             raise RunnersLost("the last state is older than the decisions that are known")
-        taken = [actions[past:] for actions, past in zip(self._taken[first : first + count], skipped, strict=True)]
-        call = {"update": None, "method": "resume"}
-        return call | {"copies": copies, "taken": taken, "updates": self.counters["updates"]}
+        taken = [actions[start:] for actions, start in zip(self._taken[own], known, strict=True)]
+        arguments = {"copies": copies, "taken": taken, "updates": self.counters["updates"]}
+        self._answers(partial(LockstepRunner.answer, update=None, method="resume", **arguments), [number], FIRST_S)
 
     def get_state(self, *unused: Any, **options: Any) -> dict[str, Any]:
         """Return everything that learning resumes from: nested numbers, strings, lists and arrays.
@@ -218,16 +198,12 @@ class Lockstep(Algorithm):
         """
         copies = [copy for share in self._ask("get_state") for copy in share["copies"]]
         learner = self.learner_group.get_state()[COMPONENT_LEARNER]
-        decisions = [copy["tally"]["decisions"] for copy in copies]
-        # A file may turn out to be damaged: what the state before the last one needs is kept too.
-        for actions, kept, before in zip(self._taken, self._saved, self._before, strict=True):
-            del actions[: kept - before]
-        self._before, self._saved = self._saved, decisions
-        return {
-            COMPONENT_LEARNER: {part: learner[part] for part in (COMPONENT_RL_MODULE, COMPONENT_OPTIMIZER)},
-            "copies": copies,
-            "counters": dict(self.counters),
-        }
+        # A file may turn out to be damaged: what the state before it needs is kept too.
+        for actions, saved, before in zip(self._taken, self._saved, self._before, strict=True):
+            del actions[: saved - before]
+        self._before, self._saved = self._saved, [copy["tally"]["decisions"] for copy in copies]
+        learned = {part: learner[part] for part in (COMPONENT_RL_MODULE, COMPONENT_OPTIMIZER)}
+        return {COMPONENT_LEARNER: learned, "copies": copies, "counters": dict(self.counters)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from a state of `get_state`.
@@ -238,20 +214,15 @@ class Lockstep(Algorithm):
         if len(state["copies"]) != len(self._taken):
             what = f"was learnt with {len(state['copies'])} copies, not {len(self._taken)}"
             raise BadInput(what, "checkpoint", "give the same copies")
-        own = self.learner_group.get_state()[COMPONENT_LEARNER]
-        if _form(state[COMPONENT_LEARNER]) != _form(own):
+        if _form(state[COMPONENT_LEARNER]) != _form(self.learner_group.get_state()[COMPONENT_LEARNER]):
             raise BadInput("holds another agent", "checkpoint", "give the same agent and options")
         self.learner_group.set_state({COMPONENT_LEARNER: state[COMPONENT_LEARNER]})
-        self.counters = dict.fromkeys(self.counters, 0)
-        self._add(state["counters"])
+        self.ended, self.counters = [], dict.fromkeys(self.counters, 0)
+        self._count(state["counters"])
         self._taken = [[] for _ in self._taken]
-        self._saved = self._before = [copy["tally"]["decisions"] for copy in state["copies"]]
-        share = self.config.num_envs_per_env_runner
-        calls = [self._resumption(state, first, share) for first in range(0, len(self._taken), share)]
-        if self.env_runner is not None:
-            self.env_runner.answer(**calls[0])
-        else:
-            self._answers("answer", list(self._runners), FIRST_S, kwargs=calls)
+        self._before = self._saved = [copy["tally"]["decisions"] for copy in state["copies"]]
+        for number in self._handles:
+            self._resume(number, state)
 
     def begin_with(self, weights: Mapping[str, Tensor]) -> None:
         """Set the actor's weights before the first update, for example from imitation."""
@@ -272,9 +243,15 @@ class Lockstep(Algorithm):
         """Return a copy of the actor's current weights by name, on the CPU."""
         return {name.removeprefix("actor."): torch.tensor(value) for name, value in self._weights().items()}
 
+    def cleanup(self) -> None:
+        # RLlib waits without a limit until the runners have closed their copies.
+        self._answers(lambda runner: (runner.worker_index, runner.stop()), seconds=CLOSE_S)
+        for handle in filter(None, self._handles.values()):
+            ray.kill(handle)
+        super().cleanup()
+
 
 def _form(state: Any) -> Any:
     """Return what two learners of one agent share: the names of their optimizers, and the shapes of their weights."""
-    modules = state[COMPONENT_RL_MODULE]
-    shapes = {name: tuple(value.shape) for name, value in modules[DEFAULT_MODULE_ID].items()}
+    shapes = {name: tuple(value.shape) for name, value in state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID].items()}
     return sorted(state[COMPONENT_OPTIMIZER]), shapes

@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import ray
 import torch
 from numpy.typing import NDArray
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
@@ -161,9 +162,7 @@ class LockstepRunner(EnvRunner):
         assert self._latest is not None
         observations, infos = self._latest
         info = {key: value for key, value in infos[copy].items() if not key.startswith("final_")}
-        episode = SingleAgentEpisode(
-            observation_space=self.config.observation_space, action_space=self.config.action_space
-        )
+        episode = SingleAgentEpisode()
         episode.add_env_reset(observation=_row(observations, copy), infos=info)
         return episode
 
@@ -222,8 +221,9 @@ class LockstepRunner(EnvRunner):
         spaces = self.config.observation_space, self.config.action_space
         return {INPUT_ENV_SPACES: spaces, DEFAULT_MODULE_ID: spaces}
 
-    def get_metrics(self) -> Any:
-        return self.metrics.reduce()
+    def handle(self) -> Any:
+        """Return this actor's handle; None if it is none."""
+        return ray.get_runtime_context().current_actor if self.worker_index else None
 
     def assert_healthy(self) -> None:
         assert self.module is not None
