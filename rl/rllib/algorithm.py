@@ -188,8 +188,8 @@ class Lockstep(Algorithm):
         if min(known) < 0:
             raise RunnersLost("the last state is older than the decisions that are known")
         taken = [actions[start:] for actions, start in zip(self._taken[own], known, strict=True)]
-        arguments = {"copies": copies, "taken": taken, "updates": self.counters["updates"]}
-        self._answers(partial(LockstepRunner.answer, update=None, method="resume", **arguments), [number], FIRST_S)
+        call = partial(LockstepRunner.answer, update=None, method="resume", copies=copies, taken=taken)
+        self._answers(partial(call, updates=self.counters["updates"]), [number], FIRST_S)
 
     def get_state(self, *unused: Any, **options: Any) -> dict[str, Any]:
         """Return everything that learning resumes from: nested numbers, strings, lists and arrays.
