@@ -5,7 +5,7 @@ Work that is lost continues from its last state, so that the results are the sam
 - a trial: Ray Tune starts it again (`tune_failures`), with more of a machine if it was killed for memory;
 - one of several workers of a run: Ray Train starts all of them again (`training.coordinator`);
 - the negative index: its actor starts again over the versions on disk, and readers wait (`index.client`);
-- a worker of an agent: it starts again and repeats its decisions since the last state (`rl.rllib.algorithm`);
+- a worker of an agent: it starts again and repeats its decisions since the last state (`pyrite.rl.rllib.algorithm`);
 - its learner or a ranker host: the learning returns to its last state (`rollouts.backends`);
 - any other task: `RayExecutor` runs it again;
 - the command itself, or the head of the cluster: `--resume` (`commands.experiment.Experiment.read`).
@@ -22,7 +22,7 @@ import ray
 from ray import exceptions
 from ray.exceptions import RayActorError
 
-from cluster.executors.session import connected
+from pyrite.cluster.executors.session import connected
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""

@@ -14,16 +14,16 @@ import ray
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from cluster.executors.lost_process import NOTICE, cause_of, draining, is_draining, is_loss, leave, nodes_of_job
-from cluster.executors.task import MAX_RESTARTS
-from cluster.output.result_store import ResultStore
-from cluster.output.throttle import Throttle
-from cluster.rollouts.environments import Environments
-from cluster.rollouts.gang import RUNNER_CPUS, Log, bundles_of, gang
-from cluster.rollouts.ranker_host import RemoteVectorEnvironment
-from cluster.rollouts.train_agent import LearningProgress, OnProgress, RolloutBackend, train_agent
-from cluster.runs.execute import Leave
-from ranking.errors import BadInput
+from pyrite.cluster.executors.lost_process import NOTICE, cause_of, draining, is_draining, is_loss, leave, nodes_of_job
+from pyrite.cluster.executors.task import MAX_RESTARTS
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.rollouts.environments import Environments
+from pyrite.cluster.rollouts.gang import RUNNER_CPUS, Log, bundles_of, gang
+from pyrite.cluster.rollouts.ranker_host import RemoteVectorEnvironment
+from pyrite.cluster.rollouts.train_agent import LearningProgress, OnProgress, RolloutBackend, train_agent
+from pyrite.cluster.runs.execute import Leave
+from pyrite.ranking.errors import BadInput
 
 ENDED_S = 60.0
 """Seconds to wait for the result of a task that has ended."""

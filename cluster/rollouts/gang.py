@@ -10,11 +10,11 @@ import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from cluster.config.build import build
-from cluster.executors.address import is_cluster
-from cluster.executors.resources import WAITING, check_bundle, check_demand
-from cluster.rollouts.ranker_host import RankerHost
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import build
+from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.executors.resources import WAITING, check_bundle, check_demand
+from pyrite.cluster.rollouts.ranker_host import RankerHost
+from pyrite.ranking.errors import BadInput
 
 RUNNER_CPUS = 0.1
 """Cores of a worker that only evaluates the network while its host trains."""

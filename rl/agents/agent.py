@@ -14,12 +14,12 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.rllib.algorithm import Lockstep
-from rl.rllib.module import PolicyModule
-from rl.rllib.runner import LockstepRunner, set_threads
+from pyrite.rl.rllib.algorithm import Lockstep
+from pyrite.rl.rllib.module import PolicyModule
+from pyrite.rl.rllib.runner import LockstepRunner, set_threads
 
 Make = Callable[[int, int], Any]
-"""Makes the copies first … first + count − 1, as a `rl.vector_environment.VectorEnvironment` or equivalent."""
+"""Makes the copies first … first + count − 1, as a `pyrite.rl.vector_environment.VectorEnvironment` or equivalent."""
 PARALLEL = {
     "create_local_env_runner": False,
     "merge_env_runner_states": False,
@@ -34,7 +34,7 @@ class Agent(ABC):
     Attributes:
         learner: the class of the learner.
         quota: what each copy samples for an update: `{"steps": n}`, or `{"episodes": n}` for whole episodes.
-        widths: options of `rl.networks.PolicyNetwork` other than its defaults.
+        widths: options of `pyrite.rl.networks.PolicyNetwork` other than its defaults.
         learners: number of learners that are Ray actors. With 0 the learner is in the process of the Algorithm, and
             with 1 it learns the same; several average their gradients, which changes the last bits.
     """

@@ -29,9 +29,9 @@ from ray.rllib.utils.metrics import (
 )
 from torch import Tensor
 
-from ranking.errors import BadInput
-from rl.rllib.module import PolicyModule
-from rl.rllib.runner import LockstepRunner, Sample, Summary
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.rllib.module import PolicyModule
+from pyrite.rl.rllib.runner import LockstepRunner, Sample, Summary
 
 REPORT_S = 5.0
 """Seconds of updates between two reports if no episode ends."""
@@ -63,7 +63,7 @@ class LockstepConfig(AlgorithmConfig):
 
 
 class Lockstep(Algorithm):
-    """RLlib's Algorithm over `rl.rllib.runner.LockstepRunner`.
+    """RLlib's Algorithm over `pyrite.rl.rllib.runner.LockstepRunner`.
 
     RLlib goes on without the share of a runner that fails. Here a runner that fails or is late is started again, loads
     the last saved state of its copies and repeats its decisions since, while the others wait. So an update has the
@@ -232,7 +232,7 @@ class Lockstep(Algorithm):
 
     @property
     def network(self) -> dict[str, Any]:
-        """The description of the actor's network, for `rl.networks.described`."""
+        """The description of the actor's network, for `pyrite.rl.networks.described`."""
         return self.config.env_config["network"]
 
     def _weights(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
-from rl.networks import PolicyNetwork
+from pyrite.rl.networks import PolicyNetwork
 
 
 class PolicyModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
@@ -20,7 +20,7 @@ class PolicyModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
     actor alone.
 
     `model_config` holds `seed` of the weights and any of `channels`, `hidden` and `last` of
-    `rl.networks.PolicyNetwork`.
+    `pyrite.rl.networks.PolicyNetwork`.
     """
 
     def setup(self) -> None:

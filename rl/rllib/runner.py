@@ -18,8 +18,8 @@ from ray.rllib.env import INPUT_ENV_SPACES
 from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.draws import draw_action, logits_of
-from rl.vector_environment import IDLE, Infos, Observations
+from pyrite.rl.draws import draw_action, logits_of
+from pyrite.rl.vector_environment import IDLE, Infos, Observations
 
 Summary = dict[str, Any]
 """The record of a finished episode: `copy`, `episode` (its number within the copy), `return` (undiscounted), `length`,
@@ -51,7 +51,8 @@ class LockstepRunner(EnvRunner):
     the order of the copies, and every draw is seeded by (seed, copy, decision).
 
     The configuration's `env_config` holds `make`, which makes copies first … first + count − 1 (see
-    `rl.vector_environment.VectorEnvironment`), and `quota`, `seed` and `cpus` (see `rl.agents.agent.Agent`).
+    `pyrite.rl.vector_environment.VectorEnvironment`), and `quota`, `seed` and `cpus` (see
+    `pyrite.rl.agents.agent.Agent`).
     """
 
     def __init__(self, *, config: Any, **options: Any) -> None:

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from benchmarks.toys import EarlyLate, maker
-from rl.agents.agent import Agent
-from rl.rllib.algorithm import Lockstep
+from pyrite.rl.agents.agent import Agent
+from pyrite.rl.rllib.algorithm import Lockstep
 
 
 def play(trainer: Lockstep, updates: int) -> list[dict[str, Any]]:
     """Make exactly so many updates: an iteration ends with each."""
     rows = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rl.rllib.algorithm.REPORT_S", 0.0)
+        patch.setattr("pyrite.rl.rllib.algorithm.REPORT_S", 0.0)
         for _ in range(updates):
             trainer.train()
             rows += trainer.ended

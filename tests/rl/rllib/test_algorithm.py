@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from benchmarks.toys import EarlyLate
-from ranking.checkpoint import from_bytes, to_bytes
-from rl.agents.actor_critic import ActorCritic
-from rl.agents.agent import Agent
-from rl.agents.ppo import PPO
-from rl.rllib.algorithm import Lockstep
-from rl.vector_environment import VectorEnvironment
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.rl.agents.actor_critic import ActorCritic
+from pyrite.rl.agents.agent import Agent
+from pyrite.rl.agents.ppo import PPO
+from pyrite.rl.rllib.algorithm import Lockstep
+from pyrite.rl.vector_environment import VectorEnvironment
 from tests.ranking.trained import equal
 from tests.rl.agents.conftest import play
 
@@ -70,8 +70,8 @@ def ending(how: str, marker: Path) -> Any:
     ],
 )
 def test_a_runner_that_is_lost_in_the_middle_of_an_episode_repeats_it(agent, saved, how, built, tmp_path, monkeypatch):
-    monkeypatch.setattr("rl.rllib.algorithm.LEAST_S", 5.0 if how == "frozen" else 60.0)
-    monkeypatch.setattr("rl.rllib.algorithm.LATE", 1.0)
+    monkeypatch.setattr("pyrite.rl.rllib.algorithm.LEAST_S", 5.0 if how == "frozen" else 60.0)
+    monkeypatch.setattr("pyrite.rl.rllib.algorithm.LATE", 1.0)
     lost, undisturbed = tmp_path / "lost", tmp_path / "none"
     undisturbed.touch()  # nothing happens
     whole = built(agent, ending(how, undisturbed), workers=0)

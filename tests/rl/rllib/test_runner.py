@@ -10,11 +10,11 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.toys import EarlyLate
-from ranking.checkpoint import from_bytes, to_bytes
-from rl.rllib.algorithm import LockstepConfig
-from rl.rllib.module import PolicyModule
-from rl.rllib.runner import LockstepRunner, Summary
-from rl.vector_environment import VectorEnvironment
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.rl.rllib.algorithm import LockstepConfig
+from pyrite.rl.rllib.module import PolicyModule
+from pyrite.rl.rllib.runner import LockstepRunner, Summary
+from pyrite.rl.vector_environment import VectorEnvironment
 from tests.ranking.trained import equal
 
 PARTS = {"batch": (12, 5), "present": (6,), "similarity": (6, 2, 4), "candidates": (6, 4, 5)}
