@@ -1,7 +1,7 @@
 """Runs studies, trainings, learnings, minings and pooling studies from Python, and reads their results.
 
 Describe a study with objects (`Study`), a pool of runs (`Pool`), or run another verb (`train`, `learn`, `mine`, `rank`,
-`fork`, `audit`). The verbs also take the overrides of the command line:
+`audit`). The verbs also take the overrides of the command line:
 
 >>> import pyrite
 >>> from pyrite import BM25, InBatch, Static
@@ -79,7 +79,6 @@ from pyrite.rankers import (
 from pyrite.results import (
     AuditResult,
     Best,
-    ForkResult,
     LearningResult,
     MiningResult,
     Picture,
@@ -103,7 +102,7 @@ from pyrite.selectors import (
     Uniform,
     Window,
 )
-from pyrite.verbs import audit, fork, learn, mine, pool, rank, study, train
+from pyrite.verbs import audit, learn, mine, pool, rank, study, train
 from ranking.errors import BadInput
 
 __all__ = [
@@ -127,7 +126,6 @@ __all__ = [
     "Embedding",
     "ErrorReduction",
     "FeedForward",
-    "ForkResult",
     "Function",
     "Given",
     "Guard",
@@ -186,7 +184,6 @@ __all__ = [
     "Uniform",
     "Window",
     "audit",
-    "fork",
     "learn",
     "mine",
     "pool",

@@ -480,21 +480,6 @@ class MiningResult(Result):
         return by_kind.agg(columns)
 
 
-class ForkResult(Result):
-    """The results of forks of a run.
-
-    >>> ForkResult("outputs/fork").folder
-    'outputs/fork'
-    """
-
-    _shown = "values"
-
-    @property
-    def values(self) -> pl.DataFrame:
-        """One row per fork and action: its reward."""
-        return self._csv("values")
-
-
 class AuditResult(Result):
     """A sample of the negatives of studies to judge, or what its judgements say.
 

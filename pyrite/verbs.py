@@ -16,7 +16,6 @@ from pyrite.negatives import BM25, as_negatives
 from pyrite.parts import Part, path_text, written
 from pyrite.results import (
     AuditResult,
-    ForkResult,
     LearningResult,
     MiningResult,
     PoolResult,
@@ -185,40 +184,6 @@ def rank(
     texts += settings(out=_path(out), options=options)
     with about_tables():
         return write_run([*texts, named_checkpoint(_folder(ranker))], console or Console(quiet=True))
-
-
-def fork(
-    training: Folder | TrainingResult | None = None,
-    *,
-    at: int | Sequence[int] = 0,
-    instead: Sequence[str] = (),
-    out: Folder | None = None,
-    options: Options | None = None,
-    resume: Folder | None = None,
-    console: Console | None = None,
-) -> ForkResult:
-    """Continue a run under several choices from one saved state, as `pyrite fork` does.
-
-    Args:
-        training: the run, or its folder.
-        at: the batches before which it is forked.
-        instead: what is done instead: names of functions, or `bm25:1-10` for ranks. Empty takes the run's functions.
-        out, options, console: see `pyrite.train`.
-        resume: the folder of forks to resume, instead of a run. None starts new ones.
-
-    Raises:
-        BadInput: if the folder holds no run, or an option is wrong.
-    """
-    if resume is not None:
-        if training is not None:
-            raise BadInput("names the forks of a run already", "resume", "leave the run out")
-        return ForkResult(*run("fork", settings(out=_path(out), options=options), resume, console))
-    if training is None:
-        raise BadInput("there is no run to fork", remedy="give a training or its folder, or resume=FOLDER")
-    if isinstance(instead, str):
-        raise BadInput("is a text", "instead", f"give a list, as [{instead!r}]")
-    chosen = {"run": _folder(training), "at": at, "instead": list(instead)}
-    return ForkResult(*run("fork", settings(out=_path(out), options={**chosen, **(options or {})}), None, console))
 
 
 def audit(

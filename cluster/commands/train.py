@@ -26,9 +26,8 @@ from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_lines
 from cluster.output.throttle import Throttle
 from cluster.plan.sweep import Planned, plan, points, refuse_sweeps
-from cluster.reports.actions_taken import actions_table
 from cluster.reports.report import Table
-from cluster.reports.study_tables import action_rows, tables_of, write_tables
+from cluster.reports.study_tables import tables_of, write_tables
 from cluster.runs.agent_file import agent_of
 from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.negative_tables import write_guarded
@@ -169,8 +168,6 @@ class TrainExperiment(Experiment):
             print_lines(console, what)
         for table in (_figures(self.planned, self.outcome), _sampling(self.outcome)):
             console.print(table, crop=False)
-        if actions := action_rows(self.outcome):
-            console.print(actions_table(pl.DataFrame(actions)), crop=False)
         for rows in zero_shot_rows(self.planned.name, self.outcome):
             console.print(_zero_shot(rows), crop=False)
         if self.storage is not None:

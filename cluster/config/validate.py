@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from cluster.config.agents import actions_of, checkpoint_of, learner_of
 from cluster.config.build import build, locate
 from cluster.config.counts import counts_of
-from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from cluster.config.parts import BASES
 from cluster.config.trust import check_classes
@@ -75,8 +74,6 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     from sampling.retrieval.dense import Dense
     from sampling.retrieval.memory import Memory
 
-    if config["run_time"] is not None:
-        seconds_of(config["run_time"], "run_time")
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: _built(key, config[key], key) for key in (*kinds, "batches")}
     ranker = parts["ranker"].func
@@ -159,12 +156,11 @@ def _remedy(parameter: inspect.Parameter) -> str:
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
-    from sampling.policies.by_query import ByQuery
     from sampling.retrieval.function import RetrievalFunction
 
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
-    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned` and `by_query`
+    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned`
         if action.function in functions:
             action.check_ranks(functions[action.function].depth)
     policy.set_functions(list(functions))
@@ -179,8 +175,6 @@ def check_counts(config: dict[str, Any]) -> None:
         if len(objective.stages()) > 1:
             what = "an objective with several stages needs lists of one length"
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
-    if isinstance(policy, ByQuery):
-        policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard").active)
     for name, node in config["selectors"].items():
         _built("selector", node, f"selector.{name}")
     if objective.needs_teacher and not config.get("teacher"):
@@ -239,8 +233,6 @@ def check_sharding(config: Mapping[str, Any]) -> None:
     if not (isinstance(ranker, type) and issubclass(ranker, SHARDED)):
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
         raise BadInput(f"the weights of {ranker.__name__} are not split over workers", where, remedy)
-    if config["keep_at"]:
-        raise BadInput("states for forks are those of one process", where, "leave keep_at out")
     for name, node in config["function"].items():
         if isinstance(part := build(node, f"function.{name}"), Dense) and part.refresh.mode not in ("lagged", "async"):
             remedy = "choose refresh.mode=lagged or async, whose index is built in parallel"

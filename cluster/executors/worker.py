@@ -21,14 +21,9 @@ from cluster.executors.address import working_folder
 from cluster.executors.task import Context, Once, Task, bound, built, located
 from ranking.errors import BadInput
 
-serving = False
-"""Whether this process is one of them."""
-
 
 def main(descriptor: int, warm_up: str) -> None:
     """Run tasks until the other end is closed."""
-    global serving
-    serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
     with suppress(EOFError, ConnectionError):  # the parent has ended, or needs no other process
         _serve(Connection(descriptor), warm_up)

@@ -153,8 +153,7 @@ def _lists(artifacts: Any, config: dict[str, Any], name: str, sources: Sources, 
             every[queries] = values
             return every
 
-        features = {name: spread(values, np.nan) for name, values in (lists.features or {}).items()}
-        lists = RankedLists(spread(lists.documents, -1), spread(lists.scores, -np.inf), features)
+        lists = RankedLists(spread(lists.documents, -1), spread(lists.scores, -np.inf))
     if guarded.repeats:
         artifacts.note(
             f"{name}: left out {counted(guarded.repeats, 'document')} with the text of a relevant document or of "

@@ -23,7 +23,6 @@ from ranking.training import RankerTraining
 from sampling.guard import Guard, negatives_lists
 from sampling.policies.aligned import Always
 from sampling.policies.fixed import Fixed
-from sampling.policies.forked import ForkedPolicy
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.bm25 import Bm25Function
 from sampling.retrieval.function import RetrievalFunction
@@ -43,7 +42,7 @@ GROUPS: dict[str, tuple[Any, type]] = {
 }
 SMALL: dict[str, dict[str, Any]] = {"window": {"first": 2}}
 """Options that suit twelve documents, where those of a file do not."""
-INSIDE = {CompressedLists, ForkedPolicy, Always}
+INSIDE = {CompressedLists, Always}
 """Made while a run goes on, from no configuration."""
 
 

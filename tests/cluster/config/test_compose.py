@@ -11,7 +11,6 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from cluster.commands.init import study_file
 from cluster.config.aliases import as_override, read_overrides
 from cluster.config.build import build
 from cluster.config.compose import _by_hydra, _store_parts, compose
@@ -22,6 +21,7 @@ from cluster.config.yaml_file import read_yaml
 from cluster.plan.applicable import applicable_overrides
 from cluster.plan.sweep import points
 from pyrite import Collection
+from ranking.collections.format_of import format_of
 from ranking.errors import BadInput
 
 
@@ -197,7 +197,7 @@ def test_a_format_that_is_named_or_not_recognised(places):
     assert compose(["collection=beir", "collection.path=nothing"])["collection"]["path"] == "nothing"
     assert compose(["collection.path=nothing.csv"])["collection"]["path"] == "nothing.csv"
     for path, kind in (("beir", "beir"), ("packed_pairs", "pairs")):
-        assert f"- collection={kind}\n" in study_file(path, "", "tiny")
+        assert format_of(path) == kind
     with pytest.raises(BadInput, match=r"not an override; for data write collection.path=beir$"):
         read_overrides("beir")
     for path, message in {

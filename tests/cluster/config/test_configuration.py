@@ -26,7 +26,7 @@ from sampling.selection.uniform import Uniform
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
 LISTED = ("origin", "stopping", "track")
 """Groups of which several options are chosen together."""
-ASKED = {"checkpoint": "FOLDER", "forks": "FOLDER", "path": "file", "ids": "id"}
+ASKED = {"checkpoint": "FOLDER", "path": "file", "ids": "id"}
 """Values for options that have no default."""
 
 
@@ -110,8 +110,6 @@ def test_every_name_composes(group, name):
 )
 def test_every_part_that_needs_no_data_is_built_and_shows_what_its_class_does_by_default(group):
     for name in group_options()[group]:
-        if name == "from_forks":  # reads a file
-            continue
         node = compose([f"{group}={name}"])[group] if name == "matryoshka" else option(group, name)
         node.pop("defaults", None)
         inner = {key: ASKED.get(key, value) if value == "???" else value for key, value in node.get(name, node).items()}
