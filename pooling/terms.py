@@ -12,8 +12,8 @@ import Stemmer
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from pooling.pool import Pool, Terms
-from ranking.stop_words import STOP_WORDS
+from pyrite.pooling.pool import Pool, Terms
+from pyrite.ranking.stop_words import STOP_WORDS
 
 NO_TEXT_NOTE = "pooled documents without a text"
 """Name of a note."""

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.encoding import Judgements
+from pyrite.ranking.encoding import Judgements
 
 
 @dataclass(frozen=True)

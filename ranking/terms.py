@@ -11,12 +11,12 @@ import polars as pl
 import Stemmer
 from numpy.typing import NDArray
 
-from ranking.bounds import Fraction, NonNegative, checked
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.reading import CHUNK, WORDS, Reading
-from ranking.stop_words import STOP_WORDS
-from ranking.word_ids import WordIds
+from pyrite.ranking.bounds import Fraction, NonNegative, checked
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.reading import CHUNK, WORDS, Reading
+from pyrite.ranking.stop_words import STOP_WORDS
+from pyrite.ranking.word_ids import WordIds
 
 ENGLISH = "english"
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cluster.executors.resources import Resources
-from cluster.executors.task import (
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import (
     POLL_S,
     Attempts,
     Context,
@@ -21,7 +21,7 @@ from cluster.executors.task import (
     bound,
     built,
 )
-from cluster.executors.worker import Origin, origin_of, portable
+from pyrite.cluster.executors.worker import Origin, origin_of, portable
 
 if TYPE_CHECKING:
     import ray
@@ -56,7 +56,7 @@ class RayExecutor(Executor):
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         import ray
 
-        from cluster.executors.lost_process import KILLED, is_draining, is_loss, killed_for_memory
+        from pyrite.cluster.executors.lost_process import KILLED, is_draining, is_loss, killed_for_memory
 
         shared, attempts = _stored(self.shared), Attempts(retries)
         idle: list[Any] = []
@@ -140,7 +140,7 @@ class _Worker:
     def run(self, task: Task, origin: Origin) -> Answer:
         """Return what a body returns or raises. Ray would print a raised error with its traceback."""
 
-        from cluster.executors.lost_process import leave
+        from pyrite.cluster.executors.lost_process import leave
 
         origin.enter()
         try:

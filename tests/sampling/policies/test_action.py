@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.validate import check_counts
-from ranking.errors import BadInput
-from ranking.sources import Sources
-from sampling.policies.action import Action
-from sampling.policies.aligned import Aligned, dot
-from sampling.selection.dynamic import Dynamic
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.validate import check_counts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.aligned import Aligned, dot
+from pyrite.sampling.selection.dynamic import Dynamic
 from tests.ranking.trained import equal
 from tests.sampling.test_contracts import random_and_bm25, training_of
 
