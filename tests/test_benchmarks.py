@@ -12,7 +12,7 @@ import torch
 
 from tests.made_up import write_beir, write_runs
 
-OURS = {"benchmarks", "cluster", "pooling", "pyrite", "ranking", "rl", "sampling"}
+OURS = {"benchmarks", "pyrite"}
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text("utf-8"))
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")

@@ -29,7 +29,6 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import identity
 from pyrite.cluster.statistics.summary import COSTS
 from pyrite.data import as_collection
-from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import constructor_arguments, written
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.moffat import MoffatA
@@ -540,14 +539,6 @@ def test_a_pool_is_served_to_people(tmp_path, monkeypatch, method):
     kept = json.loads((tmp_path / "out" / "overrides.json").read_text("utf-8"))["overrides"]
     assert "grades=[0,1,2]" in kept
     assert any("mm" in text or "LastFirst" in text for text in kept if text.lstrip("+").startswith("method"))
-
-
-def test_a_file_that_hides_a_package_is_named(tmp_path):
-    refuse_hidden_packages()
-    (tmp_path / "ranking.py").write_text("")
-    refuse_hidden_packages([str(OURS), str(tmp_path)])
-    with pytest.raises(ImportError, match=r"ranking\.py hides Pyrite's package 'ranking'; rename it"):
-        refuse_hidden_packages([str(tmp_path), str(OURS)])
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pyrite.cluster.statistics
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import Outcome, write_outcome
 
-ROOT = Path(pyrite.cluster.reports.__file__).parents[2]
+ROOT = Path(pyrite.cluster.reports.__file__).parents[3]
 
 
 def run(program: str) -> str:
