@@ -194,7 +194,7 @@ def test_mappings_arrays_and_parts_are_options_of_the_users_own_classes():
     assert node == {"_target_": f"{__name__}.Weighed", "shares": {"a": 0.5}, "ranks": [1, 2]}
     assert compose(["ranker=static", *pyrite.Negatives(chosen).overrides()])["selector"] == node
     arm = next(text for text in pyrite.Pool("runs").overrides(Bandit(Uniform())) if "arm" in text)
-    assert arm == "+method.bandit.arm={_target_:pooling.adjudicators.uniform.Random}"
+    assert arm == "+method.bandit.arm={_target_:pyrite.pooling.adjudicators.uniform.Random}"
     assert (Nearby() + BM25(1)).functions[0].label == "nearby"
     objects = pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25}, [Wide(np.zeros((1, 4)), None, width=3)])
     assert f"ranker._target_={__name__}.Wide" in objects.command

@@ -39,6 +39,8 @@ def moved_error(error: ImportError, path: str) -> BadInput | None:
     if present := moved(path):
         remedy = "write that; a folder with results of version 0.2 needs pip install 'pyrite-ir<0.3'"
         return BadInput(f"is called {present} since version 0.3", path, remedy)
+    if path.partition(".")[0] in PACKAGES:
+        return BadInput("there is no such class", path, "classes of Pyrite begin with pyrite, see `pyrite options`")
     if (error.name or "").partition(".")[0] in PACKAGES:
         what = f"imports {error.name}, which is pyrite.{error.name} since version 0.3"
         return BadInput(what, path.rpartition(".")[0], f"write: from pyrite.{error.name} import …")

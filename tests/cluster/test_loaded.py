@@ -80,7 +80,7 @@ def test_garbage_is_looked_for_as_usual_once_all_is_imported(own, meanwhile):
     program = (
         f"import gc; {own}\n"
         "usual = gc.get_threshold()\n"
-        "import cluster\n"
+        "import pyrite.cluster\n"
         "print(gc.get_threshold())\n"
         "kept = [[] for _ in range(1_100_000)]\n"
         "assert gc.get_threshold() == usual\n"
