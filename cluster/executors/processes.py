@@ -25,7 +25,7 @@ BOOT = (
 
 
 MOST = 3
-"""Processes of a study next to its own: each takes 300 MiB, and they are for work of seconds."""
+"""Processes of a study next to its own; each takes 300 MiB."""
 
 
 class ProcessLost(ChildProcessError):
