@@ -207,11 +207,11 @@ _HOMES = {
     ),
     "pyrite.ranking.errors": "BadInput",
     "pyrite.results": (
-        "AuditResult Best ForkResult LearningResult MiningResult Picture PoolResult ReportedResult "
+        "AuditResult Best LearningResult MiningResult Picture PoolResult ReportedResult "
         "Result Shown StudyResult Trained TrainingResult"
     ),
     "pyrite.selectors": "Adversarial Dynamic ErrorReduction MarginBalanced Selector Shared SimANS Top Uniform Window",
-    "pyrite.verbs": "audit fork learn mine pool rank study train",
+    "pyrite.verbs": "audit learn mine pool rank study train",
 }
 """Public names by the module that defines them, which is imported when one is used."""
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
