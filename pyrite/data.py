@@ -114,7 +114,7 @@ class Collection(Part):
 
     @classmethod
     def pydocs(cls, **options: Any) -> Collection:
-        """Return the documentation of the installed packages."""
+        """Return the documentation of Python's standard library and of a list of packages."""
         return Pydocs(**options)
 
     def describe(self, strict: bool = True) -> str:
