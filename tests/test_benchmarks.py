@@ -34,7 +34,7 @@ PRINTS = {
     "mining": r"\b0 of them no tie with its last",  # both sides find the same
     "pooling": r"bla +plain +[\d.]+ s +compiled",
     "scoring": r"AP@100 +(0\.\d{6})\d* and \1",  # the plain loop's scores give the same
-    "workers": r"2 workers, weights split +: +[\d.]+ s a step, +[\d.]+ MB",
+    "workers": r"2 workers, during the backward pass *: +[\d.]+ s a step, +[\d.]+ MB",
     "transformers": r"losses of the steps +differ by \d\.\d\de-0[5-9] of theirs at most",
 }
 """What a script must have said besides, where it compares results and not only times."""

@@ -29,6 +29,8 @@ RENAMED: dict[str, str] = {
 REMOVED: dict[str, str] = {
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
+    "resources.shard": "nobody has split a ranker over GPUs; resources.workers=N gives each worker the whole "
+    "ranker, and peft=lora, ranker.precision=bfloat16 or ranker.gradient_checkpointing=true needs less memory",
     "refresh.on_loss": "an index that is lost is always waited for: leave it out",
     "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
     "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more "

@@ -78,7 +78,6 @@ class ResourcesConfig(Config):
     memory: Gigabytes | None
     workers: Count
     least: Count | None
-    shard: bool
     placement: Literal["pack", "spread", "strict_pack", "strict_spread"]
     custom: Custom | None
 

@@ -29,7 +29,6 @@ class WorkerCoordinator:
     def __init__(self) -> None:
         self._reports: list[Any] = []
         self._state: bytes | None = None
-        self._shards: dict[str, bytes] = {}
         self._outcome: bytes | None = None
         self._placement_groups: list[Any] = []
 
@@ -102,15 +101,6 @@ class WorkerCoordinator:
 
     def save(self, state: bytes) -> None:
         self._state = state
-
-    def load_shard(self, name: str) -> bytes | None:
-        return self._shards.get(name)
-
-    def save_shard(self, name: str, rows: bytes) -> None:
-        self._shards[name] = rows
-
-    def drop_shards(self, but: list[str]) -> None:
-        self._shards = {name: rows for name, rows in self._shards.items() if name in but}
 
 
 def _scaling(resources: dict[str, Any]) -> Any:

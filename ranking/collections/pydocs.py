@@ -62,7 +62,7 @@ class Pydocs(Reader):
 
     Args:
         queries: "first_paragraph": the first paragraph of a docstring is the query, the rest its one relevant
-            document; about 29,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
+            document; about 27,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
             the topic, and the whole docstrings of its members (of its methods, or of its classes and functions) are
             its relevant documents, at least three. Equal topics are one, with the members of both. A class that is a
             topic contributes only the rest of its docstring as a document: the first paragraph would find itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,22 +13,6 @@ from torch import Tensor, nn
 from ranking.errors import BadInput
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
-
-
-class SharedWeights(Protocol):
-    """Workers that hold parts of one ranker (`ranking.sharding.Sharding`)."""
-
-    def passes(self, tower: Any, count: int) -> int:
-        """Return the passes that all workers make next through a transformer, of which this one needs `count`."""
-
-    def finish(self) -> None:
-        """Make empty passes until all workers have finished."""
-
-    def most(self, count: int) -> int:
-        """Return the largest of all workers' counts."""
-
-    def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Return a training's state with its tensors split like the ranker's weights."""
 
 
 class Ranker(nn.Module, ABC):
@@ -61,8 +45,6 @@ class Ranker(nn.Module, ABC):
 
     drawn: Sequence[str] = ()
     """The names of the weights that its checkpoint lacks, and that are drawn."""
-    sharding: SharedWeights | None = None
-    """How its weights are split over workers. None if they are all here."""
     document_reach: int | None = None
     """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after
     them are alike."""
