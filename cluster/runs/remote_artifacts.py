@@ -22,7 +22,6 @@ from cluster.executors.resources import Resources
 from cluster.executors.task import MAX_RESTARTS, POLL_S, Done, Listed, Task, Wait
 from cluster.output.lock import Busy, file_lock
 from cluster.runs.artifacts import Artifacts, cached_part, message_of
-from ranking.backing import at_hand
 from ranking.digest import digest
 from ranking.errors import BadInput
 
@@ -59,7 +58,7 @@ class RemoteArtifacts(Artifacts):
             keys = self.keys(config)
             for name, key in keys.items():
                 wanted = name != "agent" and (only is None or name in only)
-                if wanted and key not in tasks and not at_hand(self.place(config, key)):
+                if wanted and key not in tasks and not self.place(config, key).exists():
                     tasks[key] = self._task(key, config, name, [keys[part] for part in needed(config, name)])
         self._make_all(tasks.values())
 
@@ -138,7 +137,7 @@ class RemoteArtifacts(Artifacts):
         path = self.place(config, task.key)
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
-        return at_hand(path)
+        return path.exists()
 
 
 class _Making(Listed):

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,10 +65,9 @@ def test_a_few_pieces_are_done_in_this_process(tmp_path, monkeypatch):
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == dict.fromkeys("012", str(os.getpid()))
 
 
-@pytest.mark.parametrize("run", [run_pieces, partial(run_pieces, here=True)])
-def test_ray_does_what_there_is_a_ray_for(run, ray_session, tmp_path):
+def test_ray_does_what_there_is_a_ray_for(ray_session, tmp_path):
     with pytest.raises(BadInput, match=r"^piece 1: is broken"):
-        run(Write(tmp_path, refused=1), 3)
+        run_pieces(Write(tmp_path, refused=1), 3)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["0", "2"]  # the others are done nevertheless
     assert str(os.getpid()) not in {file.read_text() for file in tmp_path.iterdir()}
 
