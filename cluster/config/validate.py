@@ -70,7 +70,6 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     The agent that it uses (`cluster.runs.agent_file.agent_of`) is None if it must be learned first, or there is none.
     """
     from ranking.evaluation.measures import parse
-    from ranking.rankers.cascade import Cascade
     from ranking.rankers.dense import DenseRanker
     from sampling.retrieval.dense import Dense
     from sampling.retrieval.memory import Memory
@@ -80,9 +79,6 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: _built(key, config[key], key) for key in (*kinds, "batches")}
     ranker = parts["ranker"].func
-    if issubclass(ranker, Cascade) and getattr(parts["objective"], "passes", "one") != "level":
-        what = "a cascade has a model for each level, and this objective scores all levels with the first"
-        raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = _built(group, node, f"{group}.{name}")
