@@ -23,16 +23,16 @@ import yaml
 from pydantic import Field, ValidationError
 from rich.console import Console
 
-from cluster.config.refusals import refusal
-from cluster.config.schema import Config
-from cluster.output.methods import METHOD, items_of, with_methods
-from cluster.output.storage import Storage
-from cluster.reports.report import Cell, Part, Report, Section, Table, items
-from cluster.reports.result_sections import cell, origin_name
-from cluster.reports.study_report import StudyResults, compared
-from cluster.statistics.convergence import convergence
-from cluster.statistics.summary import baseline_of
-from ranking.errors import BadInput
+from pyrite.cluster.config.refusals import refusal
+from pyrite.cluster.config.schema import Config
+from pyrite.cluster.output.methods import METHOD, items_of, with_methods
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.reports.report import Cell, Part, Report, Section, Table, items
+from pyrite.cluster.reports.result_sections import cell, origin_name
+from pyrite.cluster.reports.study_report import StudyResults, compared
+from pyrite.cluster.statistics.convergence import convergence
+from pyrite.cluster.statistics.summary import baseline_of
+from pyrite.ranking.errors import BadInput
 
 SMALLEST = ["{study} cohen2019_table1"]
 PAPERS = Path(__file__).parent / "papers"

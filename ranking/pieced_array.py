@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.mapped import open_array
+from pyrite.ranking.mapped import open_array
 
 
 class PiecedArray:

@@ -18,7 +18,7 @@ from typing import Literal
 from rich.console import Console
 from rich.markup import escape
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 GB = 1 << 30
 SMALLEST_STORE = 256 << 20
@@ -92,7 +92,7 @@ def machine() -> Iterator[Finding]:
     """Check cores, memory, shared memory and GPUs."""
     import psutil
 
-    from ranking.cores import cores
+    from pyrite.ranking.cores import cores
 
     count, present = cores(), os.cpu_count() or 1
     yield Finding("cores", f"{count}" + (f" of {present} may be used" if count < present else ""))
@@ -116,7 +116,7 @@ def gpus() -> list[str]:
 
 def folders() -> Iterator[Finding]:
     """Check that the folders that Pyrite writes to are writable, and how much room they have."""
-    from ranking.collections.cache import cache_folder
+    from pyrite.ranking.collections.cache import cache_folder
 
     try:
         cache = cache_folder(os.environ.get("PYRITE_CACHE"))

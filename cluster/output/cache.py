@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ranking.collections.cache import cache_folder
+from pyrite.ranking.collections.cache import cache_folder
 
 
 def cache_of(config: Mapping[str, Any]) -> Path:

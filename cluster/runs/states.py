@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import torch.distributed as dist
 
-from ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
 
 
 class StateStore(Protocol):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import evaluations, factors, swept, with_factors
-from cluster.statistics.comparison import families
+from pyrite.cluster.output.methods import evaluations, factors, swept, with_factors
+from pyrite.cluster.statistics.comparison import families
 
 LEAST = 8
 """The least number of runs and, for a setting that is not drawn, of values."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from ranking.whole_file import replace_file
+from pyrite.ranking.whole_file import replace_file
 
 
 def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.ids import IdTable
-from ranking.reading import WORDS, Reading
+from pyrite.ranking.collections.ids import IdTable
+from pyrite.ranking.reading import WORDS, Reading
 
 
 @dataclass(frozen=True, eq=False)

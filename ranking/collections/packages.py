@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 # The packages of the built-in collection, whatever else is installed: a change of this list changes the collection.
 PACKAGES = (

@@ -17,12 +17,12 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from ranking.bounds import checked
-from ranking.collections import packages
-from ranking.collections.docstrings import Docstring, docstrings
-from ranking.collections.faults import Faults
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
-from ranking.collections.splits import DEV, TEST, TRAIN
+from pyrite.ranking.bounds import checked
+from pyrite.ranking.collections import packages
+from pyrite.ranking.collections.docstrings import Docstring, docstrings
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
+from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _FEWEST_MEMBERS = 3
@@ -53,7 +53,8 @@ class _Content(NamedTuple):
 @checked
 @dataclass
 class Pydocs(Reader):
-    """The docstrings of the standard library and of the packages that `ranking.collections.packages.PACKAGES` names.
+    """The docstrings of the standard library and of the packages that `pyrite.ranking.collections.packages.PACKAGES`
+    names.
 
     The category is the package (`torch`), the subcategory the module (`torch.nn.functional`), ids are dotted names
     (`torch.nn.functional.relu`). Nearly empty and repeated texts are dropped, modules for tests are not read. Other

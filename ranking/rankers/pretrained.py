@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import local_root, refused
-from ranking.packing import buckets
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.packing import buckets
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

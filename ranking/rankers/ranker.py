@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ranking.errors import BadInput
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization
 
 
 class Ranker(nn.Module, ABC):
@@ -20,11 +20,11 @@ class Ranker(nn.Module, ABC):
 
     A query and a document are each represented once, by the part of the network that depends on
     one of them alone; `interact` computes what depends on the pair. A collection's candidates are
-    then scored at the cost of their distinct documents plus the interactions (`ranking.scoring`).
+    then scored at the cost of their distinct documents plus the interactions (`pyrite.ranking.scoring`).
 
     A subclass takes `vectors`, `generator` and its widths, each None to use the `preset`. A subclass with an option
     `categories` (texts come with category and subcategory as input) takes `labels` too, their numbers
-    (`ranking.rankers.category_input`).
+    (`pyrite.ranking.rankers.category_input`).
 
     Attributes:
         presets: the widths by preset name: `paper` as published, `small` for a CPU, `tiny` for tests.
@@ -51,7 +51,7 @@ class Ranker(nn.Module, ABC):
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:
-        """Return how texts become the tokens that it reads; None if it reads the words of `ranking.encoding`.
+        """Return how texts become the tokens that it reads; None if it reads the words of `pyrite.ranking.encoding`.
 
         Args:
             options: options of its constructor.

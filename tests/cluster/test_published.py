@@ -9,10 +9,10 @@ import yaml
 
 from benchmarks import published as papers
 from benchmarks.published import PAPERS, Published, map_collections, map_methods, paper_section, printed, read_published
-from cluster.config.groups import group_options
-from cluster.reports.study_report import design_baseline
-from cluster.statistics.summary import summarise
-from ranking.errors import BadInput
+from pyrite.cluster.config.groups import group_options
+from pyrite.cluster.reports.study_report import design_baseline
+from pyrite.cluster.statistics.summary import summarise
+from pyrite.ranking.errors import BadInput
 
 PAPER: dict[str, Any] = {
     "source": "Somebody 2001, table 3",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ranking.whole_file import replace_file
+from pyrite.ranking.whole_file import replace_file
 
 
 def test_a_file_is_replaced_when_the_block_ends(tmp_path):

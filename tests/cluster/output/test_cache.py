@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.output.cache import cache_of
-from ranking.collections.cache import default_cache
-from ranking.errors import BadInput
+from pyrite.cluster.output.cache import cache_of
+from pyrite.ranking.collections.cache import default_cache
+from pyrite.ranking.errors import BadInput
 
 
 def test_the_cache_is_a_folder(monkeypatch, tmp_path):
