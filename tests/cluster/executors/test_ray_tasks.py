@@ -16,7 +16,7 @@ from tests.cluster.executors.bodies import BODIES, failing, numbers
 
 
 def test_tasks_on_ray(ray_session, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.TASK_RESTARTS", 2)
     # In the order of their needs, with values from the object store.
     tasks = [Task("b", f"{BODIES}:square", {"number": 3}, needs=frozenset({"0"})), *numbers(1)]
     assert [(done.task.key, done.result()) for done in RayExecutor().run(tasks)] == [("0", 0), ("b", 9)]
