@@ -140,9 +140,8 @@ class RemoteIndex:
         """Stop the actors and delete their files, and those of processes that were killed."""
         if self._actor is not None:
             with contextlib.suppress(ray.exceptions.RayError):
-                ray.wait(
-                    [self._actor.close.remote()], timeout=INDEX_CLOSE_TIMEOUT_S
-                )  # it would still write what was sent
+                # It would still write what was sent.
+                ray.wait([self._actor.close.remote()], timeout=INDEX_CLOSE_TIMEOUT_S)
                 ray.kill(self._actor)
             self._actor = None
         release(self.folder)
