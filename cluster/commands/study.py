@@ -26,9 +26,10 @@ from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.trust import check_classes
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
-from pyrite.cluster.executors.processes import MOST, in_process
+from pyrite.cluster.executors.processes import in_process
 from pyrite.cluster.executors.task import Executor, Once, Task
 from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.limits import LOCAL_PROCESSES
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.provenance import content_digest
@@ -210,7 +211,12 @@ class StudyExperiment(Experiment):
         if self.scheduler is not None:
             return 1  # early stopping depends on the order
         cores_each = max((planned.config["resources"]["cpu"] for planned in self._known), default=1)
-        return max(1, min(MOST + 1, int(cores() // cores_each), self.plan.options["concurrent"] or MOST + 1))
+        return max(
+            1,
+            min(
+                LOCAL_PROCESSES + 1, int(cores() // cores_each), self.plan.options["concurrent"] or LOCAL_PROCESSES + 1
+            ),
+        )
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""

@@ -144,7 +144,7 @@ def test_other_processes_share_the_work(processes, tmp_path):
 
 
 def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.TASK_RESTARTS", 2)
     with warm() as alone:
         tasks = [failing(tmp_path, "twice", 1, "die"), failing(tmp_path, "always", 9, "die")]
         done = list(LocalExecutor(0, alone).run(tasks))
