@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cluster.commands.first_folder import absolute, recorded_folder
-from cluster.config.compose import compose
+from cluster.config.compose import compose_recorded
 from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table
@@ -256,7 +256,7 @@ class Best:
     @property
     def config(self) -> dict[str, Any]:
         """The whole configuration of the run."""
-        return compose(shlex.split(self.row["overrides"]))
+        return compose_recorded(shlex.split(self.row["overrides"]))
 
     @property
     def command(self) -> str:

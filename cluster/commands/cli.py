@@ -17,7 +17,9 @@ from cluster.commands.signals import (
     replace_unprintable,
 )
 from cluster.commands.verbs import VERBS, parse
+from cluster.config.aliases import read_overrides
 from cluster.config.build import missing_extra
+from cluster.config.trust import foreign_classes, typed_command
 from cluster.executors.address import working_folder
 from cluster.executors.processes import Processes
 from cluster.executors.task import located
@@ -52,13 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if not given:
         print(FIRST_STEPS)
         sys.exit(0)
-    with handled_signals(restore=arguments is not None), exit_codes():
+    with handled_signals(restore=arguments is not None), exit_codes(), typed_command(given):
         _check_readable([*given, working_folder() or ""])
         chosen = parse(given)
         from rich.console import Console
 
         console = Console(highlight=False)
         console.on_broken_pipe = lambda: discard_output(console)  # type: ignore[method-assign]
+        if chosen.verb == "study":
+            for path in chosen.words:
+                if foreign := foreign_classes(read_overrides(path)):
+                    print_lines(console, f"{path} names classes outside Pyrite, which it runs: {', '.join(foreign)}")
         if not isinstance(run := located(VERBS[chosen.verb].runs), type):
             sys.exit(run(chosen, console))
         if getattr(chosen, "power", None):

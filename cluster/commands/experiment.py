@@ -18,7 +18,7 @@ from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from cluster.config.aliases import quoted_baseline
 from cluster.config.override import root_of
 from cluster.config.quoting import quoted_path
-from cluster.config.trust import from_folder
+from cluster.config.trust import Trust, check_classes, from_folder, named_classes, trusting
 from cluster.executors.address import is_cluster
 from cluster.executors.session import connected
 from cluster.output.lock import output_lock
@@ -96,12 +96,16 @@ class Experiment(ABC):
             if experiment.storage is not None:
                 refuse_taken(experiment.storage)
             return experiment
+        storage = Storage(resume)
+        saved = read_config_of(cls.verb, storage)
+        typed = named_classes(arguments)
+        arguments = [text for text in arguments if not (named_classes([text]) and cls.is_recorded(text, saved))]
         for text in arguments:
             if root_of(text) not in cls.may_change:
                 cls.check_change(text, resume)
-        storage = Storage(resume)
-        saved = read_config_of(cls.verb, storage)
         with ExitStack() as entered:
+            entered.enter_context(trusting(typed))  # recorded classes that are typed again
+            check_classes(saved, "file")
             if (folder := recorded_folder(saved)) is not None:
                 storage = storage if "://" in resume else Storage(os.path.abspath(resume))
                 arguments = absolute(arguments, os.getcwd())
@@ -111,6 +115,11 @@ class Experiment(ABC):
             experiment.joined.enter_context(entered.pop_all())
         experiment.resumed = True
         return experiment
+
+    @classmethod
+    def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
+        """Return whether an override that is given on resume repeats one of the manifest."""
+        return text in saved.get("overrides", [])
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
@@ -175,6 +184,11 @@ class Experiment(ABC):
 
         return RemoteArtifacts(note, rerank, join=self.join)
 
+    @property
+    def trust(self) -> Trust:
+        """The origin of its options."""
+        return "file" if self.resumed else "user"
+
     def join(self) -> None:
         """Connect to the running Ray until the command ends; `session` then finds it connected."""
         if not connected():
@@ -206,7 +220,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
     storage = experiment.storage
     with ExitStack() as left:
         left.callback(experiment.joined.close)  # goes back to the working folder, also if the output folder is locked
-        built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
+        built = trackers(experiment.options.get("track", {}), experiment.trust)  # track=[] removes the group
         left.enter_context(output_lock(storage) if storage is not None else nullcontext())
         left.enter_context(from_folder(experiment.resumed))
         left.enter_context(experiment.joined)

@@ -60,7 +60,7 @@ class ForkExperiment(Experiment):
         self.actions = list(dict.fromkeys(map(Action.parse, texts)))  # bm25*.5 and bm25*0.5 are one action
         self.config = with_functions(config, self.actions)
         for action in self.actions:
-            action.check_ranks(build(self.config["function"][action.function]).depth)
+            action.check_ranks(build(self.config["function"][action.function], trust="composed").depth)
         self.at = sorted({options["at"]} if isinstance(options["at"], int) else set(options["at"]))
         if options["regress"] and options["by"]:
             raise BadInput("values by query are not regressed", "by", "give either by=FEATURE or --regress")
@@ -89,8 +89,8 @@ class ForkExperiment(Experiment):
         functions = {name: self.config["function"][name] for name in self.functions}
         check_run({**self.config, "function": functions}, agent_of(self.config))
         if self.options["by"]:
-            built = {name: build(node, f"function.{name}") for name, node in functions.items()}
-            guard = build(self.config["sampling"]["guard"], "sampling.guard")
+            built = {name: build(node, f"function.{name}", trust="composed") for name, node in functions.items()}
+            guard = build(self.config["sampling"]["guard"], "sampling.guard", trust="composed")
             QuerySplit(self.options["by"], 0.5).check(built, guard.active)
         artifacts = self.artifacts_of(console)
         artifacts.make([self.config])

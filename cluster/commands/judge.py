@@ -24,6 +24,7 @@ from cluster.config.aliases import as_override
 from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.override import key_of, replaced, values_by_key
+from cluster.config.trust import from_folder, named_classes, trusting
 from cluster.output.manifest import refuse_other_files
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted, print_counts, print_lines
@@ -63,11 +64,12 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         overrides: overrides of conf/judge.yaml. The folder remembers them.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
     """
-    if resume is not None:
-        overrides = _grown(resume, overrides)
-    storage = _folder(overrides)
-    merged = replaced(_remembered(storage), overrides)
-    config = compose(merged, "judge") | {"out": storage.path("")}
+    with from_folder(), trusting(named_classes(overrides)):
+        if resume is not None:
+            overrides = _grown(resume, overrides)
+        storage = _folder(overrides)
+        merged = replaced(_remembered(storage), overrides)
+        config = compose(merged, "judge") | {"out": storage.path("")}
     if len(config["method"]) > 1:
         raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
     if storage.read(OVERRIDES) is None:
@@ -224,7 +226,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         pool = make_pool(runs, None, config["depth"], config["relevant_from"], on_progress=on_progress)
     if config["machine"] is not None:
         pool = with_machine(pool, read(config["machine"]))
-    reader = build(config["collection"])
+    reader = build(config["collection"], "collection", trust="composed")
     of_collection = reader.faults(config["strict"])
     path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = read_texts(path)
@@ -236,7 +238,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         if topics is None:
             topics = topics_of(reader.read_queries(of_collection))
         ((named, node),) = config["method"].items()
-        method = build(node)
+        method = build(node, f"method.{named}", trust="composed")
         if "texts" in needs_of(method):
             topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
             pool = with_terms(pool, texts, topic_texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from cluster.config.override import key_of, root_of
 from cluster.config.quoting import override_of
 from cluster.config.refusals import refuse_renamed
 from cluster.config.schema import SHAPES
-from cluster.config.trust import check_classes
+from cluster.config.trust import check_classes, classes_in, named_classes, origin
 from cluster.config.validate import check_shape
 from cluster.executors.local import LocalExecutor
 from cluster.executors.processes import in_process
@@ -96,6 +96,11 @@ class StudyExperiment(Experiment):
         return study
 
     @classmethod
+    def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
+        recorded = saved["study"].get(root_of(text)) if isinstance(saved.get("study"), dict) else None
+        return super().is_recorded(text, saved) or [*classes_in(recorded)] == named_classes([text])
+
+    @classmethod
     def check_change(cls, text: str, folder: str) -> None:
         root = root_of(text)
         if root not in GROWING and (root in SHAPES["study"].model_fields or text.startswith("~")):
@@ -115,7 +120,7 @@ class StudyExperiment(Experiment):
         except (KeyError, TypeError, BadInput):
             where = f"{storage}/{CONFIG}"
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
-        check_classes([options.get(key) for key in ("trial_scheduler", "stoppers", "callbacks")])
+        check_classes(options, origin())
         plan = StudyPlan(options, runs, design, storage, batches)
         additions = [text for text in arguments if text not in of_study or root_of(text) in GROWING]
         if not additions:
@@ -218,8 +223,8 @@ class StudyExperiment(Experiment):
         from ray.tune import Stopper
 
         scheduler = EarlyStopping(
-            schedulers_of(options.get("trial_scheduler")),
-            built_as(Stopper, options.get("stoppers", []), "stoppers"),
+            schedulers_of(options.get("trial_scheduler"), self.trust),
+            built_as(Stopper, options.get("stoppers", []), "stoppers", self.trust),
             EventLog.read(self.plan.storage),
             lambda config: content_digest(artifacts.provenance(config)),
         )
@@ -334,7 +339,7 @@ class StudyExperiment(Experiment):
 
         configs = [planned.config for planned in _distinct(self._known)]
         check_resources(configs, options["address"])
-        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
+        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks", self.trust)
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
         return TuneExecutor(
@@ -382,7 +387,6 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
     for key in ("callbacks", "stoppers"):
         options[key] = [as_node(each) for each in options[key]]
-        check_classes(options[key])
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
 

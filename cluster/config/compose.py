@@ -16,6 +16,7 @@ from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, g
 from cluster.config.override import key_of
 from cluster.config.parts import PARTS
 from cluster.config.quoting import quoted_path
+from cluster.config.trust import from_folder
 from ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
         terms = [name for name, value in resolved["objective"].items() if isinstance(value, dict) and name != "weights"]
         named["objective"] = "+".join(terms) or named["objective"]
     return resolved | {CHOICES: named}
+
+
+def compose_recorded(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
+    """Return the configuration of overrides that were read from a folder of results, which may come from anywhere."""
+    with from_folder():
+        return compose(overrides, config)
 
 
 @functools.lru_cache(maxsize=2000)

@@ -18,6 +18,7 @@ BASES = {
     "ranker": "ranking.rankers.ranker.Ranker",
     "reward": "rl.rewards.Reward",
     "selector": "sampling.selection.selector.Selector",
+    "track": "cluster.telemetry.tracking.tracker.Tracker",
 }
 """The base of each kind of part that users write."""
 PARTS: dict[str, dict[str, str]] = {

@@ -8,19 +8,17 @@ cluster can refuse, `executors.resources.check_demand` refuses once it is there.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cluster.config.agents import actions_of, checkpoint_of, learner_of
-from cluster.config.build import build, locate
+from cluster.config.build import build
 from cluster.config.counts import counts_of
 from cluster.config.durations import seconds_of
 from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
-from cluster.config.parts import BASES
-from cluster.config.trust import check_classes
+from cluster.config.trust import check_classes, origin
 from ranking.errors import BadInput, no_teacher
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
     """Refuse parts that are not at the level of their group, and untrusted classes that a folder names."""
-    check_classes(config)
+    check_classes(config, origin())
     for group in group_options():
         node, chosen = config.get(group), choices.get(group)
         if isinstance(node, dict):
@@ -78,14 +76,14 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     if config["run_time"] is not None:
         seconds_of(config["run_time"], "run_time")
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
-    parts = {key: _built(key, config[key], key) for key in (*kinds, "batches")}
+    parts = {key: build(config[key], key, trust="composed") for key in (*kinds, "batches")}
     ranker = parts["ranker"].func
     if issubclass(ranker, Cascade) and getattr(parts["objective"], "passes", "one") != "level":
         what = "a cascade has a model for each level, and this objective scores all levels with the first"
         raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
     for group in ("function", "origin"):
         for name, node in config[group].items():
-            part = _built(group, node, f"{group}.{name}")
+            part = build(node, f"{group}.{name}", trust="composed")
             if isinstance(part, Dense | Memory) and not issubclass(ranker, DenseRanker):
                 remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
                 raise BadInput(f"it compares vectors, and {ranker.__name__} has none", f"function={name}", remedy)
@@ -99,25 +97,16 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
     if config["resources"]["shard"]:
         check_sharding(config)
-    build(config["sampling"]["guard"], "sampling.guard")
+    build(config["sampling"]["guard"], "sampling.guard", trust="composed")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
-
-
-def _built(group: str, node: Any, at: str) -> Any:
-    """Build a part; refuse one whose class, which may be the user's, is of another kind."""
-    part = build(node, at)
-    kind: Any = part.func if isinstance(part, functools.partial) else type(part)
-    if group in BASES and not issubclass(kind, locate(BASES[group])):
-        raise BadInput(f"{kind.__name__} is no {group}", f"{at}._target_", f"name a subclass of {BASES[group]}")
-    return part
 
 
 def check_optimizer(node: dict[str, Any]) -> None:
     """Refuse options of an optimizer that its class, usually one of torch's, refuses when it gets the weights."""
     import torch
 
-    factory = build(node, "optimizer")
+    factory = build(node, "optimizer", trust="composed")
     known = inspect.signature(factory.func).parameters
     weights = [torch.nn.Parameter(torch.zeros(2, 2))]
     for name, value in factory.keywords.items():
@@ -162,8 +151,11 @@ def check_counts(config: dict[str, Any]) -> None:
     from sampling.policies.by_query import ByQuery
     from sampling.retrieval.function import RetrievalFunction
 
-    policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
-    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
+    policy, objective = (
+        build(config["policy"], "policy", trust="composed"),
+        build(config["objective"], "objective", trust="composed"),
+    )
+    functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
     for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned` and `by_query`
         if action.function in functions:
             action.check_ranks(functions[action.function].depth)
@@ -180,9 +172,9 @@ def check_counts(config: dict[str, Any]) -> None:
             what = "an objective with several stages needs lists of one length"
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
     if isinstance(policy, ByQuery):
-        policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard").active)
+        policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard", trust="composed").active)
     for name, node in config["selectors"].items():
-        _built("selector", node, f"selector.{name}")
+        build(node, f"selector.{name}", trust="composed")
     if objective.needs_teacher and not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
@@ -216,7 +208,7 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
     from sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
-    if len(functions) != 1 or not isinstance(build(next(iter(functions.values()))), TfIdf):
+    if len(functions) != 1 or not isinstance(build(next(iter(functions.values())), trust="composed"), TfIdf):
         what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
         raise BadInput(what, "function", "give policy=fixed function=tfidf")
     name, node = next(iter(functions.items()))
@@ -235,18 +227,19 @@ def check_sharding(config: Mapping[str, Any]) -> None:
     where = "resources.shard"
     if config["resources"]["workers"] == 1:
         raise BadInput("a single worker can't split weights", where, "choose resources.workers=2 or more")
-    ranker = build(config["ranker"], "ranker").func
+    ranker = build(config["ranker"], "ranker", trust="composed").func
     if not (isinstance(ranker, type) and issubclass(ranker, SHARDED)):
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
         raise BadInput(f"the weights of {ranker.__name__} are not split over workers", where, remedy)
     if config["keep_at"]:
         raise BadInput("states for forks are those of one process", where, "leave keep_at out")
     for name, node in config["function"].items():
-        if isinstance(part := build(node, f"function.{name}"), Dense) and part.refresh.mode not in ("lagged", "async"):
+        part = build(node, f"function.{name}", trust="composed")
+        if isinstance(part, Dense) and part.refresh.mode not in ("lagged", "async"):
             remedy = "choose refresh.mode=lagged or async, whose index is built in parallel"
             raise BadInput("each worker would read with a whole ranker", f"function.{name}.refresh", remedy)
     for key, node in {"selector": config["selector"], **config["selectors"]}.items():
-        if isinstance(build(node, key), Adversarial):
+        if isinstance(build(node, key, trust="composed"), Adversarial):
             remedy = "choose another, or resources.shard=false"
             raise BadInput("each worker would copy the whole ranker", "selector", remedy)
 
@@ -264,19 +257,19 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         what = f"an agent needs at least two functions to choose from, and there is only {name}"
         raise BadInput(what, "function", "give a list: function=[random,bm25]")
     check_run(config, agent)
-    if len(build(config["objective"]).stages()) > 1:
+    if len(build(config["objective"], trust="composed").stages()) > 1:
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
     for key in ("agent", "reward", "state", "validation_sample"):
-        _built(key, config[key], key)
+        build(config[key], key, trust="composed")
     if config.get("until") is not None:
-        build(config["until"], "until")
+        build(config["until"], "until", trust="composed")
     if config["actions"]["mixture"] is not None:
-        build(config["actions"]["mixture"], "actions.mixture")
+        build(config["actions"]["mixture"], "actions.mixture", trust="composed")
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"], config["hosts"])
     if documents is not None:
-        build(config["actions"]["imitate"], "actions.imitate")
+        build(config["actions"]["imitate"], "actions.imitate", trust="composed")
         check_candidates(config, documents)
 
 

@@ -79,7 +79,7 @@ class Artifacts(Collections):
         """Return one part, from the cache or newly made (`cluster.runs.parts`)."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
-        if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
+        if name == "base" and (absent := build(config["vectors"], "vectors", trust="composed").stand_in()):
             self.note(absent[1])
         from cluster.runs.parts import protect
 

@@ -78,7 +78,7 @@ def _forked(
 ) -> tuple[RankerTraining, Sampler]:
     """Return the training and sampler of a run with a `ForkedPolicy`, which receives `fork`."""
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    policy = build(config["policy"])
+    policy = build(config["policy"], trust="composed")
     if "agent" in parts:
         policy = equip(policy, None, dict(parts))
     forked = ForkedPolicy(policy, list(functions), *fork)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.compose import compose
+from cluster.config.compose import compose_recorded
 from cluster.output.methods import evaluations, factors, swept, with_factors
 from cluster.statistics.comparison import families
 from cluster.statistics.paired import Floats
@@ -155,7 +155,8 @@ def _defaults(overrides: str, keys: Sequence[str]) -> Floats:
     values = []
     config: dict[str, Any] = {}
     with suppress(BadInput):  # of a class that no longer exists
-        config = compose([text for text in shlex.split(overrides) if text.partition("=")[0].lstrip("+") not in keys])
+        kept = [text for text in shlex.split(overrides) if text.partition("=")[0].lstrip("+") not in keys]
+        config = compose_recorded(kept)
     for key in keys:
         node: Any = config
         for part in key.split("."):

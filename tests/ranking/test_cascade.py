@@ -144,7 +144,10 @@ def test_levels_want_the_same_prompts(made_up, tmp_path):
 
 def test_from_a_configuration(made_up):
     short = [f"ranker.{level}.{name}={value}" for level in ("front", "rear") for name, value in SHORT.items()]
-    made = build(compose(["ranker=cascade", f"ranker.checkpoint={made_up()}", "ranker.keep=3", *short])["ranker"])
+    made = build(
+        compose(["ranker=cascade", f"ranker.checkpoint={made_up()}", "ranker.keep=3", *short])["ranker"],
+        trust="composed",
+    )
     tokens = made.func.tokenization(**made.keywords)
     assert (tokens.checkpoint, tokens.max_query, tokens.max_document) == (made_up(), 8, 12)
     cascade = made(vectors=None, generator=generator())
@@ -155,5 +158,5 @@ def test_from_a_configuration(made_up):
 
 
 def test_a_scale_sets_the_preset_of_both_levels():
-    made = build(compose(["ranker=cascade", "ranker.checkpoint=x", "scale=tiny"])["ranker"], "ranker")
+    made = build(compose(["ranker=cascade", "ranker.checkpoint=x", "scale=tiny"])["ranker"], "ranker", trust="composed")
     assert [made.keywords[level].keywords["preset"] for level in ("front", "rear")] == ["tiny", "tiny"]

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cluster.config.build import build
 from cluster.config.groups import option
+from cluster.config.trust import Trust
 from cluster.output.event_log import EventLog, reason
 from cluster.output.run_log import unfinished
 from cluster.output.storage import Storage
@@ -21,9 +22,10 @@ CLOSE_TIMEOUT_S = 60.0
 """How long the end of a command waits for a tracker that makes no progress."""
 
 
-def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
+def trackers(nodes: Mapping[str, Any], trust: Trust) -> list[Tracker]:
     """Build the trackers of a configuration's group `track`, always with TensorBoard."""
-    built: list[Tracker] = [build(node) for node in {**option("track", "tensorboard"), **nodes}.values()]
+    named = {**option("track", "tensorboard"), **nodes}
+    built: list[Tracker] = [build(node, f"track.{name}", trust=trust) for name, node in named.items()]
     for tracker in built:
         tracker.check()
     return built

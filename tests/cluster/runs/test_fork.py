@@ -203,7 +203,9 @@ def test_a_fork_of_half_the_queries_leaves_the_others_as_they_are(beir_folder, o
     shown = {}
     for side in SIDES:
         fork = Fork(0, 0, 0, Action("random"), "positive_rank", side)
-        forked = ForkedPolicy(build(config["policy"]), own, fork.action, 0, 1, split=fork.split, side=side)
+        forked = ForkedPolicy(
+            build(config["policy"], trust="composed"), own, fork.action, 0, 1, split=fork.split, side=side
+        )
         training, sampler = assemble(config, parts, 0, policy=forked)
         batch = training.examples
         sampler.negatives(batch, training)
