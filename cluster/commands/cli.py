@@ -23,7 +23,7 @@ from cluster.config.trust import foreign_classes, typed_command
 from cluster.executors.address import working_folder
 from cluster.executors.processes import Processes
 from cluster.executors.task import located
-from cluster.output.terminal import print_lines
+from cluster.output.terminal import print_lines, visible
 from ranking.errors import BadInput
 from ranking.whole_file import FULL
 
@@ -57,9 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     with handled_signals(restore=arguments is not None), exit_codes(), typed_command(given):
         _check_readable([*given, working_folder() or ""])
         chosen = parse(given)
-        from rich.console import Console
+        from cluster.output.screen import Screen, show_warnings
 
-        console = Console(highlight=False)
+        show_warnings()
+        console = Screen()
         console.on_broken_pipe = lambda: discard_output(console)  # type: ignore[method-assign]
         if chosen.verb == "study":
             for path in chosen.words:
@@ -112,7 +113,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    print(f"pyrite: {message}", file=sys.stderr)
+    print(f"pyrite: {visible(message)}", file=sys.stderr)
     sys.exit(code)
 
 
