@@ -15,6 +15,7 @@ import polars as pl
 
 from pooling.judging.folder import check_local, make_private, private_file
 from ranking.errors import BadInput
+from ranking.links import refuse_links
 
 FILE, LOCK = "judgements.sqlite", "server.lock"
 KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}
@@ -107,6 +108,7 @@ class Store:
         self._clock, self._grow = clock, grow
         with ExitStack() as failed:  # release the folder unless everything succeeds
             try:
+                refuse_links(folder)
                 make_private(folder)
                 check_local(folder)
                 for name in (FILE, LOCK):  # the log next to a database has its mode
