@@ -17,6 +17,7 @@ from rich.text import Text
 
 from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.compose import compose_recorded
+from cluster.config.trust import from_folder
 from cluster.output.manifest import read_config
 from cluster.output.storage import Storage
 from cluster.output.tables import read_table
@@ -225,7 +226,8 @@ class Trained:
         """
         place = Path(path)
         if self.weights is None:
-            folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
+            with from_folder():  # the overrides are those of a table, which may come from anywhere
+                folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
             return folder
         kept, suffix = Path(self.weights), ".safetensors"
         name = place.name.removesuffix(suffix)  # may have points in it, as model-0.5

@@ -119,7 +119,7 @@ class Experiment(ABC):
     @classmethod
     def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
         """Return whether an override that is given on resume repeats one of the manifest."""
-        return text in saved.get("overrides", [])
+        return any(text in texts for texts in (saved.get("overrides"), saved.get(cls.verb)) if isinstance(texts, list))
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from cluster.commands.experiment import Experiment, Work
 from cluster.commands.first_folder import absolute, recorded_folder
 from cluster.config.build import build
-from cluster.config.compose import compose
+from cluster.config.compose import compose, compose_recorded
 from cluster.config.groups import CHOICES
 from cluster.config.override import key_of
 from cluster.config.validate import check_run
@@ -77,7 +77,7 @@ class ForkExperiment(Experiment):
         if options["run"] is None:
             remedy = "give the folder of a `pyrite train out=FOLDER`: pyrite fork FOLDER"
             raise BadInput("there is no run to fork", remedy=remedy)
-        return cls(options, compose(_overrides(options["run"])), Storage(options["out"] or new_place("fork")))
+        return cls(options, compose_recorded(_overrides(options["run"])), Storage(options["out"] or new_place("fork")))
 
     @classmethod
     def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> ForkExperiment:
@@ -110,7 +110,7 @@ class ForkExperiment(Experiment):
 
     def _kept(self, artifacts: Artifacts) -> dict[int, dict[int, bytes]]:
         """Return the states that the run has kept (`keep_at`), by seed and batch, if code and data are the same."""
-        storage, config = Storage(self.options["run"]), compose(_overrides(self.options["run"]))
+        storage, config = Storage(self.options["run"]), compose_recorded(_overrides(self.options["run"]))
         state = SavedState(storage, read_config_of("train", storage)["run"], artifacts.provenance(config))
         states = {step: state.kept_at(step) for step in config["keep_at"]}
         return {config["seed"]: {step: content for step, content in states.items() if content is not None}}

@@ -120,7 +120,8 @@ class StudyExperiment(Experiment):
         except (KeyError, TypeError, BadInput):
             where = f"{storage}/{CONFIG}"
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
-        check_classes(options, origin())
+        by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
+        check_classes([options, by_path], origin())
         plan = StudyPlan(options, runs, design, storage, batches)
         additions = [text for text in arguments if text not in of_study or root_of(text) in GROWING]
         if not additions:

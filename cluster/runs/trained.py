@@ -126,6 +126,7 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
@@ -145,7 +146,7 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     ranker = make(options, "file", len(words or [""]), dimension, labels)
     try:
         ranker.load_state_dict(load_file(weights))
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
     return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
 
