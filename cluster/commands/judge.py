@@ -32,6 +32,7 @@ from cluster.pools.sources import fingerprint, shown_progress
 from pooling.judging import export, store
 from pooling.judging.documents import pooled, read_texts, write_texts
 from pooling.judging.folder import private_file
+from pooling.judging.log_check import check_log
 from pooling.judging.opening import Judging, open_judging
 from pooling.judging.options import Options
 from pooling.judging.topics import read_topics, topics_of
@@ -156,7 +157,9 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     if rule is not None:
         check_arguments(Options, {"resolve": rule})
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
-    content = store.read(Path(storage.path("")))
+    folder = Path(storage.path(""))
+    content = store.read(folder)
+    check_log(store.events_of(folder), content.settings.get("grades"), folder / store.FILE)
     if as_table:
         export.write(Path(path), export.table(content))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
@@ -177,8 +180,10 @@ def run(app: Starlette, listening: socket.socket) -> None:
     import uvicorn
 
     # Requests are not logged: the address of the first one holds the token.
+    from pooling.judging.connection import TimedProtocol
+
     config = uvicorn.Config(
-        app, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
+        app, http=TimedProtocol, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=5,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])
