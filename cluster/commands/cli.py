@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cluster.commands.experiment import Experiment
+    from cluster.output.storage import Storage
 
 FIRST_STEPS = """\
 Where should a neural ranker's negatives come from? Compare ways of choosing them:
@@ -122,20 +123,30 @@ def run_experiment(
 ) -> int:
     """Run a verb that leaves a folder of results, and return the exit code."""
     from cluster.commands.experiment import conduct
+
+    storage: Storage | None = None
+    try:
+        with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
+            experiment = kind_of(verb).read(overrides, resume)
+            storage, experiment.workers = experiment.storage, workers
+            return 1 if conduct(experiment, console) else 0
+    except KeyboardInterrupt as error:
+        try:
+            ignore_further_signals()
+        except KeyboardInterrupt:  # Ctrl-C twice
+            ignore_further_signals()
+        if storage is not None:
+            _print_stopped(verb, storage, console)
+        return exit_code(error)
+
+
+def _print_stopped(verb: str, storage: Storage, console: Console) -> None:
+    """Print how to continue what was interrupted."""
     from cluster.output.manifest import CONFIG, resume_command
 
-    with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
-        experiment = kind_of(verb).read(overrides, resume)
-        experiment.workers = workers
-        try:
-            return 1 if conduct(experiment, console) else 0
-        except KeyboardInterrupt as error:
-            ignore_further_signals()
-            if (storage := experiment.storage) is not None:
-                begun = storage.read(CONFIG) is not None
-                again = resume_command(verb, storage.place) if begun else "the same command again"
-                print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
-            return exit_code(error)
+    begun = storage.read(CONFIG) is not None
+    again = resume_command(verb, storage.place) if begun else "the same command again"
+    print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
 
 
 def kind_of(verb: str) -> type[Experiment]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -226,7 +227,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
         left.enter_context(experiment.joined)
         work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work)
-        with _recorded(experiment, built, work, console) as tracking:
+        with _removal_reported(storage), _recorded(experiment, built, work, console) as tracking:
             if work.left:
                 with experiment.session(work, console), _renewed(experiment):
                     experiment.execute(console, tracking)
@@ -268,6 +269,34 @@ def _recorded(
     else:
         write_config(storage, {**experiment.manifest(), STARTED_IN: os.getcwd()})
     return tracked(built, storage, console, experiment.verb, resumed, **work.facts)
+
+
+@contextmanager
+def _removal_reported(storage: Storage | None) -> Iterator[None]:
+    """Report that the output folder was removed during the run, and remove what was written into it since."""
+    if storage is None or not storage.local:
+        yield
+        return
+    root = storage.path("")
+    before = os.stat(root).st_ino  # the lock is in it
+
+    def removed() -> bool:
+        gone = not os.path.exists(root)
+        return gone or (os.stat(root).st_ino != before and storage.read(CONFIG) is None)
+
+    try:
+        yield
+    except BadInput as error:
+        if not removed():
+            raise
+        raise _removed(storage) from error
+    if removed():
+        raise _removed(storage)
+
+
+def _removed(storage: Storage) -> BadInput:
+    shutil.rmtree(storage.path(""), ignore_errors=True)  # made by this command since, without a configuration
+    return BadInput("was removed during the run", storage.place, "give the command again")
 
 
 @contextmanager
