@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ranking.collections.judgement_files import is_number
 from ranking.collections.opened import bounded
 from ranking.errors import BadInput
+from ranking.packaged import check_packaged
 from ranking.texts import Texts
 
 
@@ -121,6 +122,8 @@ class PackagedGlove(VectorSource):
             return absent[0].read(words)
         try:
             paths = {file.name: Path(str(file.locate())) for file in files(self.package) or ()}
+            for name in (self.TABLE, self.WORDS):
+                check_packaged(paths[name])
             table = np.load(paths[self.TABLE], mmap_mode="r", allow_pickle=False)
             index = pl.read_parquet(paths[self.WORDS]).with_row_index("row")
         except (KeyError, FileNotFoundError):

@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
 from ranking.hub_tokenizers import local_root, refused
+from ranking.packaged import check_packaged
 from ranking.packing import buckets
 from ranking.rankers.ranker import SharedWeights
 
@@ -83,6 +85,7 @@ def reading(checkpoint: str, layers: int | None, generator: torch.Generator) -> 
     """
     import transformers
 
+    check_packaged(Path(checkpoint))
     drawn: list[str] = []
     kind: Any = transformers.PreTrainedModel
     original = kind.__dict__["from_pretrained"]
