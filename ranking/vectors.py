@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.judgement_files import is_number
-from ranking.collections.opened import bounded
-from ranking.errors import BadInput
-from ranking.packaged import check_packaged
-from ranking.texts import Texts
+from pyrite.ranking.collections.judgement_files import is_number
+from pyrite.ranking.collections.opened import bounded
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packaged import check_packaged
+from pyrite.ranking.texts import Texts
 
 
 @dataclass(frozen=True)

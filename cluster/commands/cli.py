@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from cluster.commands.signals import (
+from pyrite.cluster.commands.signals import (
     discard_output,
     exit_code,
     handled_signals,
@@ -16,22 +16,22 @@ from cluster.commands.signals import (
     listen,
     replace_unprintable,
 )
-from cluster.commands.verbs import VERBS, parse
-from cluster.config.aliases import read_overrides
-from cluster.config.build import missing_extra
-from cluster.config.trust import foreign_classes, typed_command
-from cluster.executors.address import working_folder
-from cluster.executors.processes import Processes
-from cluster.executors.task import located
-from cluster.output.terminal import print_lines, visible
-from ranking.errors import BadInput
-from ranking.whole_file import FULL
+from pyrite.cluster.commands.verbs import VERBS, parse
+from pyrite.cluster.config.aliases import read_overrides
+from pyrite.cluster.config.build import missing_extra
+from pyrite.cluster.config.trust import foreign_classes, typed_command
+from pyrite.cluster.executors.address import working_folder
+from pyrite.cluster.executors.processes import Processes
+from pyrite.cluster.executors.task import located
+from pyrite.cluster.output.terminal import print_lines, visible
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import FULL
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cluster.commands.experiment import Experiment
-    from cluster.output.storage import Storage
+    from pyrite.cluster.commands.experiment import Experiment
+    from pyrite.cluster.output.storage import Storage
 
 FIRST_STEPS = """\
 Where should a neural ranker's negatives come from? Compare ways of choosing them:
@@ -44,7 +44,7 @@ Where should a neural ranker's negatives come from? Compare ways of choosing the
       mine negatives for another trainer
 
 `pyrite --help` lists all verbs, `pyrite VERB --help` explains one, `pyrite options` lists all options."""
-WARM_UP = "cluster.training.study_runs:warm_up"
+WARM_UP = "pyrite.cluster.training.study_runs:warm_up"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     with handled_signals(restore=arguments is not None), exit_codes(), typed_command(given):
         _check_readable([*given, working_folder() or ""])
         chosen = parse(given)
-        from cluster.output.screen import Screen, show_warnings
+        from pyrite.cluster.output.screen import Screen, show_warnings
 
         show_warnings()
         console = Screen()
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if not isinstance(run := located(VERBS[chosen.verb].runs), type):
             sys.exit(run(chosen, console))
         if getattr(chosen, "power", None):
-            from cluster.commands.report import show_power
+            from pyrite.cluster.commands.report import show_power
 
             sys.exit(show_power(chosen, console))
         warm = arguments is None and chosen.verb == "study"
@@ -122,7 +122,7 @@ def run_experiment(
     verb: str, overrides: Sequence[str], resume: str | None, console: Console, warm: bool = False
 ) -> int:
     """Run a verb that leaves a folder of results, and return the exit code."""
-    from cluster.commands.experiment import conduct
+    from pyrite.cluster.commands.experiment import conduct
 
     storage: Storage | None = None
     try:
@@ -142,7 +142,7 @@ def run_experiment(
 
 def _print_stopped(verb: str, storage: Storage, console: Console) -> None:
     """Print how to continue what was interrupted."""
-    from cluster.output.manifest import CONFIG, resume_command
+    from pyrite.cluster.output.manifest import CONFIG, resume_command
 
     begun = storage.read(CONFIG) is not None
     again = resume_command(verb, storage.place) if begun else "the same command again"

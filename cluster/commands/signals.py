@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ranking.whole_file import FULL
+from pyrite.ranking.whole_file import FULL
 
 if TYPE_CHECKING:
     from rich.console import Console

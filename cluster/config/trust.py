@@ -16,9 +16,9 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from cluster.config.groups import CONF
-from cluster.config.parts import PARTS
-from ranking.errors import BadInput
+from pyrite.cluster.config.groups import CONF
+from pyrite.cluster.config.parts import PARTS
+from pyrite.ranking.errors import BadInput
 
 Trust = Literal["user", "composed", "file"]
 """The origin of a part's description: `user` typed or passed it, `file` was read from a folder or a file of results,

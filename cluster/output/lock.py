@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from cluster.output.storage import Storage, unwritable
-from cluster.output.throttle import poll
-from ranking.errors import BadInput
-from ranking.links import refuse_links
+from pyrite.cluster.output.storage import Storage, unwritable
+from pyrite.cluster.output.throttle import poll
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.links import refuse_links
 
 FILE = ".claimed"
 """File that names the process that writes to the folder. It is deleted when the process ends."""
@@ -35,7 +35,7 @@ def output_lock(storage: Storage) -> Iterator[None]:
     renewals belongs to a process that was killed. Clocks of two machines differ and are not compared. A process that
     was suspended for that long finds another process's file when it continues, and ends.
 
-    A folder with links in it is refused (`ranking.links`).
+    A folder with links in it is refused (`pyrite.ranking.links`).
     """
     if storage.local:
         refuse_links(storage.path(""))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from cluster.output.terminal import visible
+from pyrite.cluster.output.terminal import visible
 
 
 class Screen(Console):

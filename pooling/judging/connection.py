@@ -8,7 +8,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pooling.judging.access import HEADERS
+from pyrite.pooling.judging.access import HEADERS
 
 PATIENCE_S = 10.0
 """Seconds from the start of a connection, or from the last answer, in which a whole request must arrive."""

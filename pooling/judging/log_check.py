@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from pooling.judging.store import Event
-from ranking.errors import BadInput
+from pyrite.pooling.judging.store import Event
+from pyrite.ranking.errors import BadInput
 
 REMEDY = "the file was edited or damaged: put a copy of it back"
 TEXTS = ("kind", "assessor", "topic", "document", "request", "note")

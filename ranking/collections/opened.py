@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 RATIO, MOST = 200, 4_000_000_000
 """A file that decompresses to more than both, RATIO times its size and MOST bytes, is refused."""

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 import pyrite
-from cluster.output.manifest import HEAD, write_config
-from cluster.output.storage import Storage
+from pyrite.cluster.output.manifest import HEAD, write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
-from ranking.errors import BadInput
 from tests.cluster.command_line import command
 
 STARTED = "STARTED"
@@ -145,7 +145,7 @@ def weights(folder: Path, poison: dict[str, Any]) -> Path:
     """Write a description of weights that names a class."""
     (folder / "w").mkdir()
     (folder / "w" / "good.safetensors").write_bytes(b"")
-    ranker = {"_target_": "ranking.rankers.static.Static", "_partial_": True, "x": poison}
+    ranker = {"_target_": "pyrite.ranking.rankers.static.Static", "_partial_": True, "x": poison}
     content = {"ranker": ranker, "encoding": {"max_query": 10}, "words": ["a"], "dimension": 2}
     (folder / "w" / "good.json").write_text(json.dumps(content))
     return folder / "w" / "good.safetensors"
@@ -252,7 +252,7 @@ def test_pickles_instead_of_states_weights_agents_and_tables(study, trained, bas
     ids=["exact", "module", "typed again"],
 )
 def test_an_own_class_in_own_results(base, here, refusal, monkeypatch, trust, typed):
-    source = "from sampling.selection.uniform import Uniform\n\n\nclass Bottom(Uniform):\n    pass\n"
+    source = "from pyrite.sampling.selection.uniform import Uniform\n\n\nclass Bottom(Uniform):\n    pass\n"
     (here / "mine_too.py").write_text(source)
     options = ["policy=fixed", "function=random", "selector=uniform", "selector._target_=mine_too.Bottom", "seeds=1"]
     assert command("study", *base, *options, "training.max_epochs=1", "local=true", "out=own") == 0

@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from scipy.sparse import csr_array
 
-from pooling.judging.connection import TimedProtocol
-from pooling.pool import Pool, Terms, Topic, team_numbers, topic_pool
+from pyrite.pooling.judging.connection import TimedProtocol
+from pyrite.pooling.pool import Pool, Terms, Topic, team_numbers, topic_pool
 
 PoolOf = Callable[..., Pool]
 

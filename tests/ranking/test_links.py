@@ -1,9 +1,9 @@
 import pytest
 
-from cluster.output.lock import output_lock
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
-from ranking.links import refuse_links
+from pyrite.cluster.output.lock import output_lock
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.links import refuse_links
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from ranking import packaged
-from ranking.errors import BadInput
-from ranking.packaged import check_packaged, licence_line, licence_of
+from pyrite.ranking import packaged
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packaged import check_packaged, licence_line, licence_of
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ import logging
 
 from rich.table import Table
 
-from cluster.output.screen import Screen, show_warnings
-from cluster.output.terminal import print_lines, visible
+from pyrite.cluster.output.screen import Screen, show_warnings
+from pyrite.cluster.output.terminal import print_lines, visible
 
 HOSTILE = "title \x1b]0;owned\x07 cleared \x1b[2J c1 \x9b31m"
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.judging.log_check import check_log
-from pooling.judging.opening import Judging, open_judging
-from pooling.judging.options import Options
-from pooling.judging.store import read
-from pooling.judging.topics import TopicText
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.judging.log_check import check_log
+from pyrite.pooling.judging.opening import Judging, open_judging
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.store import read
+from pyrite.pooling.judging.topics import TopicText
 from tests.pooling.judging.test_server import Client, Served
 
 PATHS = [

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from pooling.judging.log_check import check_log
-from pooling.judging.store import Event
-from ranking.errors import BadInput
+from pyrite.pooling.judging.log_check import check_log
+from pyrite.pooling.judging.store import Event
+from pyrite.ranking.errors import BadInput
 
 SCALE = (0, 1, 2)
 

@@ -18,19 +18,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.judging.access import links_of, secret_of
-from pooling.judging.documents import write_texts
-from pooling.judging.opening import Judging, open_judging
-from pooling.judging.options import Options
-from pooling.judging.server import LONGEST_BODY
-from pooling.judging.store import Event
-from pooling.judging.topics import TopicText
-from pooling.pool import Pool
-from pooling.simulation import Method
-from ranking.errors import BadInput
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.judging.access import links_of, secret_of
+from pyrite.pooling.judging.documents import write_texts
+from pyrite.pooling.judging.opening import Judging, open_judging
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.server import LONGEST_BODY
+from pyrite.pooling.judging.store import Event
+from pyrite.pooling.judging.topics import TopicText
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.simulation import Method
+from pyrite.ranking.errors import BadInput
 
 EVIL = '<script>window.broken = 1</script><img src=x onerror="window.broken = 1"> tunnels & "moles"'
 
@@ -748,7 +748,7 @@ def test_first_searches_leave_threads_for_judging(serve):
     ids=["nothing", "half a header", "half a body", "half of a second request"],
 )  # fmt: skip
 def test_connections_without_a_whole_request_are_closed(serve, monkeypatch, sent):
-    monkeypatch.setattr("pooling.judging.connection.PATIENCE_S", 0.2)
+    monkeypatch.setattr("pyrite.pooling.judging.connection.PATIENCE_S", 0.2)
     with socket.create_connection(("127.0.0.1", serve().port), timeout=60) as half:
         half.sendall(sent)
         while half.recv(1 << 16):  # b"": closed by the server

@@ -4,9 +4,9 @@ import lzma
 
 import pytest
 
-from ranking.collections import opened
-from ranking.collections.opened import open_bytes
-from ranking.errors import BadInput
+from pyrite.ranking.collections import opened
+from pyrite.ranking.collections.opened import open_bytes
+from pyrite.ranking.errors import BadInput
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
