@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import importlib
 import inspect
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from pyrite.cluster.config.moved import moved_error
 from pyrite.cluster.config.parts import BASES, OURS
 from pyrite.cluster.config.trust import Trust, check_classes
-from pyrite.ranking.bounds import check_arguments
+from pyrite.ranking.bounds import called, check_arguments
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ def _construct(node: dict[str, Any], at: str, given: dict[str, Any]) -> Any:
     if node.get("_partial_"):
         return construct
     try:
-        built = construct()
-        _check_base_called(built, target)
+        with called() as functions:
+            built = construct()
+        _check_base_called(target, functions)
         return built
     except BadInput as error:
         # The bound of a class inside this one, which the user does not know by name.
@@ -123,7 +125,7 @@ def locate(path: str) -> type:
         what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
         raise BadInput(what, where, "correct this line") from None
     except (ImportError, AttributeError, ValueError) as error:
-        if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
+        if isinstance(error, ImportError) and (refused := moved_error(error, path) or missing_extra(error)):
             raise refused from None
         last = traceback.extract_tb(error.__traceback__)[-1]
         if last.filename != __file__ and not last.filename.startswith("<frozen"):  # an import of the user's module
@@ -136,7 +138,7 @@ def locate(path: str) -> type:
 
 
 def _is_ours(target: type) -> bool:
-    return target.__module__.split(".")[0] in OURS
+    return target.__module__.split(".")[0] == OURS
 
 
 @functools.cache
@@ -159,16 +161,14 @@ def _check_methods(target: type) -> None:
                 raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
 
 
-def _check_base_called(built: object, target: type) -> None:
-    """Refuse an object of a user's class whose constructor left out that of our base, and so all that it sets."""
+def _check_base_called(target: type, functions: Collection[Any]) -> None:
+    """Refuse a user's class whose constructor did not call the `checked` one of our base, and so lacks what it sets."""
     base = next((each for each in target.__mro__ if _is_ours(each) and "__init__" in vars(each)), None)
-    if base is None or target.__init__ is base.__init__:  # type: ignore[misc]
+    constructor = vars(base)["__init__"] if base is not None else None
+    # The constructor of a dataclass sets the fields of its bases itself.
+    if base is None or is_dataclass(base) or not getattr(constructor, "checked", False):
         return
-    code = inspect.unwrap(vars(base)["__init__"]).__code__
-    names = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
-    own = vars(built)
-    kept = {*own, *own.get("_modules", {}), *own.get("_parameters", {})}  # torch keeps layers and weights there
-    if not names & kept and not all(hasattr(built, name) for name in names):  # a dataclass has defaults in the class
+    if inspect.unwrap(constructor) not in functions:
         where = f"{target.__module__}.{target.__name__}.__init__"
         raise BadInput(f"does not call that of {base.__name__}", where, "begin it with super().__init__()")
 
@@ -227,7 +227,7 @@ def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
     return {"_target_": named} if isinstance(named, str) else named
 
 
-def missing_extra(error: ModuleNotFoundError) -> BadInput | None:
+def missing_extra(error: ImportError) -> BadInput | None:
     """Return what to install, in one line; None if the module belongs to no extra."""
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:

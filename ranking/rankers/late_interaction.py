@@ -187,7 +187,7 @@ class LateInteraction(TransformerRanker):
     def _vectors(self, texts: Texts, packing: Packing, most: int, task: str) -> Tensor:
         """Return token vectors of texts [n, length, dimension]; texts of similar length are read together."""
         length = most + packing.specials
-        if not len(texts) and self.pretrained.sharding is None:
+        if not len(texts):
             return torch.zeros(len(texts), length, self.dimension, device=self.device)
         padded = torch.from_numpy(texts.padded(most))
         lengths = (padded > 0).sum(1) + packing.specials

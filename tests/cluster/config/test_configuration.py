@@ -122,7 +122,8 @@ def test_every_part_that_needs_no_data_is_built_and_shows_what_its_class_does_by
 
 
 OPTIONS = (
-    "pyrite.ranking.terms.Bm25Options", "pyrite.ranking.encoding.Encoder", "pyrite.ranking.index.IndexOptions", "pyrite.rl.imitation.Imitation",
+    "pyrite.ranking.terms.Bm25Options", "pyrite.ranking.encoding.Encoder", "pyrite.ranking.index.IndexOptions",
+    "pyrite.rl.imitation.Imitation",
     "pyrite.rl.rewards.ValidationSampleOptions", "pyrite.sampling.retrieval.dense.Refresh",
 )  # fmt: skip
 """Classes with bounds that no group lists."""
@@ -223,8 +224,6 @@ class Forgets(Reward):
 
 
 class ForgetsToo(Fusion):
-    """Of its base's attributes, `learn` is one of the class too."""
-
     def __init__(self, k=60):
         self.k = k
 
@@ -234,8 +233,8 @@ class ForgetsToo(Fusion):
 
 class Remembers(Forgets):
     def __init__(self, mine=1):
+        Reward.__init__(self, scale=2.0)
         super().__init__(mine)
-        self.scale = 2.0
 
 
 def test_a_constructor_that_leaves_out_the_base_s_is_refused_when_the_class_is_built():
