@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from pyrite.cluster.config.aliases import named_checkpoint
+from pyrite.cluster.output.screen import Screen
 from pyrite.cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.guard import Guard
@@ -183,7 +184,7 @@ def rank(
     texts = data.overrides() if isinstance(data, Collection) else listed(data)
     texts += settings(out=_path(out), options=options)
     with about_tables():
-        return write_run([*texts, named_checkpoint(_folder(ranker))], console or Console(quiet=True))
+        return write_run([*texts, named_checkpoint(_folder(ranker))], console or Screen(quiet=True))
 
 
 def audit(
@@ -210,7 +211,7 @@ def audit(
     several = [studies] if isinstance(studies, str | os.PathLike | Result) else list(studies)
     chosen = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}
     texts = settings(out=_path(out), options={**chosen, **(options or {})})
-    run_audit(texts, console or Console(quiet=True))
+    run_audit(texts, console or Screen(quiet=True))
     return AuditResult(os.fspath(out))
 
 

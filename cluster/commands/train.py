@@ -73,7 +73,7 @@ class TrainExperiment(Experiment):
         arguments = [text for text in arguments if root_of(text) != "push"]
         output = [text for text in arguments if root_of(text) in ("out", "track")]
         options = compose(output, "study")
-        if options["out"] is None and len(trackers(options["track"])) > 1:
+        if options["out"] is None and len(trackers(options["track"], "user")) > 1:
             raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
         overrides = [text for text in arguments if text not in output]
         refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")

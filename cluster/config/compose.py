@@ -16,6 +16,7 @@ from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defa
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.config.trust import from_folder
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
         terms = [name for name, value in resolved["objective"].items() if isinstance(value, dict) and name != "weights"]
         named["objective"] = "+".join(terms) or named["objective"]
     return resolved | {CHOICES: named}
+
+
+def compose_recorded(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
+    """Return the configuration of overrides that were read from a folder of results, which may come from anywhere."""
+    with from_folder():
+        return compose(overrides, config)
 
 
 @functools.lru_cache(maxsize=2000)

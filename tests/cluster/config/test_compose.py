@@ -232,8 +232,8 @@ def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name():
 def test_all_in_batch_negatives_stand_beside_a_mined_one():
     def counts(*given: str) -> dict[str, int] | None:
         config = compose(["ranker=static", *given])
-        functions = {name: build(node) for name, node in config["function"].items()}
-        return counts_of(config, functions, build(config["policy"]))
+        functions = {name: build(node, trust="composed") for name, node in config["function"].items()}
+        return counts_of(config, functions, build(config["policy"], trust="composed"))
 
     assert counts("function=[in_batch,bm25]", "negatives.bm25=1") == {"in_batch": 127, "bm25": 1}
     assert counts("function=[in_batch,bm25]", "function.in_batch.hard=true") == {"in_batch": 127 * 5, "bm25": 4}
@@ -257,7 +257,7 @@ def test_a_list_of_objectives_is_their_sum():
         "objective=[contrastive,margin_mse]", "objective.weights.margin_mse=0.1", "teacher=bm25", "batches=by_category",
         "objective.contrastive.temperature=0.5",
     ])  # fmt: skip
-    made = build(config["objective"])
+    made = build(config["objective"], trust="composed")
     assert made.weights == {"contrastive": 1.0, "margin_mse": 0.1}
     assert made.terms["contrastive"].temperature == 0.5
     assert config["choices"]["objective"] == "contrastive+margin_mse"

@@ -162,7 +162,7 @@ def test_an_action_of_no_function_is_bad_input(tiny_sources):
 
 def test_the_recommended_policy_is_aligned_with_the_batch_and_bm25():
     config = compose(["policy=recommended", "sampling.negatives=9"])
-    policy = build(config["policy"], "policy")
+    policy = build(config["policy"], "policy", trust="composed")
     policy.set_functions(list(config["function"]))
     assert isinstance(policy, Aligned)
     assert list(config["function"]) == ["in_batch", "bm25"]
