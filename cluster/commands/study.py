@@ -178,6 +178,7 @@ class StudyExperiment(Experiment):
         configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
         artifacts.make(configs)
+        print_lines(console, *artifacts.cut_texts(configs))
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
         return Work(left, *sizes, facts, self._saved(), self._needs())
 

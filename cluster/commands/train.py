@@ -30,6 +30,7 @@ from cluster.reports.actions_taken import actions_table
 from cluster.reports.report import Table
 from cluster.reports.study_tables import action_rows, tables_of, write_tables
 from cluster.runs.agent_file import agent_of
+from cluster.runs.cut_checkpoints import cut_of
 from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.negative_tables import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
@@ -99,7 +100,7 @@ class TrainExperiment(Experiment):
         artifacts.make([planned.config])
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
-        print_lines(console, sentence(collection, planned.config))
+        print_lines(console, sentence(collection, planned.config), *artifacts.cut_texts([planned.config]))
         console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
@@ -200,7 +201,9 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
         head += [f"over {origin}", "BM25's order"]
         for row in rows:
             row += [f"{float(each[row[0]].mean()):.4f}" for each in (values, outcome.bm25[origin])]
-    caption = f"{planned.config[CHOICES]['ranker']} after {counted(outcome.best_epoch, 'epoch')}"
+    cut = cut_of(planned.config)
+    ranker = planned.config[CHOICES]["ranker"] + (f" ({cut})" if cut else "")
+    caption = f"{ranker} after {counted(outcome.best_epoch, 'epoch')}"
     return Table(head, rows, caption=caption)
 
 

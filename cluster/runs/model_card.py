@@ -19,6 +19,7 @@ from cluster.config.groups import CHOICES
 from cluster.output.storage import Storage
 from cluster.output.terminal import counted
 from cluster.plan.sweep import Planned
+from cluster.runs.cut_checkpoints import cut_of
 from cluster.runs.outcome import Outcome, read_outcome
 from cluster.runs.zero_shot import zero_shot_rows
 from ranking.collections.collection import Collection
@@ -42,8 +43,10 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
     head: dict[str, Any] = {"tags": tags}
     if transformer:
         head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
+    checkpoint = config["ranker"].get("checkpoint")
     facts = {
         "ranker": chosen["ranker"],
+        **({"checkpoint": f"{checkpoint} ({cut_of(config) or 'whole'})"} if checkpoint else {}),
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {counted(collection.size, 'document')})",
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),
