@@ -80,6 +80,7 @@ class LearnExperiment(Experiment):
         _, outdated = self.store.finished(self.store.keys())
         note(*outdated_lines(outdated, "trainings"))
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
+        named += f" episodes={config['episodes']}"
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
         note(*artifacts.cut_texts([config]))
