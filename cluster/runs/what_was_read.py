@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from cluster.config.groups import CHOICES
-from cluster.output.terminal import counted
-from cluster.runs.cut_checkpoints import cut_of
-from ranking.collections.collection import Collection
-from ranking.collections.reader import NOTED
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.runs.cut_checkpoints import cut_of
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.reader import NOTED
 
 if TYPE_CHECKING:
-    from ranking.encoding import EncodedCollection
+    from pyrite.ranking.encoding import EncodedCollection
 
 SPLITS = ("train", "dev", "test")
 REDUCED = ("tiny", "small")

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.reports.labels import with_cut
-from cluster.runs.cut_checkpoints import cut_of, layers_of
+from pyrite.cluster.reports.labels import with_cut
+from pyrite.cluster.runs.cut_checkpoints import cut_of, layers_of
 from tests.cluster.command_line import command
 from tests.conftest import DOCUMENTS, QUERIES
 from tests.ranking.checkpoints import write_checkpoint
@@ -98,7 +98,7 @@ def test_a_study_says_it_in_its_tables_and_on_its_page(of_runs, tmp_path, capsys
 
 
 def test_mining_and_ranking_say_it(beir_folder, own_cache, checkpoint, tmp_path, capsys, caplog):
-    node = "ranker={_target_: ranking.rankers.bi_encoder.BiEncoder, layers: 2, max_document: 5}"
+    node = "ranker={_target_: pyrite.ranking.rankers.bi_encoder.BiEncoder, layers: 2, max_document: 5}"
     shared = ["collection=beir", f"collection.path={beir_folder}", node]
     count = "subwords: 60 of 60 documents have more than 5, and no more of them is read"
     assert command("rank", checkpoint, *shared, "measures=[AP@10]", f"out={tmp_path / 'a.run'}") == 0

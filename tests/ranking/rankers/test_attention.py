@@ -7,9 +7,9 @@ import pytest
 import torch
 import transformers
 
-from ranking.rankers import attention
-from ranking.rankers.attention import NAME, attend, use_float32_attention
-from ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers import attention
+from pyrite.ranking.rankers.attention import NAME, attend, use_float32_attention
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from tests.ranking.trained import generator
 
 
