@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from pyrite.cluster.config.aliases import is_override
@@ -114,7 +113,7 @@ class Collection(Part):
 
     @classmethod
     def pydocs(cls, **options: Any) -> Collection:
-        """Return the documentation of the installed packages."""
+        """Return the documentation of Python's standard library and of a list of packages."""
         return Pydocs(**options)
 
     def describe(self, strict: bool = True) -> str:
@@ -202,7 +201,7 @@ def _kept(table: object) -> str:
     """
     import polars as pl
 
-    from pyrite.ranking.collections.cache import default_cache
+    from pyrite.ranking.collections.cache import cache_folder
     from pyrite.ranking.whole_file import replace_file
 
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
@@ -222,8 +221,7 @@ def _kept(table: object) -> str:
         raise BadInput(what, "from_pairs", remedy) from None
     content = io.BytesIO()
     frame.write_parquet(content)
-    cache = os.environ.get("PYRITE_CACHE") or ""
-    folder = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
+    folder = cache_folder(os.environ.get("PYRITE_CACHE")).absolute()
     path = folder / "tables" / hashlib.sha256(content.getvalue()).hexdigest()[:16] / "table.parquet"
     if not path.exists():
         with replace_file(path) as temporary:

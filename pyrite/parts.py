@@ -253,7 +253,7 @@ def written(value: Any, key: str | None = None) -> str:
         return "[" + ",".join(written(inner, key) for inner in value) + "]"
     if isinstance(value, int | float):
         return repr(value)
-    if any(kind.__module__.split(".")[0] in OURS for kind in type(value).__mro__):  # a part of a part
+    if any(kind.__module__.split(".")[0] == OURS for kind in type(value).__mro__):  # a part of a part
         own = type(value)
         return written({"_target_": f"{own.__module__}.{own.__qualname__}", **constructor_arguments(value)}, key)
     text = os.fspath(value) if isinstance(value, os.PathLike) else value

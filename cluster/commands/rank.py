@@ -95,7 +95,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     print_lines(console, *filter(None, lines))
     read = trained.read(collection, encoded)
     (node,) = config["origin"].values()
-    candidates = build(node, "origin").of(sources, queries)
+    candidates = build(node, "origin", trust="composed").of(sources, queries)
     parts = []
     with console.status("ranking") as status:
         for start in range(0, len(queries), QUERIES):

@@ -7,8 +7,8 @@ not the class's default.
 
 from __future__ import annotations
 
-OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
-"""Packages whose constructors declare options."""
+OURS = "pyrite"
+"""The package whose constructors declare options."""
 BASES = {
     "collection": "pyrite.ranking.collections.reader.Reader",
     "function": "pyrite.sampling.retrieval.function.RetrievalFunction",
@@ -18,6 +18,7 @@ BASES = {
     "ranker": "pyrite.ranking.rankers.ranker.Ranker",
     "reward": "pyrite.rl.rewards.Reward",
     "selector": "pyrite.sampling.selection.selector.Selector",
+    "track": "pyrite.cluster.telemetry.tracking.tracker.Tracker",
 }
 """The base of each kind of part that users write."""
 PARTS: dict[str, dict[str, str]] = {

@@ -14,6 +14,7 @@ from pyrite.pooling.adjudicators.compiled import compiled, kernel
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import Binary, GradeReward
 from pyrite.pooling.sentinels import OPEN, OUTSIDE
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import BadInput
 
 
@@ -55,6 +56,7 @@ class Adjudicator(ABC):
     take: Any = staticmethod(mark)
     learn: Any = staticmethod(record)
 
+    @checked
     def __init__(self, reward: GradeReward | None = None) -> None:
         self.reward = reward or Binary()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,22 +14,6 @@ from torch.nn import functional as F
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Tokenization
-
-
-class SharedWeights(Protocol):
-    """Workers that hold parts of one ranker (`pyrite.ranking.sharding.Sharding`)."""
-
-    def passes(self, tower: Any, count: int) -> int:
-        """Return the passes that all workers make next through a transformer, of which this one needs `count`."""
-
-    def finish(self) -> None:
-        """Make empty passes until all workers have finished."""
-
-    def most(self, count: int) -> int:
-        """Return the largest of all workers' counts."""
-
-    def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Return a training's state with its tensors split like the ranker's weights."""
 
 
 class Ranker(nn.Module, ABC):
@@ -64,8 +48,6 @@ class Ranker(nn.Module, ABC):
 
     drawn: Sequence[str] = ()
     """The names of the weights that its checkpoint lacks, and that are drawn."""
-    sharding: SharedWeights | None = None
-    """How its weights are split over workers. None if they are all here."""
     document_reach: int | None = None
     """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after
     them are alike."""
@@ -100,16 +82,6 @@ class Ranker(nn.Module, ABC):
     @abstractmethod
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Return scores of represented queries [b, 1, …] with represented documents [b, m, …]. Shape [b, m]."""
-
-    def interact_lists(self, queries: Tensor, documents: Tensor, present: Tensor) -> Tensor:
-        """Return scores of whole lists, for rankers whose scores depend on the other documents of the list.
-
-        Args:
-            queries: represented queries, as in `interact`.
-            documents: represented documents, as in `interact`.
-            present: bool [b, m]. If it is False the document does not count and its score is not used.
-        """
-        return self.interact(queries, documents)
 
     @abstractmethod
     def layers(self) -> list[nn.Module]:
@@ -148,10 +120,6 @@ class Ranker(nn.Module, ABC):
             step: the number of updates so far.
         """
         return None
-
-    def at_level(self, level: int) -> Ranker:
-        """Return the ranker for a level of compression (`pyrite.ranking.objectives.self_involvement`), 0 the first."""
-        return self
 
     @property
     def device(self) -> torch.device:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -32,6 +33,7 @@ class InBatch(RetrievalFunction):
 
     independent = True
 
+    @checked
     def __init__(self, hard: bool = False) -> None:
         self.hard = self.reads_mined = hard
 

@@ -203,7 +203,8 @@ def test_a_module_that_can_not_be_imported_is_named_with_its_line(tmp_path, monk
 
 def test_train_says_that_its_training_diverged(base, tmp_path, monkeypatch, capsys):
     loss = "lambda self, scores, block: scores.sum() * float('nan')"
-    content = f"from pyrite.ranking.objectives.softmax import SoftmaxLikelihood as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
+    base_class = "from pyrite.ranking.objectives.softmax import SoftmaxLikelihood as S"
+    content = f"{base_class}\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
     (tmp_path / "nans.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert command("train", *base, "objective._target_=nans.NaN", "function=bm25", f"out={tmp_path / 'out'}") == 0
