@@ -29,6 +29,7 @@ from pyrite.cluster.plan.sweep import Planned, plan, points, refuse_sweeps
 from pyrite.cluster.reports.report import Table
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
+from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.model_card import check_push, push, write_cards
 from pyrite.cluster.runs.negative_tables import write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best
@@ -98,7 +99,7 @@ class TrainExperiment(Experiment):
         artifacts.make([planned.config])
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
-        print_lines(console, sentence(collection, planned.config))
+        print_lines(console, sentence(collection, planned.config), *artifacts.cut_texts([planned.config]))
         console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
@@ -197,7 +198,9 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
         head += [f"over {origin}", "BM25's order"]
         for row in rows:
             row += [f"{float(each[row[0]].mean()):.4f}" for each in (values, outcome.bm25[origin])]
-    caption = f"{planned.config[CHOICES]['ranker']} after {counted(outcome.best_epoch, 'epoch')}"
+    cut = cut_of(planned.config)
+    ranker = planned.config[CHOICES]["ranker"] + (f" ({cut})" if cut else "")
+    caption = f"{ranker} after {counted(outcome.best_epoch, 'epoch')}"
     return Table(head, rows, caption=caption)
 
 

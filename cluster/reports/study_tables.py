@@ -15,6 +15,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, write_table
 from pyrite.cluster.plan.sweep import Planned, function_name
 from pyrite.cluster.runs import negative_tables
+from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome
 from pyrite.cluster.statistics.comparison import named_baseline
 from pyrite.cluster.statistics.contrasts import check_contrasts
@@ -28,7 +29,7 @@ SCHEMA: dict[str, Any] = {
     "curve_loss": pl.List(pl.Float64),
     "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
     "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
-    "interpolation_weight": pl.Float64,
+    "interpolation_weight": pl.Float64, "cut": pl.String,
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -175,6 +176,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "drawn": list(planned.drawn),
         "diverged": None if failed else outcome.diverged,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
+        "cut": cut_of(config) or None,
     }
     for origin in outcome.values:
         for measure, values in outcome.values[origin].items():

@@ -19,7 +19,8 @@ from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
 from pyrite.cluster.runs.collections import Collections
-from pyrite.cluster.runs.part_keys import keys_of, provenance
+from pyrite.cluster.runs.part_keys import keys_of, provenance, tokenization_of
+from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packaged import licence_line, licence_of
@@ -120,6 +121,20 @@ class Artifacts(Collections):
                 self.part(config, name)
             sizes[key] = len(agent_content(checkpoint_of(config) or "")) if name == "agent" else place.stat().st_size
         return sizes
+
+    def cut_texts(self, configs: Iterable[dict[str, Any]]) -> list[str]:
+        """Return lines that count the texts of which the runs of configurations read only the beginning."""
+        lines: dict[str, None] = {}
+        seen = set[str]()
+        for config in configs:
+            keys = self.keys(config)
+            new = {name for name in ("base", "tokens") if name in keys and keys[name] not in seen}
+            seen |= {keys[name] for name in new}
+            if "base" in new:
+                lines[cut_words(self.part(config, "base").encoded, config["encoding"])] = None
+            if "tokens" in new and (tokenization := tokenization_of(config)):
+                lines[tokenization.cut(self.part(config, "tokens"))] = None
+        return [line for line in lines if line]
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
         """Return what the functions of a configuration rank with: one object for all of them."""

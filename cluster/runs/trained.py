@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pyrite.ranking.labels import LabelCounts, encode_labels
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
+_log = logging.getLogger(__name__)
 YES_AND_NO = ([" yes", " no"], ["yes", "no"])
 """Words by which a language model without a head judges a document as relevant or not; the first pair in which both
 words are single tokens is used."""
@@ -67,6 +69,8 @@ class RankerReading:
         tokenization = factory.func.tokenization(**factory.keywords)
         if tokenization is not None:
             tokens = tokenization.encode(collection)
+            if cut := tokenization.cut(tokens):
+                _log.warning("%s: %s", factory.keywords.get("checkpoint"), cut)
             documents, queries = tokens.documents, tokens.queries
         else:
             assert self.words is not None

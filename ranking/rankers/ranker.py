@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.texts import Texts
@@ -22,12 +23,14 @@ class Ranker(nn.Module, ABC):
     one of them alone; `interact` computes what depends on the pair. A collection's candidates are
     then scored at the cost of their distinct documents plus the interactions (`pyrite.ranking.scoring`).
 
-    A subclass takes `vectors`, `generator` and its widths, each None to use the `preset`. A subclass with an option
+    A subclass takes `vectors`, `generator` and its widths, each None to use the `preset` if it has any. A subclass
+    with an option
     `categories` (texts come with category and subcategory as input) takes `labels` too, their numbers
     (`pyrite.ranking.rankers.category_input`).
 
     Attributes:
-        presets: the widths by preset name: `paper` as published, `small` for a CPU, `tiny` for tests.
+        presets: the widths of a ranker that starts from nothing, by preset name: `paper` as published, `small` for a
+            CPU, `tiny` for tests.
         pairs: the number of pairs that should interact at once: few enough that the data between two layers stays in
             a core's cache.
         held: the number of documents whose representations should be held at once.
@@ -130,6 +133,16 @@ class Ranker(nn.Module, ABC):
     def top_parameters(self, layers: int) -> list[nn.Parameter]:
         """Return the parameters of the top `layers` layers."""
         return [parameter for layer in self.layers()[-layers:] for parameter in layer.parameters()]
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Join representations of texts, filled up with 0 to the most tokens if a text has a row per token."""
+    most = max((part.shape[1] for part in parts if part.dim() > 1), default=0)
+    return torch.cat([
+        part if part.dim() < 2 or part.shape[1] == most
+        else F.pad(part, (*[0, 0] * (part.dim() - 2), 0, most - part.shape[1]))
+        for part in parts
+    ])  # fmt: skip
 
 
 def check_whole(ranker: Ranker, checkpoint: str) -> None:
