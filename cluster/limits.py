@@ -38,7 +38,7 @@ TRACKER_CLOSE_TIMEOUT_S = 60.0
 """Seconds that the end of a command waits for a tracker that makes no progress."""
 
 LOCAL_PROCESSES = 3
-"""Processes of a study next to its own: each takes 300 MiB, and they are for work of seconds."""
+"""Processes of a study next to its own; each takes 300 MiB."""
 MAX_SEARCHES = 16
 """Searches that an actor runs at once; others wait."""
 MAX_PACKAGE_BYTES = 100 * 2**20

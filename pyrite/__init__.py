@@ -1,7 +1,7 @@
 """Runs studies, trainings, learnings, minings and pooling studies from Python, and reads their results.
 
 Describe a study with objects (`Study`), a pool of runs (`Pool`), or run another verb (`train`, `learn`, `mine`, `rank`,
-`fork`, `audit`). The verbs also take the overrides of the command line:
+`audit`). The verbs also take the overrides of the command line:
 
 >>> import pyrite
 >>> from pyrite import BM25, InBatch, Static
@@ -78,7 +78,6 @@ if TYPE_CHECKING:
     from pyrite.results import (
         AuditResult,
         Best,
-        ForkResult,
         LearningResult,
         MiningResult,
         Picture,
@@ -102,7 +101,7 @@ if TYPE_CHECKING:
         Uniform,
         Window,
     )
-    from pyrite.verbs import audit, fork, learn, mine, pool, rank, study, train
+    from pyrite.verbs import audit, learn, mine, pool, rank, study, train
 
 __all__ = [
     "BM25",
@@ -125,7 +124,6 @@ __all__ = [
     "Embedding",
     "ErrorReduction",
     "FeedForward",
-    "ForkResult",
     "Function",
     "Given",
     "Guard",
@@ -184,7 +182,6 @@ __all__ = [
     "Uniform",
     "Window",
     "audit",
-    "fork",
     "learn",
     "mine",
     "pool",
@@ -210,11 +207,11 @@ _HOMES = {
     ),
     "pyrite.ranking.errors": "BadInput",
     "pyrite.results": (
-        "AuditResult Best ForkResult LearningResult MiningResult Picture PoolResult ReportedResult "
+        "AuditResult Best LearningResult MiningResult Picture PoolResult ReportedResult "
         "Result Shown StudyResult Trained TrainingResult"
     ),
     "pyrite.selectors": "Adversarial Dynamic ErrorReduction MarginBalanced Selector Shared SimANS Top Uniform Window",
-    "pyrite.verbs": "audit fork learn mine pool rank study train",
+    "pyrite.verbs": "audit learn mine pool rank study train",
 }
 """Public names by the module that defines them, which is imported when one is used."""
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -126,7 +126,7 @@ class MineExperiment(Experiment):
                     raise BadInput(done.error.what, remedy=remedy + resume_command("mine", self.storage.place))
                 done.result()
                 progress.advance(bar)
-                tracking.events.emit("run ended", run=done.task.key)  # for `pyrite watch`
+                tracking.events.emit("run ended", run=done.task.key)  # for `pyrite list`
 
     def _executor(self) -> Executor:
         """Return this process, or `workers` actors of a cluster, each of which opens the collection."""

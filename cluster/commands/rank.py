@@ -90,7 +90,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     sources = Sources(collection, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
     read = trained.read(collection, encoded)
     (node,) = config["origin"].values()
-    candidates = build(node, "origin").of(sources, queries)
+    candidates = build(node, "origin", trust="composed").of(sources, queries)
     parts = []
     with console.status("ranking") as status:
         for start in range(0, len(queries), QUERIES):

@@ -189,14 +189,14 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
 def action_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """Return a row for each decision of a policy that compares actions, and each action that it compared.
 
-    `taken` is 1 or 0, or the action's share of the queries if the decision is one per query.
+    `taken` is 1 or 0.
     """
     return [
         {
             **{key: decision[key] for key in ("fold", "epoch", "step")},
             "action": action,
             "value": value,
-            "taken": value if decision["action"] is None else float(action == decision["action"]),
+            "taken": float(action == decision["action"]),
         }
         for decision in outcome.decisions
         for action, value in decision["values"].items()

@@ -6,7 +6,7 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ from pyrite.cluster.runs.collections import Collections
 from pyrite.cluster.runs.part_keys import keys_of, provenance
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packaged import licence_line, licence_of
+from pyrite.ranking.vectors import PackagedGlove
 
 if TYPE_CHECKING:
     from pyrite.cluster.runs.parts import Base
@@ -78,7 +80,7 @@ class Artifacts(Collections):
         """Return one part, from the cache or newly made (`pyrite.cluster.runs.parts`)."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
-        if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
+        if name == "base" and (absent := build(config["vectors"], "vectors", trust="composed").stand_in()):
             self.note(absent[1])
         from pyrite.cluster.runs.parts import protect
 
@@ -99,8 +101,12 @@ class Artifacts(Collections):
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         """Check the options of runs, alone and together (`pyrite.cluster.config.validate.check_run`)."""
+        licences: dict[str, None] = {}
         for config in configs:
             check_run(config, agent_of(config))
+            licences |= dict.fromkeys(_licences(config))
+        for line in licences:
+            self.note(line)
 
     def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
         """Return the bytes of each part of a configuration, by key: on disk, and about as many in memory.
@@ -152,6 +158,16 @@ def cached_part(name: str, place: Path) -> Any | None:
         return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
     except BadInput:
         return None
+
+
+def _licences(config: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each package whose weights a run starts from."""
+    vectors = build(config["vectors"], "vectors", trust="composed")
+    if isinstance(vectors, PackagedGlove) and (line := licence_of(vectors.package)):
+        yield line
+    checkpoint = config["ranker"].get("checkpoint")
+    if isinstance(checkpoint, str) and (line := licence_line(Path(checkpoint).expanduser())):
+        yield line
 
 
 class OpenedParts:

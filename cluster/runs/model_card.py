@@ -34,8 +34,8 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
     The weights of a `transformer` are the folder of a checkpoint that other libraries load.
     """
     config, chosen = planned.config, planned.config[CHOICES]
-    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
-    counts = counts_of(config, functions, build(config["policy"], "policy")) or {}
+    functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
+    counts = counts_of(config, functions, build(config["policy"], "policy", trust="composed")) or {}
     negatives = ", ".join(f"{count} of {name}" for name, count in counts.items())
     selectors = [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
     tags = ["pyrite", "information-retrieval", "hard-negatives"]

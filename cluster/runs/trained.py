@@ -13,6 +13,7 @@ import torch
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.collections.collection import Collection
@@ -62,7 +63,7 @@ class RankerReading:
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
         """Encode a collection for the ranker. Judgements and splits are those of `encoded`, of any vocabulary."""
-        factory = build(self.options, "ranker")
+        factory = build(self.options, "ranker", trust="composed")
         tokenization = factory.func.tokenization(**factory.keywords)
         if tokenization is not None:
             tokens = tokenization.encode(collection)
@@ -125,6 +126,7 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
@@ -140,11 +142,11 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
         if words is not None:
             # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
             options |= {"further": 0, "max_query": encoding["max_query"]}
-        return TrainedRanker(options, name=name, ranker=make(options))
-    ranker = make(options, len(words or [""]), dimension, labels)
+        return TrainedRanker(options, name=name, ranker=make(options, "file"))
+    ranker = make(options, "file", len(words or [""]), dimension, labels)
     try:
         ranker.load_state_dict(load_file(weights))
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
     return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
 
@@ -155,16 +157,18 @@ def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> T
     options = {**options, "_partial_": True}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
         options |= {"checkpoint": place}
-    ranker = make(options)
+    ranker = make(options, "composed")
     check_whole(ranker, place)
     return TrainedRanker(options, name=name, ranker=ranker)
 
 
-def make(options: dict[str, Any], words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
+def make(
+    options: dict[str, Any], trust: Trust, words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None
+) -> Ranker:
     """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
     vectors, generator = np.zeros((words, dimension), np.float32), torch.Generator().manual_seed(0)
     counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
-    return build(options, "ranker")(vectors=vectors, generator=generator, **counts)
+    return build(options, "ranker", trust=trust)(vectors=vectors, generator=generator, **counts)
 
 
 def ranker_overrides(place: str) -> list[str]:

@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.packaged import check_packaged
 from pyrite.ranking.packing import buckets
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -82,6 +84,7 @@ def reading(checkpoint: str, layers: int | None, generator: torch.Generator) -> 
     """
     import transformers
 
+    check_packaged(Path(checkpoint))
     drawn: list[str] = []
     kind: Any = transformers.PreTrainedModel
     original = kind.__dict__["from_pretrained"]

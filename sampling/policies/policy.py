@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,6 @@ from pyrite.sampling.retrieval.function import RetrievalFunction
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
     from pyrite.sampling.selection.selector import Selector
-
-
-class Group(NamedTuple):
-    """Queries of a batch that share a window and selectors.
-
-    Args:
-        rows: bool [b].
-        window, selectors: see `SamplingPolicy`.
-    """
-
-    rows: NDArray[np.bool_]
-    window: tuple[int, int] | None
-    selectors: Mapping[str, Selector]
 
 
 class SamplingPolicy(ABC):
@@ -46,13 +33,10 @@ class SamplingPolicy(ABC):
         window: first and last rank, from 1, of the lists that selectors see; None for all ranks. It may change from
             batch to batch: it is read after `assign`.
         selectors: selectors that replace the run's, by the function's name. They may change in the same way.
-        groups: the windows and selectors of the last batch's queries if they differ between queries; each query is in
-            one group. Empty if `window` and `selectors` hold for all.
         each: the negatives that every function but the first supplies to its share of the queries, while the first one
             supplies all queries; None if the policy has no such number.
         multiple: how many times `each` a function other than the first may supply to a query.
-        taken: the decisions of a policy that compares actions: step, action, and `values` by action. If it decides for
-            each query, the action is None, and the values are the shares of the queries of an epoch.
+        taken: the decisions of a policy that compares actions: step, action, and `values` by action.
         independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
             that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
     """
@@ -61,7 +45,6 @@ class SamplingPolicy(ABC):
     independent: ClassVar[bool] = False
     window: tuple[int, int] | None = None
     selectors: Mapping[str, Selector] = MappingProxyType({})
-    groups: Sequence[Group] = ()
     each: int | None = None
     multiple: ClassVar[int] = 1
     taken: Sequence[Mapping[str, Any]] = ()

@@ -28,7 +28,7 @@ def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vecto
     if content.get("checkpoint") == "???":
         folder = decoder_checkpoint(headed=True) if request.param == "decoder" else made_up("bert")
         given += [f"ranker.checkpoint={folder}", "ranker.max_document=12"]
-    factory = build(compose([f"ranker={request.param}", *given])["ranker"], "ranker")
+    factory = build(compose([f"ranker={request.param}", *given])["ranker"], "ranker", trust="composed")
     kind: type[Ranker] = factory.func
     tokenization = kind.tokenization(**factory.keywords)
     encoded = tiny_encoded if tokenization is None else read_as(tokenization)
