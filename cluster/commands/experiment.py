@@ -22,7 +22,7 @@ from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.trust import Trust, check_classes, from_folder, named_classes, trusting
-from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.executors.address import is_cluster, is_foreign
 from pyrite.cluster.executors.session import connected
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
@@ -126,6 +126,9 @@ class Experiment(ABC):
             with from_folder():
                 experiment = cls.continued(arguments, saved, storage)
             experiment.joined.enter_context(entered.pop_all())
+        if is_foreign(address := experiment.options.get("address")) and "address" not in map(key_of, arguments):
+            what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
+            raise BadInput(what, resume, f"if it is yours, give it again: address={address}")
         experiment.resumed, experiment.moved = True, moved
         return experiment
 
