@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates
-from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.softmax import Softmax
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.static import Static
 from ranking.sources import Sources
@@ -41,7 +41,7 @@ from rl.progress import FEATURES, ProgressOptions
 from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
@@ -142,13 +142,13 @@ def train(
 ) -> float:
     """The last AP of a training; without `bm25` the change is drawn by the seed."""
     rng = np.random.default_rng([seed, 1])
-    random = RandomFunction()
+    random = Random()
     random.prepare(made.encoded, None)
     train_queries = np.flatnonzero(made.encoded.split == 0)
     vectors = rng.normal(size=(len(made.encoded.idf), 16)).astype(np.float32)
     vectors[0] = 0
     training = RankerTraining(
-        Static(vectors, torch.Generator().manual_seed(seed), further=0), SoftmaxLikelihood(), made.encoded,
+        Static(vectors, torch.Generator().manual_seed(seed), further=0), Softmax(), made.encoded,
         train_queries, Evaluation(made.encoded, made.candidates, ["AP@36"]), partial(torch.optim.Adam, lr=0.004),
         np.random.default_rng([seed, 2]), 16, max_epochs=epochs, patience=99, keep="last",
     )  # fmt: skip

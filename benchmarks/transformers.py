@@ -33,7 +33,7 @@ from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import assemble
 from ranking.objectives.objective import Objective
-from ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
+from ranking.objectives.self_involvement import SIR, BlockLoss, JointSIR
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.tokenization import read_tokenizer
 from ranking.training import Batch, RankerTraining
@@ -78,9 +78,9 @@ def levels(chosen: argparse.Namespace) -> None:
     variants: dict[str, Objective] = {
         "V0": BlockLoss(),
         "V3, one pass": JointSIR(),
-        "V4, one pass": ConditionalSIR(),
+        "V4, one pass": SIR(),
         "V3, a pass a level": JointSIR(passes="level"),
-        "V4, a pass a level": ConditionalSIR(passes="level"),
+        "V4, a pass a level": SIR(passes="level"),
     }
     took: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(chosen.rounds + 1):
@@ -168,8 +168,13 @@ def side_by_side(
     """
     from datasets import Dataset
     from sentence_transformers.base.sampler import DefaultBatchSampler
-    from sentence_transformers.cross_encoder import CrossEncoder as Theirs
-    from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+    from sentence_transformers.cross_encoder import (
+        CrossEncoder as Theirs,
+    )
+    from sentence_transformers.cross_encoder import (
+        CrossEncoderTrainer,
+        CrossEncoderTrainingArguments,
+    )
     from sentence_transformers.cross_encoder.losses import ListNetLoss
     from torch.utils.data import SequentialSampler
     from transformers import TrainerCallback

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from pooling.adjudicators.continuous_learning import ContinuousLearning
 from pooling.pool import TopicPool
 from ranking.bounds import Between, NonNegative, Positive, checked
+from ranking.part import Part
 
 
-class TextRegression:
+class TextRegression(Part):
     """CAL's score (Cormack and Grossman 2014) in log-odds: logistic regression on tf·idf, separate for each topic, with
     the topic's text as one more relevant document.
 

@@ -1,7 +1,7 @@
 """Runs studies, trainings, learnings, minings and pooling studies from Python, and reads their results.
 
 Describe a study with objects (`Study`), a pool of runs (`Pool`), or run another verb (`train`, `learn`, `mine`, `rank`,
-`fork`, `audit`). The verbs also take the overrides of the command line:
+`audit`). The verbs also take the overrides of the command line:
 
 >>> import pyrite
 >>> from pyrite import BM25, InBatch, Static
@@ -12,188 +12,171 @@ Describe a study with objects (`Study`), a pool of runs (`Pool`), or run another
 >>> study.command.startswith(same)
 True
 
-`StudyResult(FOLDER)` reads the results in a folder again.
+The parts are the classes that train: `pyrite.SimANS` is `sampling.selection.simans.SimANS`. A module is imported when
+one of its names is first used. `StudyResult(FOLDER)` reads the results in a folder again.
 """
 
 from __future__ import annotations
+
+import ast
+import sys
+from importlib import import_module
+from inspect import getsource
+from typing import TYPE_CHECKING, Any
 
 from pyrite.hidden import refuse_hidden_packages
 
 refuse_hidden_packages()
 
-from typing import Any
+if TYPE_CHECKING:
+    from pooling.across_topics import AcrossTopics as AcrossTopics
+    from pooling.adjudicators.active_sampling import ActiveSampling as ActiveSampling
+    from pooling.adjudicators.autotar import AutoTar as AutoTar
+    from pooling.adjudicators.bandit.bandit import Bandit as Bandit
+    from pooling.adjudicators.bandit.methods import (
+        BLA as BLA,
+        MM as MM,
+        MTF as MTF,
+        UCB as UCB,
+        BLANonStationary as BLANonStationary,
+        BLATeams as BLATeams,
+        DiscountedBLA as DiscountedBLA,
+        DiscountedUCB as DiscountedUCB,
+        EpsilonNGreedy as EpsilonNGreedy,
+        MMAgreement as MMAgreement,
+        MMGraded as MMGraded,
+        MMNonStationary as MMNonStationary,
+        MMTeams as MMTeams,
+        RandomRuns as RandomRuns,
+        SlidingBLA as SlidingBLA,
+        SlidingUCB as SlidingUCB,
+        UCBTuned as UCBTuned,
+    )
+    from pooling.adjudicators.continuous_learning import ContinuousLearning as ContinuousLearning
+    from pooling.adjudicators.hedge import Hedge as Hedge
+    from pooling.adjudicators.machine_prior import MachinePrior as MachinePrior
+    from pooling.adjudicators.minimal_test_collection import MinimalTestCollection as MinimalTestCollection
+    from pooling.adjudicators.moffat import MoffatA as MoffatA, MoffatB as MoffatB, MoffatC as MoffatC
+    from pooling.adjudicators.posterior_fusion import PosteriorFusion as PosteriorFusion
+    from pooling.adjudicators.rank_similarity import Borda as Borda, CombMNZ as CombMNZ, CombSUM as CombSUM
+    from pooling.adjudicators.reciprocal_rank import ReciprocalRank as ReciprocalRank
+    from pooling.adjudicators.sample_beside import SampleBeside as SampleBeside
+    from pooling.adjudicators.scalable_learning import ScalableLearning as ScalableLearning
+    from pooling.adjudicators.shallow_first import ShallowFirst as ShallowFirst
+    from pooling.adjudicators.static import DocID as DocID, Rank as Rank
+    from pooling.adjudicators.stratified_sampling import StratifiedSampling as StratifiedSampling
+    from pooling.method import Method as Method
+    from pooling.shared_fusion import SharedFusion as SharedFusion
+    from pyrite.comparison import Ray as Ray, Study as Study
+    from pyrite.data import Collection as Collection
+    from pyrite.parts import overrides as overrides
+    from pyrite.pools import Pool as Pool, Pooled as Pooled
+    from pyrite.results import (
+        AuditResult as AuditResult,
+        Best as Best,
+        ForkResult as ForkResult,
+        LearningResult as LearningResult,
+        MiningResult as MiningResult,
+        Picture as Picture,
+        PoolResult as PoolResult,
+        ReportedResult as ReportedResult,
+        Result as Result,
+        Shown as Shown,
+        StudyResult as StudyResult,
+        Trained as Trained,
+        TrainingResult as TrainingResult,
+    )
+    from pyrite.verbs import (
+        audit as audit,
+        fork as fork,
+        learn as learn,
+        mine as mine,
+        pool as pool,
+        rank as rank,
+        study as study,
+        train as train,
+    )
+    from ranking.collections.beir import Beir as Beir
+    from ranking.collections.ir_datasets import IrDatasets as IrDatasets
+    from ranking.collections.msmarco import MsMarco as MsMarco
+    from ranking.collections.pairs import Pairs as Pairs
+    from ranking.collections.pydocs import Pydocs as Pydocs
+    from ranking.collections.reader import Reader as Reader
+    from ranking.collections.trec import Trec as Trec
+    from ranking.errors import BadInput as BadInput
+    from ranking.objectives.contrastive import Contrastive as Contrastive
+    from ranking.objectives.distillation import Distillation as Distillation, MarginMSE as MarginMSE
+    from ranking.objectives.listwise import (
+        ApproxNDCG as ApproxNDCG,
+        LambdaRank as LambdaRank,
+        ListMLE as ListMLE,
+        ListNet as ListNet,
+    )
+    from ranking.objectives.matryoshka import Matryoshka as Matryoshka
+    from ranking.objectives.objective import Objective as Objective
+    from ranking.objectives.pairwise import Hinge as Hinge, RankNet as RankNet
+    from ranking.objectives.pointwise import PointwiseCrossEntropy as PointwiseCrossEntropy
+    from ranking.objectives.self_involvement import (
+        SIR as SIR,
+        FlowingSIR as FlowingSIR,
+        JointSIR as JointSIR,
+        SequentialSIR as SequentialSIR,
+    )
+    from ranking.objectives.softmax import Softmax as Softmax
+    from ranking.objectives.weighted_sum import WeightedSum as WeightedSum
+    from ranking.part import Part as Part
+    from ranking.rankers.bi_encoder import BiEncoder as BiEncoder
+    from ranking.rankers.cross_encoder import CrossEncoder as CrossEncoder
+    from ranking.rankers.decoder import Decoder as Decoder
+    from ranking.rankers.dssm import DSSM as DSSM
+    from ranking.rankers.feed_forward import FeedForward as FeedForward
+    from ranking.rankers.late_interaction import LateInteraction as LateInteraction
+    from ranking.rankers.match_pyramid import MatchPyramid as MatchPyramid
+    from ranking.rankers.ranker import Ranker as Ranker
+    from ranking.rankers.sparse import Sparse as Sparse
+    from ranking.rankers.static import Static as Static
+    from rl.policy import LearnedPolicy as LearnedPolicy
+    from sampling.guard import Guard as Guard
+    from sampling.negatives import Negatives as Negatives
+    from sampling.policies.aligned import Aligned as Aligned, Recommended as Recommended
+    from sampling.policies.curriculum import Curriculum as Curriculum
+    from sampling.policies.fixed import Fixed as Fixed
+    from sampling.policies.mixture import Mixture as Mixture, Refined as Refined
+    from sampling.policies.policy import SamplingPolicy as SamplingPolicy
+    from sampling.policies.random import RandomPolicy as RandomPolicy
+    from sampling.policies.schedule import Schedule as Schedule
+    from sampling.retrieval.bm25 import BM25 as BM25
+    from sampling.retrieval.category import (
+        OtherCategory as OtherCategory,
+        SameCategory as SameCategory,
+        SameSubcategory as SameSubcategory,
+    )
+    from sampling.retrieval.dense import Dense as Dense, Refresh as Refresh
+    from sampling.retrieval.embedding import Embedding as Embedding
+    from sampling.retrieval.function import RetrievalFunction as RetrievalFunction
+    from sampling.retrieval.given import Given as Given
+    from sampling.retrieval.in_batch import InBatch as InBatch
+    from sampling.retrieval.judged import Judged as Judged
+    from sampling.retrieval.memory import Memory as Memory
+    from sampling.retrieval.random import Random as Random
+    from sampling.retrieval.run_file import RunFile as RunFile
+    from sampling.retrieval.tfidf import TfIdf as TfIdf
+    from sampling.selection.adversarial import Adversarial as Adversarial
+    from sampling.selection.ahns import AHNS as AHNS
+    from sampling.selection.dynamic import Dynamic as Dynamic
+    from sampling.selection.error_reduction import ErrorReduction as ErrorReduction
+    from sampling.selection.from_margin import FromMargin as FromMargin
+    from sampling.selection.margin_balanced import MarginBalanced as MarginBalanced
+    from sampling.selection.selector import Selector as Selector
+    from sampling.selection.shared import Shared as Shared
+    from sampling.selection.simans import SimANS as SimANS
+    from sampling.selection.top import Top as Top
+    from sampling.selection.tri_sampler import TriSampler as TriSampler
+    from sampling.selection.uniform import Uniform as Uniform
+    from sampling.selection.window import Window as Window
 
-from cluster.output.provenance import release
-from pyrite.comparison import Ray, Study
-from pyrite.data import Collection
-from pyrite.guard import Guard
-from pyrite.negatives import (
-    BM25,
-    Curriculum,
-    Dense,
-    Embedding,
-    Function,
-    Given,
-    InBatch,
-    Judged,
-    Memory,
-    Mixture,
-    Negatives,
-    OtherCategory,
-    Policy,
-    Random,
-    RandomPolicy,
-    Refined,
-    RunFile,
-    SameCategory,
-    SameSubcategory,
-    Schedule,
-    TfIdf,
-)
-from pyrite.objectives import (
-    SIR,
-    Contrastive,
-    Hinge,
-    LambdaRank,
-    ListNet,
-    MarginMSE,
-    Matryoshka,
-    Objective,
-    RankNet,
-    Softmax,
-)
-from pyrite.parts import Part
-from pyrite.pools import MM, MTF, Hedge, Method, Pool, Pooled, PosteriorFusion, SharedFusion
-from pyrite.rankers import (
-    DSSM,
-    BiEncoder,
-    CrossEncoder,
-    Decoder,
-    FeedForward,
-    LateInteraction,
-    MatchPyramid,
-    Ranker,
-    Sparse,
-    Static,
-)
-from pyrite.results import (
-    AuditResult,
-    Best,
-    ForkResult,
-    LearningResult,
-    MiningResult,
-    Picture,
-    PoolResult,
-    ReportedResult,
-    Result,
-    Shown,
-    StudyResult,
-    Trained,
-    TrainingResult,
-)
-from pyrite.selectors import (
-    Adversarial,
-    Dynamic,
-    ErrorReduction,
-    MarginBalanced,
-    Selector,
-    Shared,
-    SimANS,
-    Top,
-    Uniform,
-    Window,
-)
-from pyrite.verbs import audit, fork, learn, mine, pool, rank, study, train
-from ranking.errors import BadInput
-
-__all__ = [
-    "BM25",
-    "DSSM",
-    "MM",
-    "MTF",
-    "SIR",
-    "Adversarial",
-    "AuditResult",
-    "BadInput",
-    "Best",
-    "BiEncoder",
-    "Collection",
-    "Contrastive",
-    "CrossEncoder",
-    "Curriculum",
-    "Decoder",
-    "Dense",
-    "Dynamic",
-    "Embedding",
-    "ErrorReduction",
-    "FeedForward",
-    "ForkResult",
-    "Function",
-    "Given",
-    "Guard",
-    "Hedge",
-    "Hinge",
-    "InBatch",
-    "Judged",
-    "LambdaRank",
-    "LateInteraction",
-    "LearningResult",
-    "ListNet",
-    "MarginBalanced",
-    "MarginMSE",
-    "MatchPyramid",
-    "Matryoshka",
-    "Memory",
-    "Method",
-    "MiningResult",
-    "Mixture",
-    "Negatives",
-    "Objective",
-    "OtherCategory",
-    "Part",
-    "Picture",
-    "Policy",
-    "Pool",
-    "PoolResult",
-    "Pooled",
-    "PosteriorFusion",
-    "Random",
-    "RandomPolicy",
-    "RankNet",
-    "Ranker",
-    "Ray",
-    "Refined",
-    "ReportedResult",
-    "Result",
-    "RunFile",
-    "SameCategory",
-    "SameSubcategory",
-    "Schedule",
-    "Selector",
-    "Shared",
-    "SharedFusion",
-    "Shown",
-    "SimANS",
-    "Softmax",
-    "Sparse",
-    "Static",
-    "Study",
-    "StudyResult",
-    "TfIdf",
-    "Top",
-    "Trained",
-    "TrainingResult",
-    "Uniform",
-    "Window",
-    "audit",
-    "fork",
-    "learn",
-    "mine",
-    "pool",
-    "rank",
-    "study",
-    "train",
-]
+    Function = RetrievalFunction  # the names of version 0.2
+    Policy = SamplingPolicy
 
 _RENAMED = {
     "Training": "TrainingResult",
@@ -205,10 +188,37 @@ _RENAMED = {
 }
 
 
+def _places() -> dict[str, tuple[str, str]]:
+    """Return the module and the name behind each public name, as the imports above declare them for type checkers."""
+    source = getsource(sys.modules[__name__])
+    (declared,) = (node for node in ast.parse(source).body if isinstance(node, ast.If))
+    places: dict[str, tuple[str, str]] = {}
+    for node in declared.body:
+        if isinstance(node, ast.ImportFrom):
+            places |= {str(each.asname): (str(node.module), each.name) for each in node.names}
+        elif isinstance(node, ast.Assign):  # another name of a class
+            places |= {ast.unparse(each): places[ast.unparse(node.value)] for each in node.targets}
+    return places
+
+
+_PLACES = _places()
+__all__ = sorted(_PLACES)
+
+
 def __getattr__(name: str) -> Any:
-    """Return the version; raise an error with the new name of a class that was renamed."""
+    """Import a public name when it is first used; raise an error with the new name of a class that was renamed."""
     if name == "__version__":
+        from cluster.output.provenance import release
+
         return release().get("version", "unknown")
     if name in _RENAMED:
         raise AttributeError(f"pyrite.{name} is called pyrite.{_RENAMED[name]} now")
-    raise AttributeError(f"module 'pyrite' has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'pyrite' has no attribute {name!r}")
+    module, original = _PLACES[name]
+    globals()[name] = value = getattr(import_module(module), original)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -29,11 +29,12 @@ from cluster.config.trust import trusting
 from cluster.output.manifest import CONFIG
 from cluster.output.storage import Storage, new_place
 from pyrite.data import Collection, as_collection
-from pyrite.negatives import as_negatives
-from pyrite.parts import Part, is_whole, override, written
+from pyrite.models import as_ranker
+from pyrite.parts import chosen, is_whole, override, overrides_of_negatives, written
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
 from ranking.errors import BadInput
+from sampling.negatives import Negatives
 
 if TYPE_CHECKING:
     from ranking.collections.reader import Reader
@@ -114,7 +115,7 @@ class Study:
             raise BadInput(f"{rankers!r} is no list", "rankers", "give a list, as [Static()]")
         if not negatives:
             raise BadInput("a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
-        negatives = {str(label): chosen for label, chosen in negatives.items()}
+        negatives = {str(label): each for label, each in negatives.items()}
         if baseline is not None and str(baseline) not in negatives:
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
         self.out = None if out is None else os.fspath(out)
@@ -130,10 +131,10 @@ class Study:
     @staticmethod
     def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> list[dict[str, object]]:
         """Return the label and the overrides of each method; with several rankers, one line per ranker."""
-        of_rankers = [Part.of("ranker", ranker).overrides() for ranker in rankers] or [[]]
+        of_rankers = [chosen("ranker", as_ranker(ranker)) for ranker in rankers] or [[]]
         methods: list[dict[str, object]] = []
-        for label, chosen in negatives.items():
-            lines = [[*ranker, *as_negatives(chosen).overrides()] for ranker in of_rankers]
+        for label, each in negatives.items():
+            lines = [[*ranker, *overrides_of_negatives(Negatives.of(each))] for ranker in of_rankers]
             methods.append({"label": _literal(label), "overrides": lines if len(lines) > 1 else lines[0]})
         return methods
 

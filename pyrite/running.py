@@ -14,7 +14,8 @@ from cluster.commands.cli import kind_of
 from cluster.commands.experiment import conduct
 from cluster.config.build import missing_extra
 from pyrite.data import about_tables
-from pyrite.parts import Part, override
+from pyrite.models import as_ranker
+from pyrite.parts import chosen, override
 from ranking.errors import BadInput
 
 RESUME = re.compile(r"`pyrite (\w+) --resume ([^\s`]+)`")
@@ -109,8 +110,8 @@ def settings(
         others: options of the same name.
     """
     texts = [] if scale is None else override("scale", scale)
-    texts += [] if ranker is None else Part.of("ranker", ranker).overrides()
-    texts += [] if objective is None else Part.of("objective", objective).overrides()
+    texts += [] if ranker is None else chosen("ranker", as_ranker(ranker))
+    texts += [] if objective is None else chosen("objective", objective)
     if isinstance(measure, list | tuple):
         remedy = 'give one; further measures are options={"measures": [...]}'
         raise BadInput("is a list, and one measure validates and leads the tables", "measure", remedy)

@@ -24,7 +24,7 @@ from cluster.config.compose import compose
 from cluster.runs.artifacts import Artifacts
 from cluster.runs.assemble import make_sampler
 from pyrite.data import Collection, about_tables, as_collection
-from pyrite.negatives import as_negatives
+from pyrite.parts import overrides_of_negatives
 from pyrite.running import listed, settings
 from ranking.batch import Batch, UpdateResult, pairs_of
 from ranking.dropout import DropoutSeeds
@@ -32,6 +32,7 @@ from ranking.errors import BadInput
 from ranking.frozen import FrozenRanker
 from ranking.pair_scores import PairScores
 from ranking.rankers.ranker import Ranker
+from sampling.negatives import Negatives as Sum
 
 __all__ = ["Negatives", "Score", "ServedBatch"]
 
@@ -102,7 +103,7 @@ class Negatives(IterableDataset[ServedBatch]):
         super().__init__()
         data = as_collection(data)
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
-        texts += [] if negatives is None else as_negatives(negatives).overrides()
+        texts += [] if negatives is None else overrides_of_negatives(Sum.of(negatives))
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
         with about_tables():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, files
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ranking.collections.judgement_files import is_number
 from ranking.errors import BadInput
+from ranking.part import Part
 from ranking.texts import Texts
 
 
@@ -61,7 +62,7 @@ def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.flo
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
 
 
-class VectorSource(ABC):
+class VectorSource(Part):
     """The base of sources of word vectors."""
 
     @abstractmethod

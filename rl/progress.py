@@ -13,7 +13,7 @@ from ranking.bounds import Positive, checked
 from ranking.errors import BadInput
 from ranking.training import RankerTraining
 from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 
 FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited", "near")
 CLOCK = ("one", "spent")
@@ -89,7 +89,7 @@ class TrainingProgress:
         pairs = training.examples
         chosen = np.unique(np.linspace(0, len(pairs) - 1, min(self.options.probes, len(pairs))).astype(int))
         probes = pairs.take(chosen)
-        random = RandomFunction()
+        random = Random()
         random.prepare(training.encoded, None)
         hard = next((function for function in reversed(functions.values()) if function.depth), random)
         self.probes, self.hard, self.judgements = probes, hard, training.encoded.judgements

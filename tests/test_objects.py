@@ -29,7 +29,7 @@ from cluster.plan.sweep import identity
 from cluster.statistics.summary import COSTS
 from pooling.adjudicators.bandit.bandit import Bandit
 from pooling.adjudicators.moffat import MoffatA
-from pooling.adjudicators.uniform import Random as Uniform
+from pooling.adjudicators.uniform import AnyRun
 from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random, RandomPolicy, Schedule, SimANS, Static
 from pyrite.data import as_collection
 from pyrite.hidden import OURS, refuse_hidden_packages
@@ -194,8 +194,8 @@ def test_mappings_arrays_and_parts_are_options_of_the_users_own_classes():
     node = compose(["ranker=static", *(InBatch() + chosen).overrides()])["selectors"]["bm25"]
     assert node == {"_target_": f"{__name__}.Weighed", "shares": {"a": 0.5}, "ranks": [1, 2]}
     assert compose(["ranker=static", *pyrite.Negatives(chosen).overrides()])["selector"] == node
-    arm = next(text for text in pyrite.Pool("runs").overrides(Bandit(Uniform())) if "arm" in text)
-    assert arm == "+method.bandit.arm={_target_:pooling.adjudicators.uniform.Random}"
+    arm = next(text for text in pyrite.Pool("runs").overrides(Bandit(AnyRun())) if "arm" in text)
+    assert arm == "+method.bandit.arm={_target_:pooling.adjudicators.uniform.AnyRun}"
     assert (Nearby() + BM25(1)).functions[0].label == "nearby"
     objects = pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25}, [Wide(np.zeros((1, 4)), None, width=3)])
     assert f"ranker._target_={__name__}.Wide" in objects.command

@@ -71,6 +71,22 @@ def _option(group: str, name: str) -> dict[str, Any]:
     return node
 
 
+def name_of(group: str, path: str) -> str | None:
+    """Return the name in a group that stands for a class; None if it has none.
+
+    Args:
+        path: the dotted path of the class.
+    """
+    return _names(group).get(path)
+
+
+@cache
+def _names(group: str) -> dict[str, str]:
+    nodes = {name: option(group, name) for name in group_options()[group]}
+    parts = {name: node.get(name, node) if group in NAMED_GROUPS else node for name, node in nodes.items()}
+    return {str(part.get("_target_")): name for name, part in parts.items()}
+
+
 def part_node(group: str, name: str) -> dict[str, Any]:
     """Return what a name in `PARTS` stands for, under its name if parts of the group have names."""
     node: dict[str, Any] = {"_target_": PARTS[group][name]} | ({"_partial_": True} if group in PARTIAL else {})

@@ -1,8 +1,8 @@
 """Lists the parts that options name: in each group the class of each name.
 
-The constructor declares a part's options: their names, types, bounds and defaults, and `Args` of its docstring
-explains them. A file `conf/GROUP/NAME.yaml` replaces an entry here if a part names another part, or a value that is
-not the class's default.
+The class declares the part's options: their names, types, bounds and defaults, and `Args` of its docstring explains
+them. A name with other defaults is a subclass, as `class Refined(Mixture, per="negative")`. A file
+`conf/GROUP/NAME.yaml` replaces an entry here if the name chooses parts of other groups too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ BASES = {
     "collection": "ranking.collections.reader.Reader",
     "function": "sampling.retrieval.function.RetrievalFunction",
     "guard": "sampling.guard.Guard",
+    "method": "pooling.method.Method",
     "objective": "ranking.objectives.objective.Objective",
     "policy": "sampling.policies.policy.SamplingPolicy",
     "ranker": "ranking.rankers.ranker.Ranker",
@@ -44,15 +45,16 @@ PARTS: dict[str, dict[str, str]] = {
         "trec": "ranking.collections.trec.Trec",
     },
     "function": {
-        "bm25": "sampling.retrieval.bm25.Bm25Function",
+        "bm25": "sampling.retrieval.bm25.BM25",
         "category": "sampling.retrieval.category.SameCategory",
+        "dense": "sampling.retrieval.dense.Dense",
         "embedding": "sampling.retrieval.embedding.Embedding",
         "given": "sampling.retrieval.given.Given",
         "in_batch": "sampling.retrieval.in_batch.InBatch",
         "judged": "sampling.retrieval.judged.Judged",
         "memory": "sampling.retrieval.memory.Memory",
         "outside": "sampling.retrieval.category.OtherCategory",
-        "random": "sampling.retrieval.random.RandomFunction",
+        "random": "sampling.retrieval.random.Random",
         "run_file": "sampling.retrieval.run_file.RunFile",
         "subcategory": "sampling.retrieval.category.SameSubcategory",
         "tfidf": "sampling.retrieval.tfidf.TfIdf",
@@ -60,26 +62,47 @@ PARTS: dict[str, dict[str, str]] = {
     "method": {
         "active_sampling": "pooling.adjudicators.active_sampling.ActiveSampling",
         "autotar": "pooling.adjudicators.autotar.AutoTar",
+        "bla": "pooling.adjudicators.bandit.methods.BLA",
+        "bla_ns": "pooling.adjudicators.bandit.methods.BLANonStationary",
+        "bla_teams": "pooling.adjudicators.bandit.methods.BLATeams",
         "borda": "pooling.adjudicators.rank_similarity.Borda",
         "cal": "pooling.adjudicators.continuous_learning.ContinuousLearning",
-        "combmnz": "pooling.adjudicators.rank_similarity.Comb",
+        "combmnz": "pooling.adjudicators.rank_similarity.CombMNZ",
+        "combsum": "pooling.adjudicators.rank_similarity.CombSUM",
+        "d_bla": "pooling.adjudicators.bandit.methods.DiscountedBLA",
+        "d_ucb": "pooling.adjudicators.bandit.methods.DiscountedUCB",
         "docid": "pooling.adjudicators.static.DocID",
+        "eps_n_greedy": "pooling.adjudicators.bandit.methods.EpsilonNGreedy",
         "hedge": "pooling.adjudicators.hedge.Hedge",
         "machine_prior": "pooling.adjudicators.machine_prior.MachinePrior",
+        "mm": "pooling.adjudicators.bandit.methods.MM",
+        "mm_agreement": "pooling.adjudicators.bandit.methods.MMAgreement",
+        "mm_graded": "pooling.adjudicators.bandit.methods.MMGraded",
+        "mm_ns": "pooling.adjudicators.bandit.methods.MMNonStationary",
+        "mm_teams": "pooling.adjudicators.bandit.methods.MMTeams",
         "moffat_a": "pooling.adjudicators.moffat.MoffatA",
         "moffat_b": "pooling.adjudicators.moffat.MoffatB",
         "moffat_c": "pooling.adjudicators.moffat.MoffatC",
         "mtc": "pooling.adjudicators.minimal_test_collection.MinimalTestCollection",
+        "mtf": "pooling.adjudicators.bandit.methods.MTF",
         "posterior_fusion": "pooling.adjudicators.posterior_fusion.PosteriorFusion",
+        "random": "pooling.adjudicators.bandit.methods.RandomRuns",
         "rank": "pooling.adjudicators.static.Rank",
         "rrf": "pooling.adjudicators.reciprocal_rank.ReciprocalRank",
+        "sample_beside": "pooling.adjudicators.sample_beside.SampleBeside",
         "scal": "pooling.adjudicators.scalable_learning.ScalableLearning",
+        "shallow_first": "pooling.adjudicators.shallow_first.ShallowFirst",
+        "shared": "pooling.across_topics.AcrossTopics",
         "stratified_sampling": "pooling.adjudicators.stratified_sampling.StratifiedSampling",
+        "sw_bla": "pooling.adjudicators.bandit.methods.SlidingBLA",
+        "sw_ucb": "pooling.adjudicators.bandit.methods.SlidingUCB",
+        "ucb1": "pooling.adjudicators.bandit.methods.UCB",
+        "ucb1_tuned": "pooling.adjudicators.bandit.methods.UCBTuned",
     },
     "objective": {
         "approx_ndcg": "ranking.objectives.listwise.ApproxNDCG",
         "contrastive": "ranking.objectives.contrastive.Contrastive",
-        "hinge": "ranking.objectives.pairwise.PairwiseHinge",
+        "hinge": "ranking.objectives.pairwise.Hinge",
         "kl": "ranking.objectives.distillation.Distillation",
         "lambdarank": "ranking.objectives.listwise.LambdaRank",
         "list_mle": "ranking.objectives.listwise.ListMLE",
@@ -89,9 +112,10 @@ PARTS: dict[str, dict[str, str]] = {
         "ranknet": "ranking.objectives.pairwise.RankNet",
         "sir_v0": "ranking.objectives.self_involvement.BlockLoss",
         "sir_v1": "ranking.objectives.self_involvement.SequentialSIR",
+        "sir_v2": "ranking.objectives.self_involvement.FlowingSIR",
         "sir_v3": "ranking.objectives.self_involvement.JointSIR",
-        "sir_v4": "ranking.objectives.self_involvement.ConditionalSIR",
-        "softmax": "ranking.objectives.softmax.SoftmaxLikelihood",
+        "sir_v4": "ranking.objectives.self_involvement.SIR",
+        "softmax": "ranking.objectives.softmax.Softmax",
     },
     "optimizer": {
         "lazy_adam": "ranking.lazy_adam.LazyAdam",
@@ -145,7 +169,7 @@ PARTS: dict[str, dict[str, str]] = {
         "target_recall": "pooling.stopping.TargetRecall",
     },
     "teacher": {
-        "bm25": "sampling.retrieval.bm25.Bm25Function",
+        "bm25": "sampling.retrieval.bm25.BM25",
         "embedding": "sampling.retrieval.embedding.Embedding",
         "given": "sampling.retrieval.given.Given",
         "ranker": "cluster.runs.ranker_teacher.RankerTeacher",

@@ -33,7 +33,7 @@ from rl.state import StateOptions, StateTables
 from rl.trained import TrainedAgent
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.dense import Dense
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 from sampling.sampler import Sampler
 
 _log = logging.getLogger(__name__)
@@ -189,7 +189,7 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
     count = config["validation"]["negatives"]
     if count is None:
         return None
-    function = RandomFunction()
+    function = Random()
     function.prepare(encoded, None)
     relevant = encoded.judgements.relevant()
     positives = relevant.documents[relevant.offsets[split.dev]]

@@ -39,7 +39,7 @@ from rl.similarity import similarity_table
 from rl.state import StateOptions
 from sampling.guard import negatives_lists
 from sampling.guarded_documents import GuardedDocuments
-from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.bm25 import BM25
 from sampling.retrieval.judged import Judged
 from sampling.teacher import teacher_scores
 
@@ -135,7 +135,7 @@ def _tokens(artifacts: Any, config: dict[str, Any]) -> Tokens:
 def _lists(artifacts: Any, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
     """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of training queries."""
     function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
-    if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
+    if isinstance(function, BM25) and name in bm25_in_shards(config):
         sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))
     if isinstance(function, Judged):

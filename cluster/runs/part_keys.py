@@ -130,7 +130,7 @@ def nearest_part(config: dict[str, Any]) -> str:
     return f"function:{name}"
 
 
-BM25 = "sampling.retrieval.bm25.Bm25Function"
+BM25 = "sampling.retrieval.bm25.BM25"
 
 
 def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]:

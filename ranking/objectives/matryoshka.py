@@ -13,6 +13,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.objectives.block import Block
 from ranking.objectives.objective import Objective, Scorer
+from ranking.objectives.softmax import Softmax
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
 
@@ -37,7 +38,7 @@ class Matryoshka(Objective):
     @checked
     def __init__(
         self,
-        of: Objective,
+        of: Objective = Softmax(),  # noqa: B008
         dimensions: Sequence[Annotated[int, AtLeast(1)]] = (),
         weights: Sequence[Annotated[float, NonNegative]] | None = None,
     ) -> None:

@@ -28,7 +28,7 @@ READ = {"buckets": 30_000, "max_query": 32, "max_document": 256}
 """The options that the tokens depend on, and their defaults."""
 
 
-class Dssm(DenseRanker):
+class DSSM(DenseRanker):
     """DSSM: query and document as bags of letter trigrams, each through a tower of tanh layers, compared by cosine.
 
     Huang et al. 2013 (sections 3.1 to 3.3), as Saeidi et al. 2017 (section 2) rank answers with it. Trained with

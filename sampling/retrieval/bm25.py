@@ -13,6 +13,7 @@ from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
+from sampling.negatives import Picker
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.ranked import QueryLists, Ranked
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ranking.training import RankerTraining
 
 
-class Bm25Function(Ranked):
+class BM25(Ranked):
     """The documents that BM25 ranks first: hard negatives for a ranker that re-ranks BM25.
 
     Args:
@@ -41,6 +42,8 @@ class Bm25Function(Ranked):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         depth: Annotated[int, Positive] = 100,
         k1: Annotated[float, NonNegative] = 0.9,
         b: Annotated[float, Fraction] = 0.4,
@@ -48,8 +51,10 @@ class Bm25Function(Ranked):
         stop_words: bool = True,
         shards: Annotated[int, Positive] = 1,
         on_lost_shard: Literal["wait", "skip"] = "wait",
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(depth)
+        super().__init__(count, depth=depth, pick=pick, name=name)
         self.options, self.shards = Bm25Options(k1, b, stemming, stop_words), shards
         self.on_lost_shard = on_lost_shard
         self._served: Bm25Index | None = None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import NonNegative
 from ranking.encoding import EncodedCollection
 from ranking.labels import labels_of
 from ranking.ranked_lists import RankedLists
+from sampling.negatives import Picker
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from sampling.retrieval.ranked import draw_positions, skip_excluded
 
@@ -105,7 +107,15 @@ class SameCategory(CategoryFunction):
 
     independent = True
 
-    def __init__(self, whole: bool = True) -> None:
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        whole: bool = True,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.regions = (WHOLE, OUTSIDE) if whole else (CATEGORY, SUBCATEGORY, OUTSIDE)
 
 

@@ -23,6 +23,7 @@ from ranking.rankers.pretrained import read_in, transformers_of
 from ranking.vector_memory import FixedVectors
 from sampling.guard import Guard
 from sampling.guarded_documents import GuardedDocuments
+from sampling.negatives import Picker
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from sampling.retrieval.ranked import FromLists, QueryLists
@@ -108,19 +109,24 @@ class Dense(FromLists):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         depth: Annotated[int, Positive] = 200,
         queries: Literal["version", "now"] = "version",
-        refresh: Refresh | None = None,
-        index: IndexOptions | None = None,
+        refresh: Refresh = Refresh(),
+        index: IndexOptions = IndexOptions(),  # noqa: B008
         shards: Annotated[int, Positive] = 1,
         searched: Literal["step", "version"] = "step",
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
+        super().__init__(count, pick=pick, name=name)
         if searched == "version" and queries == "now":
             what = "searched=version makes lists with the version's query vectors, not those of queries=now"
             raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
         self.depth, self.queries, self.precision = depth, queries, precision
-        self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
+        self.refresh, self.index = refresh, index
         self.shards, self.searched = shards, searched
         self.guard = Guard()
         self.guarded = 0

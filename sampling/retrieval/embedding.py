@@ -8,13 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
+from ranking.bounds import NonNegative, Positive, checked
 from ranking.embedding import embed
 from ranking.index import IndexOptions, VectorIndex
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.ranker import check_whole
 from ranking.sources import Sources
+from sampling.negatives import Picker
 from sampling.retrieval.ranked import Ranked
 
 CHUNK = 4096
@@ -43,6 +44,8 @@ class Embedding(Ranked):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         checkpoint: str,
         depth: Annotated[int, Positive] = 100,
         layers: int | None = None,
@@ -52,8 +55,10 @@ class Embedding(Ranked):
         similarity: str | None = None,
         tied: bool = True,
         precision: str = "float32",
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(depth)
+        super().__init__(count, depth=depth, pick=pick, name=name)
         self.options = {
             "checkpoint": checkpoint, "layers": layers, "max_query": max_query, "max_document": max_document,
             "pooling": pooling, "similarity": similarity, "tied": tied, "precision": precision,

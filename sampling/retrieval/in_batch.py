@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.bounds import NonNegative
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
+from sampling.negatives import Picker
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
@@ -32,7 +34,15 @@ class InBatch(RetrievalFunction):
 
     independent = True
 
-    def __init__(self, hard: bool = False) -> None:
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        hard: bool = False,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.hard = self.reads_mined = hard
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:

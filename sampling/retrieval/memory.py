@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
+from ranking.bounds import NonNegative, Positive, checked
 from ranking.errors import BadInput
 from ranking.optimization import SingleProcess
 from ranking.rankers.dense import DenseRanker
 from ranking.vector_memory import VectorMemory
+from sampling.negatives import Picker
 from sampling.retrieval.function import CandidateBatch
 from sampling.retrieval.in_batch import InBatch
 
@@ -36,8 +37,15 @@ class Memory(InBatch):
     """
 
     @checked
-    def __init__(self, batches: Annotated[int, Positive] = 8) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        batches: Annotated[int, Positive] = 8,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.memory = VectorMemory(batches)
         self._loaded: Mapping[str, Any] | None = None
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
+from ranking.bounds import NonNegative, Positive
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
 from ranking.sources import Sources
+from sampling.negatives import Picker
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
@@ -67,8 +68,15 @@ class Ranked(FromLists):
         depth: length of a list.
     """
 
-    @checked
-    def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        depth: Annotated[int, Positive] = 100,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.depth = depth
         self._read: tuple[Sources, Any] | None = None
 

@@ -8,12 +8,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
+from ranking.bounds import NonNegative, Positive, checked
 from ranking.errors import BadInput
 from ranking.pair_scores import PairScores
 from ranking.ranked_lists import RankedLists
 from ranking.run_files import lists_of_run
 from ranking.sources import Sources
+from sampling.negatives import Picker
 from sampling.retrieval.ranked import Ranked
 
 
@@ -33,12 +34,16 @@ class RunFile(Ranked):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         path: str | list[str],
         depth: Annotated[int, Positive] = 100,
         strict: bool = True,
         encoding: str = "utf-8",
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(depth)
+        super().__init__(count, depth=depth, pick=pick, name=name)
         self.paths = [path] if isinstance(path, str) else list(path)
         self.strict, self.encoding = strict, encoding
         self._known: tuple[RankedLists, PairScores] | None = None

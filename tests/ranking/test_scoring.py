@@ -17,7 +17,7 @@ from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates
 from ranking.full_ranking import rank_all, rank_candidates
 from ranking.ranked_lists import RankedLists
-from ranking.rankers.dssm import Dssm
+from ranking.rankers.dssm import DSSM
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
@@ -35,7 +35,7 @@ RANKERS = ["feed_forward", "match_pyramid"]
 
 def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
     if kind == "dssm":
-        return Dssm(generator(1), preset="tiny", buckets=60)
+        return DSSM(generator(1), preset="tiny", buckets=60)
     if kind == "lengths":
         return Lengths(step=3)
     ranker: Ranker = of_words(FeedForward if kind == "feed_forward" else MatchPyramid, len(encoded.idf))

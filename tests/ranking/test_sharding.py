@@ -22,7 +22,7 @@ from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
 from ranking.objectives.self_involvement import JointSIR
-from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.softmax import Softmax
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.rankers.decoder import Decoder
@@ -57,7 +57,7 @@ class Case:
     checkpoint: str
     ranker: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
-    objective: Any = field(default_factory=SoftmaxLikelihood)
+    objective: Any = field(default_factory=Softmax)
     steps: int = STEPS
 
     def encode(self, sources: Sources) -> EncodedCollection:

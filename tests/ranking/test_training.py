@@ -21,10 +21,10 @@ from ranking.lazy_adam import LazyAdam
 from ranking.objectives.block import Block
 from ranking.objectives.contrastive import Contrastive
 from ranking.objectives.objective import Objective
-from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.softmax import Softmax
 from ranking.optimization import Optimization, gradient_norm
 from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.dssm import Dssm
+from ranking.rankers.dssm import DSSM
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.rankers.match_pyramid import MatchPyramid
@@ -377,7 +377,7 @@ def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(ti
         training(tiny_sources, positives=2)
 
 
-class Returns(SoftmaxLikelihood):
+class Returns(Softmax):
     """Returns something else than the loss."""
 
     def __init__(self, change: Callable[[Tensor], Any]) -> None:
@@ -560,7 +560,7 @@ Made = Callable[[], tuple[Ranker, EncodedCollection]]
 def made(request, tiny_sources, read_as) -> Made:
     def make() -> tuple[Ranker, EncodedCollection]:
         if request.param == "dssm":
-            return Dssm(generator(), preset="tiny", tied=False), read_as(Dssm.tokenization())
+            return DSSM(generator(), preset="tiny", tied=False), read_as(DSSM.tokenization())
         vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
         kind: Any = {"static": Static, "feed_forward": FeedForward}[request.param]
         return kind(vectors, generator(), preset="tiny"), tiny_sources.encoded

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ranking.encoding import EncodedCollection
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import RandomCandidates
-from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.softmax import Softmax
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
@@ -99,7 +99,7 @@ def in_training(
 ) -> RankerTraining:
     """The training of a ranker; batches of four."""
     parts = {
-        "objective": SoftmaxLikelihood(),
+        "objective": Softmax(),
         "queries": np.arange(4),
         "validation": Evaluation(encoded, RandomCandidates(8).candidates(sources, np.array([4, 5])), ["AP@8"]),
         "optimizer": partial(torch.optim.SGD, lr=lr),

@@ -17,9 +17,9 @@ from rl.similarity import similarity_table
 from rl.state import StateOptions, StateTables
 from rl.trained import TrainedAgent
 from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.bm25 import BM25
 from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
 from tests.ranking.trained import in_small_batches
@@ -27,7 +27,7 @@ from tests.ranking.trained import in_small_batches
 
 def functions_of(sources: Sources) -> dict[str, RetrievalFunction]:
     """BM25 and random, ready."""
-    bm25, random = Bm25Function(depth=4), RandomFunction()
+    bm25, random = BM25(depth=4), Random()
     bm25.prepare(sources.encoded, bm25.rank(sources).without_relevant(sources.encoded.judgements))
     random.prepare(sources.encoded, None)
     return {"bm25": bm25, "random": random}

@@ -25,9 +25,9 @@ from sampling.policies.aligned import Always
 from sampling.policies.fixed import Fixed
 from sampling.policies.forked import ForkedPolicy
 from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.bm25 import BM25
 from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
 from sampling.selection.uniform import Uniform
@@ -120,7 +120,7 @@ def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
 
 
 def random_and_bm25(sources: Sources) -> dict[str, RetrievalFunction]:
-    return {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
+    return {"random": ready(Random(), sources), "bm25": ready(BM25(), sources)}
 
 
 @pytest.mark.by_day(3)
@@ -164,7 +164,7 @@ def test_every_function(name, tiny_sources, given):
 @pytest.mark.parametrize("name", [name for name, _ in parts("policy")])
 def test_every_policy(name, tiny_sources):
     node = dict(parts("policy"))[name]
-    several = random_and_bm25(tiny_sources) | {"other": ready(Bm25Function(depth=3), tiny_sources)}
+    several = random_and_bm25(tiny_sources) | {"other": ready(BM25(depth=3), tiny_sources)}
     chosen = several if build(node).chooses else {"bm25": several["bm25"]}
 
     def make() -> Sampler:

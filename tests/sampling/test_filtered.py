@@ -21,9 +21,9 @@ from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.relevant_pairs import RelevantPairs
 from sampling.retrieval import given, run_file
-from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.bm25 import BM25
 from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 from sampling.selection.selector import Selector
@@ -164,11 +164,11 @@ def test_a_selector_that_repeats_another_functions_document_is_named(tiny_traini
 @pytest.mark.parametrize("selector", [Uniform(), Top(), Shared()])
 def test_lists_with_relevant_documents_in_them_do_no_harm(selector, tiny_training, tiny_sources):
     """Whoever forgets to take relevant documents out of a function's lists trains on none of them."""
-    training, function = tiny_training(), Bm25Function(depth=12)
+    training, function = tiny_training(), BM25(depth=12)
     lists = function.rank(tiny_sources)
     assert training.encoded.judgements.relevant().lookup(np.arange(8), lists.documents).any()
     function.prepare(training.encoded, lists)
-    functions = {"bm25": function, "random": prepared(RandomFunction(), training.encoded)}
+    functions = {"bm25": function, "random": prepared(Random(), training.encoded)}
     one = Sampler(Mixture(per="negative"), functions, selector, 6, np.random.default_rng(0))
     shown = steps(one, training, 12)  # of which none is relevant, and none twice
     assert all(max(row) >= 0 for batch in shown for row in batch)
@@ -176,7 +176,7 @@ def test_lists_with_relevant_documents_in_them_do_no_harm(selector, tiny_trainin
 
 def test_an_epoch_without_a_negative_is_refused(tiny_training):
     training = tiny_training()
-    function = Bm25Function()
+    function = BM25()
     function.prepare(training.encoded, RankedLists(np.full((8, 3), -1, np.int32), np.full((8, 3), -np.inf, np.float32)))
     one = Sampler(Fixed(), {"bm25": function}, Uniform(), 2, np.random.default_rng(0))
     with pytest.raises(BadInput, match=r"no query had a negative in the whole epoch \(Uniform over bm25\)"):
@@ -284,7 +284,7 @@ def test_margins(guard, first, second, guarded, sources):
 
 
 def test_functions_without_lists_are_left_alone(sources):
-    lists, guarded, _ = negatives_lists(RandomFunction(), sources, Guard(positive="best", absolute=1))
+    lists, guarded, _ = negatives_lists(Random(), sources, Guard(positive="best", absolute=1))
     assert lists is None
     assert guarded.total == len(guarded.queries) == 0
 
@@ -373,7 +373,7 @@ def test_pairs_are_found_and_others_are_nan():
 
 
 def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources):
-    teacher, function = Bm25Function(), Bm25Function(depth=3)
+    teacher, function = BM25(), BM25(depth=3)
     lists, _, _ = negatives_lists(function, tiny_sources, Guard())
     queries = np.arange(4)
     known = teacher_scores(teacher, tiny_sources, queries, [lists])

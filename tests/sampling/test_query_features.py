@@ -10,7 +10,7 @@ from ranking.errors import BadInput
 from ranking.ranked_lists import RankedLists
 from sampling.guard import Guard, negatives_lists
 from sampling.query_features import QuerySplit, list_features
-from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.bm25 import BM25
 from tests.sampling.test_contracts import random_and_bm25, ready, training_of
 
 NONE = -np.inf
@@ -30,7 +30,7 @@ def test_rank_and_gap_of_the_first_relevant_document():
 
 
 def test_lists_carry_what_they_were_before_relevant_documents_went(tiny_sources):
-    function, relevant = Bm25Function(depth=4), tiny_sources.encoded.judgements
+    function, relevant = BM25(depth=4), tiny_sources.encoded.judgements
     lists = negatives_lists(function, tiny_sources, Guard())[0]
     assert set(lists.features) == {"positive_rank", "score_gap"}
     raw = function.rank(tiny_sources)
@@ -63,7 +63,7 @@ def test_the_cut_is_the_possible_one_nearest_to_the_quantile():
 
 
 def test_equal_ranks_are_ordered_by_their_gap(tiny_sources):
-    training, function = training_of(tiny_sources), ready(Bm25Function(), tiny_sources)
+    training, function = training_of(tiny_sources), ready(BM25(), tiny_sources)
     features = function.lists.features
     assert (features["positive_rank"] == 1).all()
     split = QuerySplit("positive_rank", 0.5)

@@ -64,7 +64,7 @@ OF_RUNS = [
     ("function=bm25 function.bm25.k1=-1", "function.bm25.k1 is -1; choose"),
     ("sampling.guard.ceiling=nan", "sampling.guard.ceiling is nan; choose a number"),
     ("selector._target_=sampling.policies.fixed.Fixed", "selector._target_: Fixed is no selector; name a subclass"),
-    ("selector.bm25=top selectors.bm25._target_=ranking.objectives.pairwise.PairwiseHinge", "PairwiseHinge is no"),
+    ("selector.bm25=top selectors.bm25._target_=ranking.objectives.pairwise.Hinge", "Hinge is no"),
     ("function=dense function.dense.refresh=never", "refresh is 'never'; set its options, as function.dense"),
     ("+function.own._target_=sampling.guard.Guard", "function.own._target_: Guard is no function"),
     ("ranker._target_=sampling.guard.Guard", "ranker._target_: Guard is no ranker"),

@@ -6,10 +6,10 @@ import ray
 
 from ranking.encoding import EncodedCollection
 from ranking.ranked_lists import RankedLists
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 
 
-class Killing(RandomFunction):
+class Killing(Random):
     """`random`, but it ends a Ray worker that mines a shard of so many queries."""
 
     def __init__(self, size: int) -> None:

@@ -22,13 +22,13 @@ import torch
 from torch.nn import functional as F
 
 from ranking.bm25 import Bm25Options
-from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.softmax import Softmax
 from ranking.schedules import Schedule
 
 SEEN = []
 
 
-class MarginMSE(SoftmaxLikelihood):
+class MarginMSE(Softmax):
     """Squared error of the ranker's margins against a teacher's, BM25 (Hofstätter et al. 2020, equation 4)."""
 
     def __init__(self, depth: int = 20):
@@ -201,9 +201,7 @@ def test_a_module_that_can_not_be_imported_is_named_with_its_line(tmp_path, monk
 
 def test_train_says_that_its_training_diverged(base, tmp_path, monkeypatch, capsys):
     loss = "lambda self, scores, block: scores.sum() * float('nan')"
-    content = (
-        f"from ranking.objectives.softmax import SoftmaxLikelihood as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
-    )
+    content = f"from ranking.objectives.softmax import Softmax as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
     (tmp_path / "nans.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert command("train", *base, "objective._target_=nans.NaN", "function=bm25", f"out={tmp_path / 'out'}") == 0

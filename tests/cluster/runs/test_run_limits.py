@@ -19,10 +19,10 @@ from tests.cluster.command_line import command
 
 SLOW = """
 import time
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 
 
-class Slow(RandomFunction):
+class Slow(Random):
     def sample(self, batch, count, rng):
         time.sleep(1000)
         return super().sample(batch, count, rng)

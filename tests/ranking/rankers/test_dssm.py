@@ -18,7 +18,7 @@ from ranking.labels import LabelCounts
 from ranking.rankers.bag import weighted_mean
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.category_input import CategoryInput
-from ranking.rankers.dssm import Dssm, summed
+from ranking.rankers.dssm import DSSM, summed
 from ranking.rankers.feed_forward import FeedForward
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
@@ -44,13 +44,13 @@ VECTORS = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
 READ = {"buckets": 200, "max_query": 8, "max_document": 10}
 
 
-def ranker(seed: int = 3, **options: Any) -> Dssm:
-    return Dssm(generator(seed), **({"preset": "tiny"} | READ | options))
+def ranker(seed: int = 3, **options: Any) -> DSSM:
+    return DSSM(generator(seed), **({"preset": "tiny"} | READ | options))
 
 
 def labelled(read_as: Reader, source: EncodedCollection, tokenization: Tokenization | None = None) -> EncodedCollection:
     """The collection `tiny` in trigrams or other tokens, with its labels."""
-    tokens = read_as(tokenization or Dssm.tokenization(**READ))
+    tokens = read_as(tokenization or DSSM.tokenization(**READ))
     return replace(
         tokens,
         documents=replace(tokens.documents, labels=source.documents.labels),
@@ -183,7 +183,7 @@ def test_it_is_the_plain_network_with_its_gradients(tied, categories, tower):
 
 
 def test_the_papers_tower_and_how_it_is_drawn():
-    made = Dssm(generator(1))
+    made = DSSM(generator(1))
     shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in made.layers()]
     assert shapes == [[(30_001, 300), (300,)], [(300, 300), (300,)], [(128, 300), (128,)]]
     assert (made.dimension, made.scale) == (128, 10)
@@ -223,12 +223,12 @@ def test_tied_and_untied(read_as, tiny_encoded, tiny_sources):
 
 
 def test_its_tokens_are_trigrams():
-    assert isinstance(Dssm.tokenization(), Trigrams)
-    assert Dssm.tokenization().key() == ["trigrams", 30_000, 32, 256]
+    assert isinstance(DSSM.tokenization(), Trigrams)
+    assert DSSM.tokenization().key() == ["trigrams", 30_000, 32, 256]
     options = {"buckets": 9, "max_query": 2, "max_document": 3, "tower": [4], "tied": False}
-    assert Dssm.tokenization(**options).key() == ["trigrams", 9, 2, 3]
+    assert DSSM.tokenization(**options).key() == ["trigrams", 9, 2, 3]
     with pytest.raises(BadInput, match=r"ranker\.buckets"):
-        Dssm.tokenization(buckets=0)
+        DSSM.tokenization(buckets=0)
 
 
 def test_texts_of_one_letter_and_of_none(read_as):

@@ -20,7 +20,7 @@ from ranking.training import RankerTraining, UpdateResult
 from sampling.filtered import WindowedFunction
 from sampling.policies.mixture import Mixture
 from sampling.policies.shares import share_queries
-from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.bm25 import BM25
 from sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
 from sampling.retrieval.in_batch import InBatch
 from sampling.sampler import Sampler
@@ -188,7 +188,7 @@ def test_a_share_of_the_queries_gets_some_of_each_other_function():
 
 
 def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sources, tiny_training):
-    bm25, in_batch = ready(Bm25Function(depth=6), tiny_sources), ready(InBatch(), tiny_sources)
+    bm25, in_batch = ready(BM25(depth=6), tiny_sources), ready(InBatch(), tiny_sources)
     policy = Mixture([0.5, 0.5], each=1, window=[2, 3])
     sampler = Sampler(policy, {"in_batch": in_batch, "bm25": bm25}, Uniform(), 3, np.random.default_rng(0))
     training, batch = tiny_training(), pairs_of(tiny_sources.encoded, np.arange(4)).take(np.array([0, 1, 2, 4]))
@@ -205,7 +205,7 @@ def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sou
 
 
 def test_a_window_shows_its_ranks_alone(tiny_sources):
-    whole = Bm25Function(depth=8)
+    whole = BM25(depth=8)
     whole.prepare(tiny_sources.encoded, whole.rank(tiny_sources))
     batch, rng = Batch(np.arange(4), np.zeros(4, np.int32)), np.random.default_rng(0)
     head = whole.top(batch, 8, rng).documents

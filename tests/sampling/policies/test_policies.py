@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from ranking.errors import BadInput
-from ranking.objectives.pairwise import PairwiseHinge, RankNet
+from ranking.objectives.pairwise import Hinge, RankNet
 from ranking.objectives.pointwise import PointwiseCrossEntropy
-from ranking.objectives.softmax import SoftmaxLikelihood
+from ranking.objectives.softmax import Softmax
 from ranking.training import Batch, UpdateResult
 from sampling.policies.curriculum import Curriculum
 from sampling.policies.fixed import Fixed
@@ -195,7 +195,7 @@ def test_gains_are_rescaled_by_the_percentiles_of_those_before():
     assert [policy.rescaled(value) for value in values] == pytest.approx(list(values.values()))
 
 
-@pytest.mark.parametrize("objective", [SoftmaxLikelihood(), RankNet(), PairwiseHinge(), PointwiseCrossEntropy()])
+@pytest.mark.parametrize("objective", [Softmax(), RankNet(), Hinge(), PointwiseCrossEntropy()])
 def test_the_loss_after_the_update_is_the_objectives(objective, tiny_training):
     training = tiny_training()
     training.objective = objective

@@ -21,7 +21,7 @@ from sampling.policies.fixed import Fixed
 from sampling.policies.mixture import Mixture
 from sampling.retrieval.dense import Dense, Refresh
 from sampling.retrieval.live_index import Answer, LocalIndex
-from sampling.retrieval.random import RandomFunction
+from sampling.retrieval.random import Random
 from sampling.sampler import Sampler
 from sampling.selection.top import Top
 from sampling.selection.uniform import Uniform
@@ -361,7 +361,7 @@ def test_the_trace_has_versions_of_an_index_alone_and_the_report_what_it_guarded
     training = bag_training()
     function = prepared(Dense(depth=4, refresh=Refresh("sync", every=2)), training.encoded)
     function.guard = Guard(absolute=0.0)
-    functions = {"random": prepared(RandomFunction(), training.encoded), "dense": function}
+    functions = {"random": prepared(Random(), training.encoded), "dense": function}
     source = Sampler(Mixture(per="batch"), functions, Top(), 2, np.random.default_rng(3))
     steps(source, training, 8)
     trace = source.trace.arrays()

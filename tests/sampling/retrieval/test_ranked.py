@@ -20,7 +20,7 @@ from ranking.sources import Sources
 from ranking.vectors import RandomVectors
 from sampling.guard import Guard, negatives_lists
 from sampling.retrieval import embedding
-from sampling.retrieval.bm25 import Bm25Function
+from sampling.retrieval.bm25 import BM25
 from sampling.retrieval.category import CategoryFunction, OtherCategory, SameSubcategory
 from sampling.retrieval.category import SameCategory as WholeCategory
 from sampling.retrieval.embedding import Embedding
@@ -89,7 +89,7 @@ def test_the_top_is_the_lists_head():
 
 def test_a_ranked_function_needs_lists(encoded_of):
     with pytest.raises(ValueError, match="received no lists"):
-        Bm25Function().prepare(encoded_of([[1]], [[1]], {}), None)
+        BM25().prepare(encoded_of([[1]], [[1]], {}), None)
 
 
 def word_vectors(sources: Sources) -> list[np.ndarray]:
