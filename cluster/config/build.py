@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 import traceback
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from cluster.config.parts import OURS
@@ -177,7 +178,8 @@ def _adapter(target: type, name: str) -> TypeAdapter[Any]:
     """Return what checks an argument of a constructor; making it takes far longer than a check."""
     from pydantic import ConfigDict, TypeAdapter
 
-    return TypeAdapter(_types_of(target)[name], config=ConfigDict(arbitrary_types_allowed=True))
+    kind = _types_of(target)[name]
+    return TypeAdapter(kind, config=None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True))
 
 
 def as_node(named: str | dict[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_readers_may_continue_without_a_shard(ray_session, tmp_path):
 
 @pytest.mark.parametrize("depth", [3, 50])
 def test_lists_of_a_batch_are_those_that_are_made_before(depth, tiny, tiny_encoded, tiny_sources, tmp_path):
-    ahead, asked = BM25(depth), BM25(depth, shards=3)
+    ahead, asked = BM25(depth=depth), BM25(depth=depth, shards=3)
     ahead.prepare(tiny_encoded, negatives_lists(ahead, tiny_sources, Guard())[0])
     asked.prepare(tiny_encoded, None)
     with pytest.raises(BadInput, match=r"function.bm25.shards.*nothing serves them"):

@@ -102,7 +102,7 @@ def test_a_checkpoint_scores_as_it_does_elsewhere_and_guards_and_teaches_by_its_
     teacher, queries = RankerTeacher(small_bert), np.arange(3)
     documents = np.array([[0, 5, -1], [7, 1, 2], [3, 3, 4]], np.int32)
     found = teacher.own_scores(tiny_sources, queries, documents)
-    expected = Embedding(small_bert).own_scores(tiny_sources, queries, documents)
+    expected = Embedding(checkpoint=small_bert).own_scores(tiny_sources, queries, documents)
     assert found[0, 2] == -np.inf
     np.testing.assert_allclose(found[documents >= 0], 20 * expected[documents >= 0], atol=1e-3)  # cosines, by its scale
     assert len(np.unique(found[documents >= 0])) > 4

@@ -319,7 +319,7 @@ def test_shards_lists_and_mapped_files_change_no_negative(bag_training, monkeypa
     for shards, memory in ((1, "ram"), (2, "ram"), (4, "ram"), (1, "mapped"), (4, "mapped")):
         training = bag_training()
         index = IndexOptions(memory=memory)
-        function = Dense(4, refresh=Refresh("sync", 2), index=index, shards=shards, searched=searched)
+        function = Dense(depth=4, refresh=Refresh("sync", 2), index=index, shards=shards, searched=searched)
         shown.append(steps(sampler(function, training), training, 6))
         version = function.service._built
         assert (version.lists is None) == (searched == "step")
