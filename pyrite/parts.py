@@ -78,11 +78,11 @@ def chosen(group: str, thing: object, key: str | None = None) -> list[str]:
     """
     part, key = part_of(group, thing), key or group
     if group == "guard":
-        return _settings(_options(part), key)
+        return _settings(options_of(part), key)
     if name := label_of(group, part):
         return [f"{key}={name}", *_settings(_changed(group, name, part), key)]
     replaced = [f"{key}={REPLACED[group]}"] if group in REPLACED else []
-    options = [f"++{key}.{name}={written(value, name)}" for name, value in _options(part).items()]
+    options = [f"++{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
     return [*replaced, f"{key}._target_={path_of(type(part))}", *options]
 
 
@@ -91,7 +91,7 @@ def under(group: str, thing: object, key: str) -> list[str]:
     part = part_of(group, thing)
     if name := label_of(group, part):
         return _settings(_changed(group, name, part), key)
-    options = [f"+{key}.{name}={written(value, name)}" for name, value in _options(part).items()]
+    options = [f"+{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
     return [f"+{key}._target_={path_of(type(part))}", *options]
 
 
@@ -100,18 +100,13 @@ def label_of(group: str, part: object) -> str | None:
     return name_of(group, path_of(type(part)))
 
 
-def _options(part: object) -> dict[str, Any]:
-    given = ("vectors", "generator") if isinstance(part, locate(BASES["ranker"])) else ()
-    return {name: value for name, value in options_of(part).items() if name not in given}
-
-
 def _changed(group: str, name: str, part: object) -> dict[str, Any]:
     """Return the options that were given, and those that are none by default where the name stands for a part."""
     node = option(group, name)
     node = node.get(name, node) if group in NAMED_GROUPS else node
     parts = {key for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
     none = [key for key, each in signature(type(part)).parameters.items() if key in parts and each.default is None]
-    return dict.fromkeys(none) | _options(part)
+    return dict.fromkeys(none) | options_of(part)
 
 
 def _settings(options: Mapping[str, Any], key: str) -> list[str]:

@@ -144,6 +144,14 @@ def options_of(part: object) -> dict[str, Any]:
     return {name: value for name, value in arguments_of(part).items() if name not in fields_of_base}
 
 
+def all_options(part: object) -> dict[str, Any]:
+    """Return all options of a part: those that it was built with, and the defaults of the others."""
+    constructors = [vars(kind)["__init__"] for kind in reversed(type(part).__mro__[:-1]) if "__init__" in vars(kind)]
+    every = {name: each.default for constructor in constructors for name, each in parameters_of(constructor).items()}
+    defaults = {name: value for name, value in every.items() if value is not Parameter.empty}
+    return defaults | options_of(part)
+
+
 def path_of(kind: type) -> str:
     """Return the dotted path of a class."""
     return f"{kind.__module__}.{kind.__qualname__}"

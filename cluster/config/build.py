@@ -142,7 +142,8 @@ def _takes(method: Any, count: int) -> bool:
 
 
 def _check_names(target: type, options: dict[str, Any], at: str) -> None:
-    parameters = inspect.signature(target).parameters
+    fields = getattr(target, "FIELDS", ())  # which have another place in the configuration
+    parameters = {name: each for name, each in inspect.signature(target).parameters.items() if name not in fields}
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return
     for name in options:

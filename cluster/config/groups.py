@@ -23,7 +23,7 @@ SINGLE_GROUPS = (
     "teacher", "state", "trial_scheduler", "until",
 )  # fmt: skip
 """Groups of which one part is chosen, without a name."""
-PARTIAL = ("ranker", "optimizer")
+PARTIAL = ("optimizer",)
 """Groups whose classes need arguments that only a run has."""
 
 

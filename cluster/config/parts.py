@@ -133,6 +133,8 @@ PARTS: dict[str, dict[str, str]] = {
         "fixed": "sampling.policies.fixed.Fixed",
     },
     "ranker": {
+        "dssm": "ranking.rankers.dssm.DSSM",
+        "feed_forward": "ranking.rankers.feed_forward.FeedForward",
         "static": "ranking.rankers.static.Static",
     },
     "reward": {

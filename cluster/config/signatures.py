@@ -17,7 +17,7 @@ from cluster.config.parts import OURS
 MISSING = "???"
 """The value of an option without a default, as OmegaConf writes it."""
 SUPPLIED = frozenset({
-    "generator", "vectors", "labels", "idf", "vocabulary", "params",  # a run gives these to rankers and optimizers
+    "params",  # a run gives these to an optimizer
     "query_words", "document_words", "folders",  # of pydocs, which would be another collection by the same name
 })  # fmt: skip
 """Arguments that are not options."""

@@ -79,7 +79,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
         seconds_of(config["run_time"], "run_time")
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: _built(key, config[key], key) for key in (*kinds, "batches")}
-    ranker = parts["ranker"].func
+    ranker = type(parts["ranker"])
     if issubclass(ranker, Cascade) and getattr(parts["objective"], "passes", "one") != "level":
         what = "a cascade has a model for each level, and this objective scores all levels with the first"
         raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
@@ -235,7 +235,7 @@ def check_sharding(config: Mapping[str, Any]) -> None:
     where = "resources.shard"
     if config["resources"]["workers"] == 1:
         raise BadInput("a single worker can't split weights", where, "choose resources.workers=2 or more")
-    ranker = build(config["ranker"], "ranker").func
+    ranker = type(build(config["ranker"], "ranker"))
     if not (isinstance(ranker, type) and issubclass(ranker, SHARDED)):
         remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
         raise BadInput(f"the weights of {ranker.__name__} are not split over workers", where, remedy)

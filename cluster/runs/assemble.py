@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from ranking.errors import BadInput
 from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.held_out import HeldOut
 from ranking.labels import labels_of
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.ranker import Ranker, new_weights
 from ranking.rankers.static_folder import Vocabulary
 from ranking.splits import Split
@@ -94,22 +94,19 @@ def assemble(
 def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) -> Ranker:
     """Return the configured ranker. `rng` draws new weights, and vectors of words that have none."""
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-    factory, target = build(config["ranker"]), config["ranker"]["_target_"]
-    arguments: dict[str, Any] = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
-    parameters = inspect.signature(factory).parameters
-    if "idf" in parameters:
-        arguments["idf"] = base.encoded.idf
-    if "vocabulary" in parameters and len(base.spelled):
-        arguments["vocabulary"] = Vocabulary(base.words, config["encoding"]["max_document"])
-    for name in ("vectors", "generator"):
-        if name not in parameters and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-            remedy = "write __init__(self, vectors, generator), with its options after them"
-            raise BadInput(f"a run gives a ranker {name}, which its constructor does not take", str(target), remedy)
+    target, limits = config["ranker"]["_target_"], config["encoding"]
+    inputs = RankerInputs(
+        generator,
+        base.vectors.filled(rng),
+        base.encoded.idf,
+        Vocabulary(base.words, limits["max_document"]) if len(base.spelled) else None,
+        base.encoded.label_counts if config["ranker"].get("categories") else None,
+    )
     # Layers of torch that a class of the user's own makes (nn.Linear) draw from the global generator.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         try:
-            ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+            ranker: Ranker = build(config["ranker"], "ranker").start(inputs)
         except AttributeError as error:
             if "Module.__init__() call" not in str(error):
                 raise

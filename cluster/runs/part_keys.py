@@ -14,6 +14,7 @@ from cluster.runs.agent_file import agent_content, documents_of, has_agent, read
 from cluster.runs.collections import Collections, collections_of
 from ranking.digest import digest
 from ranking.encoding import SPLITS
+from ranking.part import options_of
 
 if TYPE_CHECKING:
     from ranking.tokenization import Tokenization
@@ -121,7 +122,7 @@ def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
 def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
     """Return the tokenization of the configured ranker; None if it reads words."""
     ranker = build(config["ranker"])
-    return ranker.func.tokenization(**ranker.keywords)
+    return ranker.tokenization(**options_of(ranker))
 
 
 def nearest_part(config: dict[str, Any]) -> str:

@@ -19,6 +19,8 @@ from ranking.collections.collection import Collection
 from ranking.encoding import EncodedCollection, encode_texts
 from ranking.errors import BadInput
 from ranking.labels import LabelCounts, encode_labels
+from ranking.part import options_of
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.ranker import Ranker, check_whole
 from ranking.rankers.sentence_folder import DECLARED, read_json
 
@@ -62,8 +64,8 @@ class RankerReading:
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
         """Encode a collection for the ranker. Judgements and splits are those of `encoded`, of any vocabulary."""
-        factory = build(self.options, "ranker")
-        tokenization = factory.func.tokenization(**factory.keywords)
+        ranker = build(self.options, "ranker")
+        tokenization = ranker.tokenization(**options_of(ranker))
         if tokenization is not None:
             tokens = tokenization.encode(collection)
             documents, queries = tokens.documents, tokens.queries
@@ -130,7 +132,8 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     try:
         content = json.loads(description.read_text("utf-8"))
         options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
-        options, labels = dict(options), content.get("labels")
+        options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
+        labels = content.get("labels")
     except (ValueError, KeyError, TypeError):
         raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
     if options.get("categories") and labels is None:
@@ -152,9 +155,8 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
     if options is None:
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
-    options = {**options, "_partial_": True}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
-        options |= {"checkpoint": place}
+        options = options | {"checkpoint": place}
     ranker = make(options)
     check_whole(ranker, place)
     return TrainedRanker(options, name=name, ranker=ranker)
@@ -163,8 +165,9 @@ def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> T
 def make(options: dict[str, Any], words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
     """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
     vectors, generator = np.zeros((words, dimension), np.float32), torch.Generator().manual_seed(0)
-    counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
-    return build(options, "ranker")(vectors=vectors, generator=generator, **counts)
+    counts = None if labels is None else LabelCounts(*map(len, labels))
+    ranker: Ranker = build(options, "ranker")
+    return ranker.start(RankerInputs(generator, vectors, labels=counts))
 
 
 def ranker_overrides(place: str) -> list[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from types import SimpleNamespace
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
 from ranking.errors import BadInput
+from ranking.part import Part, all_options, described, parameters_of, path_of
+from ranking.rankers.inputs import RankerInputs
 from ranking.texts import Texts
 from ranking.tokenization import Tokenization
 
@@ -31,16 +34,16 @@ class SharedWeights(Protocol):
         """Return a training's state with its tensors split like the ranker's weights."""
 
 
-class Ranker(nn.Module, ABC):
+class Ranker(nn.Module, Part):
     """The base of all rankers: scores documents for queries, in three steps that keep many candidates cheap.
 
     A query and a document are each represented once, by the part of the network that depends on
     one of them alone; `interact` computes what depends on the pair. A collection's candidates are
     then scored at the cost of their distinct documents plus the interactions (`ranking.scoring`).
 
-    A subclass takes `vectors`, `generator` and its widths, each None to use the `preset`. A subclass with an option
-    `categories` (texts come with category and subcategory as input) takes `labels` too, their numbers
-    (`ranking.rankers.category_input`).
+    The constructor takes plain values, such as widths, and reads no weights: `make` makes them, when a run starts. A
+    subclass with an option `categories` receives texts with category and subcategory, whose numbers are in
+    `inputs.labels` (`ranking.rankers.category_input`).
 
     Attributes:
         presets: the widths by preset name: `paper` as published, `small` for a CPU, `tiny` for tests.
@@ -66,6 +69,32 @@ class Ranker(nn.Module, ABC):
     document_reach: int | None = None
     """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after
     them are alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __init_subclass__(cls, **defaults: Any) -> None:
+        super().__init_subclass__(**defaults)
+        supplied = {"vectors", "generator"} & parameters_of(cls.__init__).keys()
+        if supplied:
+            remedy = "give the constructor its options alone, and make weights in make(self, inputs), of inputs."
+            raise BadInput(f"takes {supplied.pop()} in its constructor", path_of(cls), f"{remedy}vectors and generator")
+
+    def make(self, inputs: RankerInputs) -> None:
+        """Make the weights. A subclass defines it, unless its constructor makes them."""
+
+    def start(self, inputs: RankerInputs) -> Self:
+        """Make the weights, and return the ranker. Each run calls it once."""
+        self.make(inputs)
+        return self
+
+    @property
+    def options(self) -> SimpleNamespace:
+        """The options that it was made with, and the defaults of those that were left out."""
+        return SimpleNamespace(**all_options(self))
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:

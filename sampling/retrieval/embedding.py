@@ -13,6 +13,7 @@ from ranking.embedding import embed
 from ranking.index import IndexOptions, VectorIndex
 from ranking.ranked_lists import RankedLists
 from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.ranker import check_whole
 from ranking.sources import Sources
 from sampling.negatives import Picker
@@ -83,7 +84,7 @@ class Embedding(Ranked):
         return self.read(sources, lambda: self._encoded(sources))
 
     def _encoded(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
-        encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
+        encoder = BiEncoder(**self.options).start(RankerInputs(torch.Generator().manual_seed(0)))  # type: ignore[arg-type]
         check_whole(encoder, str(self.options["checkpoint"]))
         encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)

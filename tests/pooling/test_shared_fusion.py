@@ -72,7 +72,10 @@ def test_it_finds_more_where_runs_are_alike_in_all_topics(pool_of):
 
 def test_one_topic_is_judged_as_by_posterior_fusion(random_pool):
     pool = random_pool(np.random.default_rng(8), topics=1)
-    [shared], [alone] = simulate(SharedFusion(PosteriorFusion(), runs=None), pool, [4]), simulate(PosteriorFusion(), pool, [4])
+    [shared], [alone] = (
+        simulate(SharedFusion(PosteriorFusion(), runs=None), pool, [4]),
+        simulate(PosteriorFusion(), pool, [4]),
+    )
     assert shared.documents[0].tolist() == alone.documents[0].tolist()
 
 
@@ -96,7 +99,9 @@ def test_copies_of_a_run_count_once(random_pool):
 
 @pytest.mark.parametrize("runs", [RunRegression(weight=0), RunRegression(until=1e-6)])
 def test_regressions_fade_and_can_be_left_out(pool, runs):
-    [one], [two] = (simulate(SharedFusion(PosteriorFusion(), **given), pool, [4]) for given in ({"runs": None}, {"runs": runs}))
+    [one], [two] = (
+        simulate(SharedFusion(PosteriorFusion(), **given), pool, [4]) for given in ({"runs": None}, {"runs": runs})
+    )
     assert [own.tolist() for own in one.documents] == [own.tolist() for own in two.documents]
 
 

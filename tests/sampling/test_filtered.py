@@ -352,7 +352,9 @@ class Opposite:
 
 def test_a_ranker_says_what_is_dropped_and_the_function_in_what_order(sources):
     """To query 0's relevant documents it gives −5 and −10, so that only what has less than −5 may be shown."""
-    lists, guarded, _ = negatives_lists(Known(depth=6), sources, Guard(positive="best", absolute=0.0, ranker=Opposite()))
+    lists, guarded, _ = negatives_lists(
+        Known(depth=6), sources, Guard(positive="best", absolute=0.0, ranker=Opposite())
+    )
     assert lists.documents[0].tolist() == [2, 3, 4, -1, -1, -1]
     assert lists.scores[0, :3].tolist() == [9.5, 9, 8]
     assert guarded.documents[guarded.queries == 0].tolist() == [5]

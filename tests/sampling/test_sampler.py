@@ -113,7 +113,11 @@ def test_the_report_by_hand(hashed):
 def test_negatives_of_several_functions_by_hand(hashed):
     """Shared out within a query: a function that falls short leaves its own places empty."""
     one = sampler(
-        Mixture(weights=[1, 0, 3], per="negative"), 4, a=listed([[1, 2], []]), b=listed([[9], [9]]), c=listed([[3, 4], [5]])
+        Mixture(weights=[1, 0, 3], per="negative"),
+        4,
+        a=listed([[1, 2], []]),
+        b=listed([[9], [9]]),
+        c=listed([[3, 4], [5]]),
     )
     negatives = one.negatives(batch_of(0, 1, 0), hashed)
     assert negatives.tolist() == [[1, 3, 4, -1], [-1, 5, -1, -1], [1, 3, 4, -1]]

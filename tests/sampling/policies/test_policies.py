@@ -98,7 +98,11 @@ def test_linear_by_hand_and_of_one_length():
     assert [policy.share(step, 10) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
     down = Schedule(start=1.0, end=0.5, steps=2)
     assert [down.share(step, 10) for step in range(4)] == [1.0, 0.75, 0.5, 0.5]
-    assert [Schedule(start=0.1, end=0.9, steps=2, shape="switch").share(step, 10) for step in range(3)] == [0.1, 0.1, 0.9]
+    assert [Schedule(start=0.1, end=0.9, steps=2, shape="switch").share(step, 10) for step in range(3)] == [
+        0.1,
+        0.1,
+        0.9,
+    ]
     assert [Schedule().share(step, 10) for step in (0, 10, 20)] == [0.0, 0.5, 1.0]  # two epochs by default
     with pytest.raises(BadInput, match=r"policy: epochs is 2 and steps 10, .*; leave one of them out"):
         Schedule(epochs=2.0, steps=10)

@@ -148,7 +148,10 @@ def test_options_reach_the_encoder(small_bert, tiny_sources, tmp_path):
     for file in Path(small_bert).iterdir():
         (tmp_path / "short" / file.name).symlink_to(file)
     (tmp_path / "short" / "text_lengths.json").write_text('{"max_query": 32, "max_document": 2}')
-    short = [Embedding(checkpoint=small_bert, depth=12, max_document=2), Embedding(checkpoint=str(tmp_path / "short"), depth=12)]
+    short = [
+        Embedding(checkpoint=small_bert, depth=12, max_document=2),
+        Embedding(checkpoint=str(tmp_path / "short"), depth=12),
+    ]
     assert (short[0].rank(tiny_sources).scores == short[1].rank(tiny_sources).scores).all()
     whole = Embedding(checkpoint=small_bert, depth=12).rank(tiny_sources)
     for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
