@@ -17,7 +17,7 @@ from ranking.dropout import seeded_dropout
 from ranking.encoding import EncodedCollection
 from ranking.errors import BadInput
 from ranking.rankers.dense import DenseRanker
-from ranking.rankers.ranker import Ranker
+from ranking.rankers.ranker import Ranker, joined
 from ranking.texts import Texts
 from ranking.vector_memory import VectorMemory
 
@@ -124,7 +124,7 @@ class BlockScores:
             some = texts.take(order[start : start + self.chunk])
             parts.append(checkpoint(read, some, use_reentrant=False, preserve_rng_state=False))
         back = torch.from_numpy(np.argsort(order, kind="stable"))
-        return torch.cat(parts)[back.to(parts[0].device)]
+        return joined(parts)[back.to(parts[0].device)]
 
 
 def _nested(

@@ -36,6 +36,8 @@ REMOVED: dict[str, str] = {
     "agent.iterations": "it belonged to agent.warm_start, which was removed: leave it out",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
     "shards, or on_lost_shard=skip to not wait for a shard that died",
+    "ranker.preset": "a checkpoint is read whole: leave it out; ranker.layers=, ranker.max_query= and "
+    "ranker.max_document= cut one, and each table says so",
     "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
     "changes": "options stay the same throughout a run: train one run per setting, or choose a scheduler=",
 }

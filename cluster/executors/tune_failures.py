@@ -23,7 +23,7 @@ from cluster.executors.task import MAX_RESTARTS, STEP, VALUE, Scheduler, TaskLos
 from cluster.output.event_log import reason
 
 _log = logging.getLogger(__name__)
-REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"
+REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.max_document, scale"
 
 
 class RetryableTrial(Trial):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rl.progress import ProgressOptions
     from rl.state import StateOptions
 
-FORMAT = 10
+FORMAT = 11
 """Number to increase whenever a part's content changes for the same configuration."""
 
 

@@ -19,7 +19,8 @@ from ranking.packing import Packing, buckets
 from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.pretrained import Pretrained
-from ranking.rankers.sentence_folder import SentenceFolder
+from ranking.rankers.pretrained_weights import downloaded
+from ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
 from ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
 from ranking.rankers.transformer_ranker import TransformerRanker
 from ranking.texts import Texts
@@ -39,8 +40,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
     writes the latter. A long text is cut.
 
     Args:
-        max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number
-            (with a smaller preset at most the preset's), or else the preset's.
+        max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number,
+            or else as many as it has positions.
         pooling: mean (of all tokens), cls (the first token), last (the last token, for decoders, in which only that
             one has seen the whole text), max, weightedmean (by position) or mean_sqrt_len_tokens. None takes the
             checkpoint's, or else mean, and last for a language model.
@@ -69,7 +70,6 @@ class BiEncoder(TransformerRanker, DenseRanker):
         generator: torch.Generator,
         checkpoint: str,
         vectors: NDArray[np.float32] | None = None,
-        preset: str = "paper",
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -89,8 +89,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
         truncate_dim: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        source = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
-        widths = self.widths(checkpoint, preset, layers, max_query, max_document, source)
+        source = SentenceFolder.read(downloaded(checkpoint)).with_prompts(query_prompt, document_prompt)
+        self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         for name, value, known in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
             if value is not None and value not in known:
                 raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose one of {', '.join(known)}")
@@ -103,7 +103,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
             raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
         if tied and not source.tied:
             raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
-        model, drawn = self._load(source, checkpoint, widths["layers"], generator)
+        model, drawn = self._load(source, layers, generator)
         self.drawn = [name for name in drawn if not name.startswith("pooler.")]
         routes = [_route(model, name, checkpoint, self.heads) for name in ("query", "document")]
         self.similarity = similarity or model.similarity_fn_name
@@ -121,7 +121,6 @@ class BiEncoder(TransformerRanker, DenseRanker):
         self.prompts, self._declared = source.prompts, dict(model.prompts)
         self._default_prompt = model.default_prompt_name
         self.tokenizer = routes[0][0].tokenizer
-        self.lengths = (widths["max_query"], widths["max_document"])
         self.packing = Packing.of(self.tokenizer, pair=False)
         prompts = [count_subwords(self.tokenizer, prompt) for prompt in (source.prompts.query, source.prompts.document)]
         self.max_query, self.max_document = (n + prompt for n, prompt in zip(self.lengths, prompts, strict=True))
@@ -149,7 +148,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
         self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, precision == "float16"
         self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
         reach = min(self.query_tower.reach, self.document_tower.reach)
-        self.check_reach(checkpoint, self.packing.specials, reach)
+        typed = {"max_query": max_query, "max_document": max_document}
+        self.check_reach(checkpoint, self.packing.specials, reach, typed)
+        self.document_reach = self.max_document
         sizes = [module.get_embedding_dimension() for module in (self._readers[0], *self.query_head)
                  if hasattr(module, "get_embedding_dimension")]  # fmt: skip
         size = sizes[-1] or self._readers[0].model.config.vocab_size  # SPLADE's pooling learns it from its first text
@@ -170,14 +171,13 @@ class BiEncoder(TransformerRanker, DenseRanker):
     def tokenization(cls, **options: Any) -> Tokenization:
         source = SentenceFolder.read(options["checkpoint"])
         source = source.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
-        widths = cls.widths(**options, source=source)
-        return Subwords(source.query, widths["max_query"], widths["max_document"], source.prompts)
+        typed = options.get("max_query"), options.get("max_document")
+        lengths = cls.lengths_of(options["checkpoint"], *typed, source)
+        return Subwords(source.query, *lengths, source.prompts)
 
-    def _load(
-        self, source: SentenceFolder, checkpoint: str, layers: int | None, generator: torch.Generator
-    ) -> tuple[Any, list[str]]:
+    def _load(self, source: SentenceFolder, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
         """Return the library's model, and the names of the weights that its checkpoint lacks."""
-        return load_model(self.library_class, checkpoint, layers, generator)
+        return load_model(self.library_class, source, layers, generator)
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
@@ -267,7 +267,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
         routes: list[list[Any]] = []
         for reader, tower, head in zip(self._readers, towers, heads, strict=True):
             reader.model = tower.model
-            reader.query_length, reader.document_length = tokens
+            reader.query_length, reader.document_length = (None if n >= UNLIMITED else n for n in tokens)
             reader.tokenizer.model_max_length = tokens[1]
             routes.append([reader, *head.children(), *([Normalize()] if self.unit else [])])
         modules = routes[1] if towers[0] is towers[1] else [Router.for_query_document(routes[0], routes[1])]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ranking.errors import BadInput
 from ranking.part import Part, all_options, described, parameters_of, path_of
@@ -46,7 +47,8 @@ class Ranker(nn.Module, Part):
     `inputs.labels` (`ranking.rankers.category_input`).
 
     Attributes:
-        presets: the widths by preset name: `paper` as published, `small` for a CPU, `tiny` for tests.
+        presets: the widths of a ranker that starts from nothing, by preset name: `paper` as published, `small` for a
+            CPU, `tiny` for tests.
         pairs: the number of pairs that should interact at once: few enough that the data between two layers stays in
             a core's cache.
         held: the number of documents whose representations should be held at once.
@@ -191,6 +193,16 @@ class Ranker(nn.Module, Part):
     def top_parameters(self, layers: int) -> list[nn.Parameter]:
         """Return the parameters of the top `layers` layers."""
         return [parameter for layer in self.layers()[-layers:] for parameter in layer.parameters()]
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Join representations of texts, filled up with 0 to the most tokens if a text has a row per token."""
+    most = max((part.shape[1] for part in parts if part.dim() > 1), default=0)
+    return torch.cat([
+        part if part.dim() < 2 or part.shape[1] == most
+        else F.pad(part, (*[0, 0] * (part.dim() - 2), 0, most - part.shape[1]))
+        for part in parts
+    ])  # fmt: skip
 
 
 def check_whole(ranker: Ranker, checkpoint: str) -> None:

@@ -16,10 +16,8 @@ from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 
 Make = Callable[[int], Ranker]
-OPTIONS = {
-    "cascade": [f"ranker.{part}.{key}" for part in ("front", "rear") for key in ("preset=tiny", "max_document=12")]
-}
-"""What makes a ranker small where its own `preset` and `max_document` do not."""
+OPTIONS = {"cascade": [f"ranker.{part}.{key}" for part in ("front", "rear") for key in ("max_document=12",)]}
+"""What makes a ranker small where its own `max_document` does not."""
 QUERIES = np.arange(4)
 LISTS = np.array([[0, 1, 2, -1], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
 

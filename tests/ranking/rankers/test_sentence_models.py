@@ -166,8 +166,7 @@ def test_lengths_come_from_the_folder(made_up, tmp_path):
     folder = str(tmp_path / "theirs")
     library.SentenceTransformer(modules=modules, device="cpu", prompts={"query": "moles dig "}).save(folder)
     assert BiEncoder(generator(), folder).lengths == (13, 15)  # two special tokens, and two of the prompt
-    assert BiEncoder(generator(), folder, preset="tiny").lengths == (12, 15)
-    assert BiEncoder(generator(), folder, preset="tiny", max_document=9).lengths == (12, 9)
+    assert BiEncoder(generator(), folder, max_document=9).lengths == (13, 9)
 
 
 @pytest.mark.parametrize("name", ["static", "bag of words"])
