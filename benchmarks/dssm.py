@@ -35,6 +35,7 @@ from cluster.runs.parts import read_encoded
 from ranking.encoding import EncodedCollection, Judgements
 from ranking.evaluation.evaluation import Evaluation
 from ranking.rankers.dssm import DSSM
+from ranking.rankers.inputs import RankerInputs
 from ranking.ranks import ranks_in
 from ranking.texts import Texts
 from ranking.training import Batch, RankerTraining
@@ -191,7 +192,7 @@ def memory(answers: int, questions: int, words: int = 40, categories: int = 26) 
     judgements = Judgements(np.arange(questions + 1), right, np.ones(questions, np.int32))
     keys, split = np.arange(answers, dtype=np.int32), np.full(questions, 2, np.int8)
     encoded = EncodedCollection(documents, queries, np.ones(1, np.float32), judgements, split, keys)
-    ranker = DSSM(torch.Generator().manual_seed(0))
+    ranker = DSSM().start(RankerInputs(torch.Generator().manual_seed(0)))
     ranks_in(ranker, encoded, np.arange(2), right[:2, None], np.arange(100))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     started = time.perf_counter()

@@ -30,6 +30,7 @@ from ranking.evaluation.evaluation import Evaluation
 from ranking.evaluation.origins import Candidates
 from ranking.objectives.softmax import Softmax
 from ranking.ranked_lists import RankedLists
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.static import Static
 from ranking.sources import Sources
 from ranking.texts import Texts
@@ -148,7 +149,7 @@ def train(
     vectors = rng.normal(size=(len(made.encoded.idf), 16)).astype(np.float32)
     vectors[0] = 0
     training = RankerTraining(
-        Static(vectors, torch.Generator().manual_seed(seed), further=0), Softmax(), made.encoded,
+        Static(further=0).start(RankerInputs(torch.Generator().manual_seed(seed), vectors)), Softmax(), made.encoded,
         train_queries, Evaluation(made.encoded, made.candidates, ["AP@36"]), partial(torch.optim.Adam, lr=0.004),
         np.random.default_rng([seed, 2]), 16, max_epochs=epochs, patience=99, keep="last",
     )  # fmt: skip

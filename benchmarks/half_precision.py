@@ -22,6 +22,7 @@ from ranking.embedding import embed
 from ranking.index import IndexOptions, VectorIndex
 from ranking.index_versions import in_precision
 from ranking.rankers.bi_encoder import BiEncoder
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.pretrained import read_in
 from ranking.tokenization import Subwords
 
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         np.arange(min(chosen.documents, len(texts.documents))),
         np.arange(min(chosen.queries, len(texts.queries))),
     )
-    ranker = BiEncoder(torch.Generator(), checkpoint, max_query=32, max_document=chosen.length).eval()
+    ranker = (
+        BiEncoder(checkpoint, max_query=32, max_document=chosen.length).start(RankerInputs(torch.Generator())).eval()
+    )
     vectors, seconds = {}, {}
     for read, _ in WAYS[:3]:
         read_in(ranker, read)

@@ -35,6 +35,7 @@ from cluster.runs.assemble import assemble
 from ranking.objectives.objective import Objective
 from ranking.objectives.self_involvement import SIR, BlockLoss, JointSIR
 from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.rankers.inputs import RankerInputs
 from ranking.tokenization import read_tokenizer
 from ranking.training import Batch, RankerTraining
 from sampling.sampler import Sampler
@@ -98,7 +99,7 @@ def levels(chosen: argparse.Namespace) -> None:
 
 def without_noise(chosen: argparse.Namespace, folder: str) -> None:
     """Write the checkpoint's first layers with a head for one score, and no dropout, for both sides to read."""
-    ranker = CrossEncoder(torch.Generator().manual_seed(0), chosen.checkpoint, layers=chosen.layers)
+    ranker = CrossEncoder(chosen.checkpoint, layers=chosen.layers).start(RankerInputs(torch.Generator().manual_seed(0)))
     config: Any = ranker.pretrained.model.config
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     ranker.save_pretrained(folder)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial
 from itertools import zip_longest
 from typing import Annotated, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ranking.bounds import AtLeast, checked
 from ranking.errors import BadInput
+from ranking.part import options_of
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.ranker import Ranker
 from ranking.texts import Texts
 from ranking.tokenization import Subwords, Tokenization, read_tokenizer
@@ -29,11 +27,9 @@ class Cascade(Ranker):
     BM25 as the front needs no cascade: use selector=top over function=bm25 with a single ranker.
 
     Args:
-        generator: draws the weights that the checkpoints lack, the front's first.
-        front: makes the ranker of the whole list.
-        rear: makes the ranker of the front's best. Both must read the same tokens, e.g. a `BiEncoder` and a
+        front: the ranker of the whole list.
+        rear: the ranker of the front's best. Both must read the same tokens, e.g. a `BiEncoder` and a
             `CrossEncoder`.
-        vectors: word vectors, passed to both.
         checkpoint: ignored; in a configuration the default checkpoint of both.
         preset: ignored; in a configuration the default preset of both.
         keep: the number of documents that the front passes on.
@@ -47,18 +43,19 @@ class Cascade(Ranker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
-        front: Callable[..., Ranker],
-        rear: Callable[..., Ranker],
-        vectors: NDArray[np.float32] | None = None,
+        front: Ranker,
+        rear: Ranker,
         checkpoint: str | None = None,
         preset: str | None = None,
         keep: Annotated[int, AtLeast(1)] = 16,
     ) -> None:
         super().__init__()
         self.keep = keep
-        self.front = front(vectors=vectors, generator=generator)
-        self.rear = rear(vectors=vectors, generator=generator)
+        self.front, self.rear = front, rear
+
+    def make(self, inputs: RankerInputs) -> None:
+        self.front.start(inputs)
+        self.rear.start(inputs)
         self.has_dropout = self.front.has_dropout or self.rear.has_dropout
         self.needs_grad_scaler = self.front.needs_grad_scaler or self.rear.needs_grad_scaler
         # The shape of a text's representation in each of them, taken from a text of one token.
@@ -131,9 +128,8 @@ def _cutting(tokenizer: Any) -> Any:
 
 
 def _tokenization(level: Any) -> Tokenization | None:
-    """Return the tokenization of a ranker that is not made yet: a class, or a `partial` of one with its options."""
-    ranker: Any = partial(level)  # the same for both
-    return ranker.func.tokenization(**ranker.keywords)
+    """Return the tokenization of a ranker that is not made yet."""
+    return level.tokenization(**options_of(level))
 
 
 def _joined(front: Tensor, rear: Tensor) -> Tensor:

@@ -31,9 +31,9 @@ READ = ("buckets", "max_query", "max_document")
 class DSSM(DenseRanker):
     """DSSM: query and document as bags of letter trigrams, each through a tower of tanh layers, compared by cosine.
 
-    Huang et al. 2013 (sections 3.1 to 3.3), whose weights are drawn uniformly within √(6 / (inputs + outputs)), as Saeidi et al. 2017 (section 2) rank answers with it. Trained with
-    `objective=softmax` it minimises −log of the right answer's share of a softmax over `scale` · cosine, among itself
-    and its negatives.
+    Huang et al. 2013 (sections 3.1 to 3.3), as Saeidi et al. 2017 (section 2) rank answers with it. Weights start
+    uniformly within √(6 / (inputs + outputs)), as in the original. Trained with `objective=softmax` it minimises −log
+    of the right answer's share of a softmax over `scale` · cosine, among itself and its negatives.
 
     Args:
         preset: `paper`, `small` or `tiny`: the tower if `tower` is None.

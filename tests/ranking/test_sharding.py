@@ -27,6 +27,7 @@ from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
 from ranking.rankers.decoder import Decoder
 from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.rankers.ranker import Ranker
 from ranking.sharded_state import ROWS, SIZE, gathered, merge_state, rows_of
@@ -66,7 +67,7 @@ class Case:
 
     def training(self, sources: Sources, encoded: EncodedCollection, how: str) -> RankerTraining:
         """The training, `alone`, with weights that are `whole` on each worker, or `split`."""
-        ranker = self.make(generator(), self.checkpoint, **(SHORT | self.ranker))
+        ranker = self.make(self.checkpoint, **SHORT | self.ranker).start(RankerInputs(generator()))
         if how == "split":
             Sharding(ranker, torch.device("cpu"))
         training = self.of(ranker, sources, encoded)
@@ -321,7 +322,9 @@ def test_an_overflow_in_one_workers_rows_skips_the_step_of_all(both):
 
 def test_an_index_is_given_whole_weights(both, cases):
     given, known = both[0]["index"]
-    plain = cases["bi_encoder"].make(generator(), cases["bi_encoder"].checkpoint, **SHORT).state_dict()
+    plain = (
+        cases["bi_encoder"].make(cases["bi_encoder"].checkpoint, **SHORT).start(RankerInputs(generator())).state_dict()
+    )
     assert given.keys() == known.keys() == plain.keys()
     for name, weight in plain.items():
         np.testing.assert_array_equal(given[name], weight.numpy())
@@ -348,15 +351,15 @@ def test_rows_of_any_number_of_workers_are_put_together_for_any_other(saved, rea
 
 
 def test_what_can_not_be_split_is_refused_in_one_line(made_up, sources):
-    plain = FeedForward(sources.vectors.table, generator(), "tiny")
-    compiled = BiEncoder(generator(), made_up(), **SHORT, compiled=True)
+    plain = FeedForward("tiny").start(RankerInputs(generator(), sources.vectors.table))
+    compiled = BiEncoder(made_up(), **SHORT, compiled=True).start(RankerInputs(generator()))
     for ranker, says in (
         (plain, "the weights of FeedForward are not split.*; choose bi_encoder"),
         (compiled, "ranker.compiled is not for a ranker.*; leave ranker.compiled"),
     ):
         with pytest.raises(BadInput, match=f"^resources.shard: {says}"):
             check_sharded(ranker)
-    check_sharded(BiEncoder(generator(), made_up(), **SHORT))
+    check_sharded(BiEncoder(made_up(), **SHORT).start(RankerInputs(generator())))
 
 
 @pytest.mark.gpu
@@ -369,7 +372,7 @@ def test_one_worker_on_a_gpu_takes_the_steps_of_a_process(precision, cases, sour
     dist.init_process_group("nccl", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1, timeout=LIMIT)
     try:
         for how in ("alone", "split"):
-            ranker = case.make(generator(), case.checkpoint, **SHORT, precision=precision)
+            ranker = case.make(case.checkpoint, **SHORT, precision=precision).start(RankerInputs(generator()))
             if how == "split":
                 Sharding(ranker, device)
                 assert next(ranker.parameters()).device.type == "cuda"

@@ -26,6 +26,7 @@ from ranking.optimization import Optimization, gradient_norm
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.dssm import DSSM
 from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.late_interaction import LateInteraction
 from ranking.rankers.match_pyramid import MatchPyramid
 from ranking.rankers.ranker import Ranker
@@ -66,7 +67,9 @@ class Scripted:
 
 
 def training(sources: Sources, ranker: type[Ranker] = FeedForward, seed: int = 3, **options: Any) -> RankerTraining:
-    made = ranker(sources.vectors.filled(np.random.default_rng(seed)), generator(seed), preset="tiny")
+    made = ranker(preset="tiny").start(
+        RankerInputs(generator(seed), sources.vectors.filled(np.random.default_rng(seed)))
+    )
     return in_small_batches(made, sources, seed=seed, **options)
 
 
@@ -528,8 +531,10 @@ def moved(ranker: Ranker) -> Ranker:
 @pytest.mark.parametrize("kind", [BiEncoder, LateInteraction])
 def test_a_step_waits_once(kind, chunk, made_up, read_as, tiny_sources):
     texts = read_as(kind.tokenization(checkpoint=made_up(), **SHORT))
-    training = in_training(moved(kind(generator(), made_up(), **SHORT)), texts, tiny_sources, chunk=chunk)
-    plain = in_training(kind(generator(), made_up(), **SHORT), texts, tiny_sources, chunk=chunk)
+    training = in_training(
+        moved(kind(made_up(), **SHORT).start(RankerInputs(generator()))), texts, tiny_sources, chunk=chunk
+    )
+    plain = in_training(kind(made_up(), **SHORT).start(RankerInputs(generator())), texts, tiny_sources, chunk=chunk)
     OnDevice.reads.clear()
     result = training.update(training.next_batch(), NEGATIVES)
     assert OnDevice.reads == ["cpu"]
@@ -544,12 +549,14 @@ def test_ranks_come_back_once_whatever_they_are_among(made_up, read_as):
     queries, wanted = np.arange(4), np.array([[0, 3], [4, -1], [8, 1], [3, 5]], np.int32)
     counts = []
     for documents in (12, 3):
-        ranker = moved(BiEncoder(generator(), made_up(), **SHORT))
+        ranker = moved(BiEncoder(made_up(), **SHORT).start(RankerInputs(generator())))
         OnDevice.reads.clear()
         ranks = ranks_in(ranker, texts, queries, wanted, np.arange(12), documents=documents)
         counts.append(len(OnDevice.reads))
     assert counts == [2, 2]  # the scores of the documents that are ranked, and the ranks
-    again = ranks_in(BiEncoder(generator(), made_up(), **SHORT), texts, queries, wanted, np.arange(12))
+    again = ranks_in(
+        BiEncoder(made_up(), **SHORT).start(RankerInputs(generator())), texts, queries, wanted, np.arange(12)
+    )
     np.testing.assert_array_equal(ranks, again)
 
 
@@ -560,10 +567,10 @@ Made = Callable[[], tuple[Ranker, EncodedCollection]]
 def made(request, tiny_sources, read_as) -> Made:
     def make() -> tuple[Ranker, EncodedCollection]:
         if request.param == "dssm":
-            return DSSM(generator(), preset="tiny", tied=False), read_as(DSSM.tokenization())
+            return DSSM(preset="tiny", tied=False).start(RankerInputs(generator())), read_as(DSSM.tokenization())
         vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
         kind: Any = {"static": Static, "feed_forward": FeedForward}[request.param]
-        return kind(vectors, generator(), preset="tiny"), tiny_sources.encoded
+        return kind(preset="tiny").start(RankerInputs(generator(), vectors)), tiny_sources.encoded
 
     return make
 

@@ -15,6 +15,7 @@ from ranking.evaluation.origins import RandomCandidates
 from ranking.objectives.softmax import Softmax
 from ranking.rankers.dense import DenseRanker
 from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.ranker import Ranker
 from ranking.sources import Sources
 from ranking.texts import Texts
@@ -81,12 +82,12 @@ def of_words(kind: Callable[..., Any], words: int, **options: Any) -> Any:
     """A tiny ranker over vectors of so many words by chance."""
     vectors = np.random.default_rng(2).normal(size=(words, 12)).astype(np.float32)
     vectors[0] = 0
-    return kind(vectors, generator(1), preset="tiny", **options)
+    return kind(preset="tiny", **options).start(RankerInputs(generator(1), vectors))
 
 
 def from_checkpoint(kind: Callable[..., Any], checkpoint: str, seed: int = 3, **options: Any) -> Any:
     """A ranker of short texts."""
-    return kind(generator(seed), checkpoint, **(SHORT | options))
+    return kind(checkpoint, **SHORT | options).start(RankerInputs(generator(seed)))
 
 
 def texts_for(kind: Any, read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollection:
@@ -117,7 +118,9 @@ def in_small_batches(ranker: Ranker, sources: Sources, lr: float = 0.01, **optio
 
 def feed_forward(sources: Sources, seed: int = 0) -> FeedForward:
     """A tiny f_FF."""
-    return FeedForward(sources.vectors.filled(np.random.default_rng(seed)), generator(seed), preset="tiny")
+    return FeedForward(preset="tiny").start(
+        RankerInputs(generator(seed), sources.vectors.filled(np.random.default_rng(seed)))
+    )
 
 
 def steps(training: RankerTraining, count: int = 2) -> dict[str, Tensor]:

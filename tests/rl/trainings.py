@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.inputs import RankerInputs
 from ranking.sources import Sources
 from ranking.training import RankerTraining
 from rl.compression import compress
@@ -51,7 +52,7 @@ def starts(
         weights, order, sampling = sequence.spawn(3)
         rng = np.random.default_rng(weights)
         generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-        ranker = FeedForward(sources.vectors.filled(rng), generator, preset="tiny")
+        ranker = FeedForward(preset="tiny").start(RankerInputs(generator, sources.vectors.filled(rng)))
         rng = np.random.default_rng(order)
         training = in_small_batches(ranker, sources, rng=rng, max_epochs=max_epochs, patience=patience)
         sampler = Sampler(policy(), functions_of(sources), Uniform(), 2, np.random.default_rng(sampling))

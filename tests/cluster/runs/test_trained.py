@@ -21,6 +21,7 @@ from ranking.errors import BadInput
 from ranking.labels import LabelCounts
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.decoder import Decoder
+from ranking.rankers.inputs import RankerInputs
 from ranking.trec_files import read_run
 from sampling.retrieval.embedding import Embedding
 from tests.ranking.trained import equal
@@ -134,7 +135,9 @@ def test_half_a_checkpoint_is_refused_in_one_line(name, content, tmp_path):
 
 def test_kept_weights_can_be_saved_and_do_not_change_with_the_ranker(small_bert):
     """Of two tied towers, which share their weights; categories make it no checkpoint of its own."""
-    ranker = BiEncoder(torch.Generator(), small_bert, layers=1, categories=True, labels=LabelCounts(2, 3))
+    ranker = BiEncoder(small_bert, layers=1, categories=True).start(
+        RankerInputs(torch.Generator(), labels=LabelCounts(2, 3))
+    )
     kept = kept_weights(ranker)
     saved = load(save(kept))
     with torch.no_grad():

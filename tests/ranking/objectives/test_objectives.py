@@ -34,6 +34,7 @@ from ranking.objectives.softmax import Softmax
 from ranking.objectives.weighted_sum import WeightedSum
 from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.cross_encoder import CrossEncoder
+from ranking.rankers.inputs import RankerInputs
 from tests.ranking.trained import NEGATIVES, SHORT, generator, gradients, in_training
 
 ALL: list[Objective] = [
@@ -406,7 +407,7 @@ def test_a_block_smaller_than_its_levels_is_refused():
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_the_loss_is_the_sum_over_shorter_vectors(similarity, made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
-    made = BiEncoder(generator(), made_up(), similarity=similarity, **SHORT)
+    made = BiEncoder(made_up(), similarity=similarity, **SHORT).start(RankerInputs(generator()))
     training = in_training(made, texts, tiny_sources, objective=Matryoshka(Softmax(), [8, 4], [1.0, 0.5]))
     batch = training.next_batch()
     shown = np.concatenate([batch.positives[:, None], NEGATIVES], axis=1)
@@ -428,7 +429,7 @@ def test_chunks_and_parts_of_a_batch_give_the_same_gradient(made_up, read_as, ti
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
 
     def of(**options: Any) -> dict[str, torch.Tensor]:
-        made, objective = BiEncoder(generator(), made_up(), **SHORT), Matryoshka(Softmax(), [8])
+        made, objective = BiEncoder(made_up(), **SHORT).start(RankerInputs(generator())), Matryoshka(Softmax(), [8])
         return gradients(in_training(made, texts, tiny_sources, objective=objective, **options))
 
     whole = of()
@@ -446,7 +447,7 @@ def test_what_has_no_shorter_vectors_is_refused(made_up, read_as, tiny_sources):
         Matryoshka(Softmax()).check_block(3)
     for kind, dimensions, says in ((BiEncoder, [16], "not below the 16"), (CrossEncoder, [4], "no vectors")):
         texts = read_as(kind.tokenization(checkpoint=made_up(), **SHORT))
-        made = kind(generator(), made_up(), **SHORT)
+        made = kind(made_up(), **SHORT).start(RankerInputs(generator()))
         training = in_training(made, texts, tiny_sources, objective=Matryoshka(Softmax(), dimensions))
         with pytest.raises(BadInput, match=says):
             training.update(training.next_batch(), NEGATIVES)

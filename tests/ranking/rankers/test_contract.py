@@ -12,6 +12,7 @@ from cluster.config.build import build
 from cluster.config.compose import compose
 from cluster.config.groups import group_options, option
 from ranking.encoding import EncodedCollection
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 
@@ -38,7 +39,7 @@ def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vecto
     def make(seed: int) -> Ranker:
         taken: dict[str, Any] = {"idf": encoded.idf} if "idf" in inspect.signature(factory).parameters else {}
         vectors = tiny_vectors.filled(np.random.default_rng(seed))
-        ranker: Ranker = factory(vectors=vectors, generator=torch.Generator().manual_seed(seed), **taken)
+        ranker: Ranker = factory(**taken).start(RankerInputs(torch.Generator().manual_seed(seed), vectors))
         return ranker.eval()
 
     return make, encoded

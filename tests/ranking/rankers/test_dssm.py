@@ -20,6 +20,7 @@ from ranking.rankers.bi_encoder import BiEncoder
 from ranking.rankers.category_input import CategoryInput
 from ranking.rankers.dssm import DSSM, summed
 from ranking.rankers.feed_forward import FeedForward
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.ranker import Ranker
 from ranking.scoring import score_candidates
 from ranking.texts import Texts
@@ -45,7 +46,7 @@ READ = {"buckets": 200, "max_query": 8, "max_document": 10}
 
 
 def ranker(seed: int = 3, **options: Any) -> DSSM:
-    return DSSM(generator(seed), **({"preset": "tiny"} | READ | options))
+    return DSSM(**{"preset": "tiny"} | READ | options).start(RankerInputs(generator(seed)))
 
 
 def labelled(read_as: Reader, source: EncodedCollection, tokenization: Tokenization | None = None) -> EncodedCollection:
@@ -183,7 +184,7 @@ def test_it_is_the_plain_network_with_its_gradients(tied, categories, tower):
 
 
 def test_the_papers_tower_and_how_it_is_drawn():
-    made = DSSM(generator(1))
+    made = DSSM().start(RankerInputs(generator(1)))
     shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in made.layers()]
     assert shapes == [[(30_001, 300), (300,)], [(300, 300), (300,)], [(128, 300), (128,)]]
     assert (made.dimension, made.scale) == (128, 10)
@@ -266,10 +267,7 @@ def test_shared_documents_give_the_same_step(kind, accumulate, read_as, tiny_enc
     for shared in (0.0, 1.0):
         monkeypatch.setattr(block_scores, "DEDUPLICATE_BELOW", shared)
         if kind == "feed_forward":
-            made: Ranker = FeedForward(
-                tiny_sources.vectors.filled(np.random.default_rng(0)), generator(1), preset="tiny", categories=True,
-                labels=texts.label_counts,
-            )  # fmt: skip
+            made: Ranker = FeedForward(preset="tiny", categories=True).start(RankerInputs(generator(1), tiny_sources.vectors.filled(np.random.default_rng(0)), labels=texts.label_counts))  # fmt: skip
         else:
             made = ranker(categories=True, labels=texts.label_counts, tied=kind != "untied")
         represent = made.represent
@@ -310,9 +308,9 @@ def test_few_shared_documents_are_read_as_they_come(read_as, tiny_encoded, tiny_
 
 
 def test_feed_forward_with_categories_is_a_layer_over_both():
-    made = FeedForward(VECTORS, generator(1), preset="tiny", categories=True, labels=COUNTS)
+    made = FeedForward(preset="tiny", categories=True).start(RankerInputs(generator(1), VECTORS, labels=COUNTS))
     assert made.categories.weight.shape == (5, 32)
-    plain = FeedForward(VECTORS, generator(1), preset="tiny")
+    plain = FeedForward(preset="tiny").start(RankerInputs(generator(1), VECTORS))
     for name, tensor in plain.state_dict().items():  # the draw of everything else stays what it was
         assert torch.equal(tensor, made.state_dict()[name])
     first = made.lower[0]
@@ -329,7 +327,7 @@ def test_feed_forward_with_categories_is_a_layer_over_both():
 
 def test_feed_forward_needs_a_layer_to_read_them():
     with pytest.raises(BadInput, match=r"ranker\.lower"):
-        FeedForward(VECTORS, generator(1), lower=[], categories=True, labels=COUNTS)
+        FeedForward(lower=[], categories=True).start(RankerInputs(generator(1), VECTORS, labels=COUNTS))
 
 
 @pytest.mark.by_day(2)

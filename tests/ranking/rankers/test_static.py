@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from ranking.collections.collection import Collection
 from ranking.encoding import encode_texts
 from ranking.errors import BadInput
+from ranking.rankers.inputs import RankerInputs
 from ranking.rankers.static import Static
 from ranking.rankers.static_folder import Vocabulary
 from ranking.texts import Texts
@@ -18,7 +19,7 @@ VECTORS = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [3, 4]], np.float32)
 
 
 def made(**options: object) -> Static:
-    return Static(VECTORS, torch.Generator().manual_seed(0), **{"further": 0, **options})
+    return Static(**{"further": 0, **options}).start(RankerInputs(torch.Generator().manual_seed(0), VECTORS))
 
 
 def test_a_score_is_the_scaled_cosine_of_weighted_means():

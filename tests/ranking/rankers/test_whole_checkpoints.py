@@ -15,6 +15,7 @@ from cluster.config.groups import group_options
 from ranking.collections.collection import Collection
 from ranking.errors import BadInput
 from ranking.rankers.decoder import TEMPLATE
+from ranking.rankers.inputs import RankerInputs
 from ranking.scoring import score_candidates
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
@@ -126,7 +127,7 @@ def test_the_untrained_ranker_scores_as_the_library_at_every_scale(
     factory = build(nodes[0], "ranker")
     reads = factory.func.tokenization(**factory.keywords)
     tokens = reads.encode(collection)
-    ranker = factory(vectors=None, generator=torch.Generator().manual_seed(0)).eval()
+    ranker = factory().start(RankerInputs(torch.Generator().manual_seed(0))).eval()
     encoded = replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
     found = score_candidates(ranker, encoded, QUERIES, LISTS)
     assert expected.std() > 1e-3
@@ -158,6 +159,6 @@ def test_a_whole_real_checkpoint_at_scale_small(minilm, tiny, tiny_encoded):
     expected = 20 * model.similarity(model.encode_query(queries), model.encode_document(documents)).numpy()
     factory = build(node_of("bi_encoder", minilm, "scale=small"), "ranker")
     tokens = factory.func.tokenization(**factory.keywords).encode(collection)
-    ranker = factory(vectors=None, generator=torch.Generator()).eval()
+    ranker = factory().start(RankerInputs(torch.Generator())).eval()
     encoded = replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
     np.testing.assert_allclose(score_candidates(ranker, encoded, QUERIES, LISTS), expected, atol=2e-5)
