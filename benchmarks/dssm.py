@@ -28,18 +28,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.scoring import matmul_rate
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.runs.parts import read_encoded
-from ranking.encoding import EncodedCollection, Judgements
-from ranking.evaluation.evaluation import Evaluation
-from ranking.rankers.dssm import DSSM
-from ranking.rankers.inputs import RankerInputs
-from ranking.ranks import ranks_in
-from ranking.texts import Texts
-from ranking.training import Batch, RankerTraining
-from sampling.sampler import Sampler
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.runs.parts import read_encoded
+from pyrite.ranking.encoding import EncodedCollection, Judgements
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.rankers.dssm import DSSM
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.ranks import ranks_in
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.sampler import Sampler
 
 SMALLEST = ["{collection} --steps 1 --negatives 4 --answers 300 --questions 20 --here"]
 PARTS = ("steps", "shared", "search", "memory")
@@ -101,8 +101,8 @@ def endless_batch(training: RankerTraining) -> Batch:
 
 def steps(folder: str, negatives: int, count: int) -> None:
     """Print pairs a second of all sides, and what share of the machine's rate the sparse one reaches."""
-    training, sampler, _, _ = made(folder, f"sampling.negatives={negatives}")
-    lazy, *_ = made(folder, f"sampling.negatives={negatives}", "optimizer=lazy_adam")
+    training, sampler, _, _ = made(folder, f"pyrite.sampling.negatives={negatives}")
+    lazy, *_ = made(folder, f"pyrite.sampling.negatives={negatives}", "optimizer=lazy_adam")
     ranker = training.ranker
     assert isinstance(ranker, DSSM)
     plain = DenseBags(ranker)
@@ -150,7 +150,7 @@ def multiplications(ranker: DSSM, queries: Texts, documents: Texts) -> int:
 
 def shared(folder: str, count: int) -> None:
     """Print the cost of a step with 200 shared negatives relative to one with 10."""
-    sides = {n: made(folder, f"sampling.negatives={n}", "selector=shared")[:2] for n in (10, 200)}
+    sides = {n: made(folder, f"pyrite.sampling.negatives={n}", "selector=shared")[:2] for n in (10, 200)}
     seconds: dict[int, list[float]] = {n: [] for n in sides}
     for _ in range(count + WARM):
         for n, (training, sampler) in sides.items():

@@ -29,16 +29,16 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.mining import main as both_sides
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from ranking.objectives.objective import Objective
-from ranking.objectives.self_involvement import SIR, BlockLoss, JointSIR
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.inputs import RankerInputs
-from ranking.tokenization import read_tokenizer
-from ranking.training import Batch, RankerTraining
-from sampling.sampler import Sampler
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.objectives.self_involvement import SIR, BlockLoss, JointSIR
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.tokenization import read_tokenizer
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.sampler import Sampler
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --layers 1 --length 16 --rounds 1 "
@@ -59,7 +59,7 @@ def made(chosen: argparse.Namespace, checkpoint: str, block: int, queries: int) 
     config = compose([
         "collection=beir", f"collection.path={chosen.folder}", "ranker=cross_encoder", "objective=listnet",
         f"ranker.checkpoint={checkpoint}", f"ranker.layers={chosen.layers}", f"ranker.max_document={chosen.length}",
-        "function=random", f"sampling.negatives={block - 1}", f"training.batch_size={queries}", "origin=[bm25]",
+        "function=random", f"pyrite.sampling.negatives={block - 1}", f"training.batch_size={queries}", "origin=[bm25]",
         "optimizer.lr=1e-4", "optimizer.weight_decay=0", *chosen.overrides,
     ])  # fmt: skip
     artifacts = Artifacts()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ranking.errors import BadInput
-from ranking.part import Part
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
 
 
 class Method(Part):

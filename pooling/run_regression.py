@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
-from pooling.pool import TopicPool
-from ranking.bounds import Between, NonNegative, Positive, checked
-from ranking.part import Part
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.pool import TopicPool
+from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.ranking.part import Part
 
 DECIMALS = 6
 """Decimals of log-odds, so that no last bit decides which document is judged."""

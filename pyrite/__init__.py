@@ -12,8 +12,8 @@ Describe a study with objects (`Study`), a pool of runs (`Pool`), or run another
 >>> study.command.startswith(same)
 True
 
-The parts are the classes that train: `pyrite.SimANS` is `sampling.selection.simans.SimANS`. A module is imported when
-one of its names is first used. `StudyResult(FOLDER)` reads the results in a folder again.
+The parts are the classes that train: `pyrite.SimANS` is `pyrite.sampling.selection.simans.SimANS`. A module is imported
+when one of its names is first used. `StudyResult(FOLDER)` reads the results in a folder again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pyrite.hidden import refuse_hidden_packages
 refuse_hidden_packages()
 
 if TYPE_CHECKING:
-    from pooling.across_topics import AcrossTopics as AcrossTopics
-    from pooling.adjudicators.active_sampling import ActiveSampling as ActiveSampling
-    from pooling.adjudicators.autotar import AutoTar as AutoTar
-    from pooling.adjudicators.bandit.bandit import Bandit as Bandit
-    from pooling.adjudicators.bandit.methods import (
+    from pyrite.pooling.across_topics import AcrossTopics as AcrossTopics
+    from pyrite.pooling.adjudicators.active_sampling import ActiveSampling as ActiveSampling
+    from pyrite.pooling.adjudicators.autotar import AutoTar as AutoTar
+    from pyrite.pooling.adjudicators.bandit.bandit import Bandit as Bandit
+    from pyrite.pooling.adjudicators.bandit.methods import (
         BLA as BLA,
         MM as MM,
         MTF as MTF,
@@ -52,21 +52,21 @@ if TYPE_CHECKING:
         SlidingUCB as SlidingUCB,
         UCBTuned as UCBTuned,
     )
-    from pooling.adjudicators.continuous_learning import ContinuousLearning as ContinuousLearning
-    from pooling.adjudicators.hedge import Hedge as Hedge
-    from pooling.adjudicators.machine_prior import MachinePrior as MachinePrior
-    from pooling.adjudicators.minimal_test_collection import MinimalTestCollection as MinimalTestCollection
-    from pooling.adjudicators.moffat import MoffatA as MoffatA, MoffatB as MoffatB, MoffatC as MoffatC
-    from pooling.adjudicators.posterior_fusion import PosteriorFusion as PosteriorFusion
-    from pooling.adjudicators.rank_similarity import Borda as Borda, CombMNZ as CombMNZ, CombSUM as CombSUM
-    from pooling.adjudicators.reciprocal_rank import ReciprocalRank as ReciprocalRank
-    from pooling.adjudicators.sample_beside import SampleBeside as SampleBeside
-    from pooling.adjudicators.scalable_learning import ScalableLearning as ScalableLearning
-    from pooling.adjudicators.shallow_first import ShallowFirst as ShallowFirst
-    from pooling.adjudicators.static import DocID as DocID, Rank as Rank
-    from pooling.adjudicators.stratified_sampling import StratifiedSampling as StratifiedSampling
-    from pooling.method import Method as Method
-    from pooling.shared_fusion import SharedFusion as SharedFusion
+    from pyrite.pooling.adjudicators.continuous_learning import ContinuousLearning as ContinuousLearning
+    from pyrite.pooling.adjudicators.hedge import Hedge as Hedge
+    from pyrite.pooling.adjudicators.machine_prior import MachinePrior as MachinePrior
+    from pyrite.pooling.adjudicators.minimal_test_collection import MinimalTestCollection as MinimalTestCollection
+    from pyrite.pooling.adjudicators.moffat import MoffatA as MoffatA, MoffatB as MoffatB, MoffatC as MoffatC
+    from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion as PosteriorFusion
+    from pyrite.pooling.adjudicators.rank_similarity import Borda as Borda, CombMNZ as CombMNZ, CombSUM as CombSUM
+    from pyrite.pooling.adjudicators.reciprocal_rank import ReciprocalRank as ReciprocalRank
+    from pyrite.pooling.adjudicators.sample_beside import SampleBeside as SampleBeside
+    from pyrite.pooling.adjudicators.scalable_learning import ScalableLearning as ScalableLearning
+    from pyrite.pooling.adjudicators.shallow_first import ShallowFirst as ShallowFirst
+    from pyrite.pooling.adjudicators.static import DocID as DocID, Rank as Rank
+    from pyrite.pooling.adjudicators.stratified_sampling import StratifiedSampling as StratifiedSampling
+    from pyrite.pooling.method import Method as Method
+    from pyrite.pooling.shared_fusion import SharedFusion as SharedFusion
     from pyrite.comparison import Ray as Ray, Study as Study
     from pyrite.data import Collection as Collection
     from pyrite.parts import overrides as overrides
@@ -96,84 +96,84 @@ if TYPE_CHECKING:
         study as study,
         train as train,
     )
-    from ranking.collections.beir import Beir as Beir
-    from ranking.collections.ir_datasets import IrDatasets as IrDatasets
-    from ranking.collections.msmarco import MsMarco as MsMarco
-    from ranking.collections.pairs import Pairs as Pairs
-    from ranking.collections.pydocs import Pydocs as Pydocs
-    from ranking.collections.reader import Reader as Reader
-    from ranking.collections.trec import Trec as Trec
-    from ranking.errors import BadInput as BadInput
-    from ranking.objectives.contrastive import Contrastive as Contrastive
-    from ranking.objectives.distillation import Distillation as Distillation, MarginMSE as MarginMSE
-    from ranking.objectives.listwise import (
+    from pyrite.ranking.collections.beir import Beir as Beir
+    from pyrite.ranking.collections.ir_datasets import IrDatasets as IrDatasets
+    from pyrite.ranking.collections.msmarco import MsMarco as MsMarco
+    from pyrite.ranking.collections.pairs import Pairs as Pairs
+    from pyrite.ranking.collections.pydocs import Pydocs as Pydocs
+    from pyrite.ranking.collections.reader import Reader as Reader
+    from pyrite.ranking.collections.trec import Trec as Trec
+    from pyrite.ranking.errors import BadInput as BadInput
+    from pyrite.ranking.objectives.contrastive import Contrastive as Contrastive
+    from pyrite.ranking.objectives.distillation import Distillation as Distillation, MarginMSE as MarginMSE
+    from pyrite.ranking.objectives.listwise import (
         ApproxNDCG as ApproxNDCG,
         LambdaRank as LambdaRank,
         ListMLE as ListMLE,
         ListNet as ListNet,
     )
-    from ranking.objectives.matryoshka import Matryoshka as Matryoshka
-    from ranking.objectives.objective import Objective as Objective
-    from ranking.objectives.pairwise import Hinge as Hinge, RankNet as RankNet
-    from ranking.objectives.pointwise import PointwiseCrossEntropy as PointwiseCrossEntropy
-    from ranking.objectives.self_involvement import (
+    from pyrite.ranking.objectives.matryoshka import Matryoshka as Matryoshka
+    from pyrite.ranking.objectives.objective import Objective as Objective
+    from pyrite.ranking.objectives.pairwise import Hinge as Hinge, RankNet as RankNet
+    from pyrite.ranking.objectives.pointwise import PointwiseCrossEntropy as PointwiseCrossEntropy
+    from pyrite.ranking.objectives.self_involvement import (
         SIR as SIR,
         FlowingSIR as FlowingSIR,
         JointSIR as JointSIR,
         SequentialSIR as SequentialSIR,
     )
-    from ranking.objectives.softmax import Softmax as Softmax
-    from ranking.objectives.weighted_sum import WeightedSum as WeightedSum
-    from ranking.part import Part as Part
-    from ranking.rankers.bi_encoder import BiEncoder as BiEncoder
-    from ranking.rankers.cross_encoder import CrossEncoder as CrossEncoder
-    from ranking.rankers.decoder import Decoder as Decoder
-    from ranking.rankers.dssm import DSSM as DSSM
-    from ranking.rankers.feed_forward import FeedForward as FeedForward
-    from ranking.rankers.late_interaction import LateInteraction as LateInteraction
-    from ranking.rankers.match_pyramid import MatchPyramid as MatchPyramid
-    from ranking.rankers.ranker import Ranker as Ranker
-    from ranking.rankers.sparse import Sparse as Sparse
-    from ranking.rankers.static import Static as Static
-    from rl.policy import LearnedPolicy as LearnedPolicy
-    from sampling.guard import Guard as Guard
-    from sampling.negatives import Negatives as Negatives
-    from sampling.policies.aligned import Aligned as Aligned, Recommended as Recommended
-    from sampling.policies.curriculum import Curriculum as Curriculum
-    from sampling.policies.fixed import Fixed as Fixed
-    from sampling.policies.mixture import Mixture as Mixture, Refined as Refined
-    from sampling.policies.policy import SamplingPolicy as SamplingPolicy
-    from sampling.policies.random import RandomPolicy as RandomPolicy
-    from sampling.policies.schedule import Schedule as Schedule
-    from sampling.retrieval.bm25 import BM25 as BM25
-    from sampling.retrieval.category import (
+    from pyrite.ranking.objectives.softmax import Softmax as Softmax
+    from pyrite.ranking.objectives.weighted_sum import WeightedSum as WeightedSum
+    from pyrite.ranking.part import Part as Part
+    from pyrite.ranking.rankers.bi_encoder import BiEncoder as BiEncoder
+    from pyrite.ranking.rankers.cross_encoder import CrossEncoder as CrossEncoder
+    from pyrite.ranking.rankers.decoder import Decoder as Decoder
+    from pyrite.ranking.rankers.dssm import DSSM as DSSM
+    from pyrite.ranking.rankers.feed_forward import FeedForward as FeedForward
+    from pyrite.ranking.rankers.late_interaction import LateInteraction as LateInteraction
+    from pyrite.ranking.rankers.match_pyramid import MatchPyramid as MatchPyramid
+    from pyrite.ranking.rankers.ranker import Ranker as Ranker
+    from pyrite.ranking.rankers.sparse import Sparse as Sparse
+    from pyrite.ranking.rankers.static import Static as Static
+    from pyrite.rl.policy import LearnedPolicy as LearnedPolicy
+    from pyrite.sampling.guard import Guard as Guard
+    from pyrite.sampling.negatives import Negatives as Negatives
+    from pyrite.sampling.policies.aligned import Aligned as Aligned, Recommended as Recommended
+    from pyrite.sampling.policies.curriculum import Curriculum as Curriculum
+    from pyrite.sampling.policies.fixed import Fixed as Fixed
+    from pyrite.sampling.policies.mixture import Mixture as Mixture, Refined as Refined
+    from pyrite.sampling.policies.policy import SamplingPolicy as SamplingPolicy
+    from pyrite.sampling.policies.random import RandomPolicy as RandomPolicy
+    from pyrite.sampling.policies.schedule import Schedule as Schedule
+    from pyrite.sampling.retrieval.bm25 import BM25 as BM25
+    from pyrite.sampling.retrieval.category import (
         OtherCategory as OtherCategory,
         SameCategory as SameCategory,
         SameSubcategory as SameSubcategory,
     )
-    from sampling.retrieval.dense import Dense as Dense, Refresh as Refresh
-    from sampling.retrieval.embedding import Embedding as Embedding
-    from sampling.retrieval.function import RetrievalFunction as RetrievalFunction
-    from sampling.retrieval.given import Given as Given
-    from sampling.retrieval.in_batch import InBatch as InBatch
-    from sampling.retrieval.judged import Judged as Judged
-    from sampling.retrieval.memory import Memory as Memory
-    from sampling.retrieval.random import Random as Random
-    from sampling.retrieval.run_file import RunFile as RunFile
-    from sampling.retrieval.tfidf import TfIdf as TfIdf
-    from sampling.selection.adversarial import Adversarial as Adversarial
-    from sampling.selection.ahns import AHNS as AHNS
-    from sampling.selection.dynamic import Dynamic as Dynamic
-    from sampling.selection.error_reduction import ErrorReduction as ErrorReduction
-    from sampling.selection.from_margin import FromMargin as FromMargin
-    from sampling.selection.margin_balanced import MarginBalanced as MarginBalanced
-    from sampling.selection.selector import Selector as Selector
-    from sampling.selection.shared import Shared as Shared
-    from sampling.selection.simans import SimANS as SimANS
-    from sampling.selection.top import Top as Top
-    from sampling.selection.tri_sampler import TriSampler as TriSampler
-    from sampling.selection.uniform import Uniform as Uniform
-    from sampling.selection.window import Window as Window
+    from pyrite.sampling.retrieval.dense import Dense as Dense, Refresh as Refresh
+    from pyrite.sampling.retrieval.embedding import Embedding as Embedding
+    from pyrite.sampling.retrieval.function import RetrievalFunction as RetrievalFunction
+    from pyrite.sampling.retrieval.given import Given as Given
+    from pyrite.sampling.retrieval.in_batch import InBatch as InBatch
+    from pyrite.sampling.retrieval.judged import Judged as Judged
+    from pyrite.sampling.retrieval.memory import Memory as Memory
+    from pyrite.sampling.retrieval.random import Random as Random
+    from pyrite.sampling.retrieval.run_file import RunFile as RunFile
+    from pyrite.sampling.retrieval.tfidf import TfIdf as TfIdf
+    from pyrite.sampling.selection.adversarial import Adversarial as Adversarial
+    from pyrite.sampling.selection.ahns import AHNS as AHNS
+    from pyrite.sampling.selection.dynamic import Dynamic as Dynamic
+    from pyrite.sampling.selection.error_reduction import ErrorReduction as ErrorReduction
+    from pyrite.sampling.selection.from_margin import FromMargin as FromMargin
+    from pyrite.sampling.selection.margin_balanced import MarginBalanced as MarginBalanced
+    from pyrite.sampling.selection.selector import Selector as Selector
+    from pyrite.sampling.selection.shared import Shared as Shared
+    from pyrite.sampling.selection.simans import SimANS as SimANS
+    from pyrite.sampling.selection.top import Top as Top
+    from pyrite.sampling.selection.tri_sampler import TriSampler as TriSampler
+    from pyrite.sampling.selection.uniform import Uniform as Uniform
+    from pyrite.sampling.selection.window import Window as Window
 
     Function = RetrievalFunction  # the names of version 0.2
     Policy = SamplingPolicy
@@ -208,7 +208,7 @@ __all__ = sorted(_PLACES)
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used; raise an error with the new name of a class that was renamed."""
     if name == "__version__":
-        from cluster.output.provenance import release
+        from pyrite.cluster.output.provenance import release
 
         return release().get("version", "unknown")
     if name in _RENAMED:

@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster.config.aliases import is_override
-from cluster.config.build import locate
-from cluster.config.groups import CHOICES
-from cluster.config.parts import PARTS
+from pyrite.cluster.config.aliases import is_override
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.parts import PARTS
 from pyrite.parts import chosen, part_of, path_text, written
-from ranking.collections.reader import Reader
-from ranking.errors import BadInput
-from ranking.part import described
+from pyrite.ranking.collections.reader import Reader
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import described
 
 
 class Collection:
@@ -61,7 +61,7 @@ class Collection:
         Raises:
             BadInput: if there is nothing at the path, or its format is not recognised.
         """
-        from ranking.collections.format_of import format_of
+        from pyrite.ranking.collections.format_of import format_of
 
         return _read_by(format_of(_path(path)), path=_path(path), **options)
 
@@ -136,7 +136,7 @@ class Collection:
         Raises:
             BadInput: if it can't be read.
         """
-        from cluster.runs.what_was_read import notes, sentence
+        from pyrite.cluster.runs.what_was_read import notes, sentence
 
         collection, config = self._read(strict)
         return "\n".join([sentence(collection, config), *notes(collection, config[CHOICES]["collection"])])
@@ -156,8 +156,8 @@ class Collection:
         return numbers | {"judgements": len(collection.judgements)} | {str(split): count for split, count in splits}
 
     def _read(self, strict: bool) -> tuple[Any, dict[str, Any]]:
-        from cluster.config.compose import compose
-        from cluster.runs.artifacts import Artifacts
+        from pyrite.cluster.config.compose import compose
+        from pyrite.cluster.runs.artifacts import Artifacts
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
         with about_tables():
@@ -217,8 +217,8 @@ def _kept(table: object) -> str:
     """
     import polars as pl
 
-    from ranking.collections.cache import default_cache
-    from ranking.whole_file import replace_file
+    from pyrite.ranking.collections.cache import default_cache
+    from pyrite.ranking.whole_file import replace_file
 
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table

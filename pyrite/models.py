@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from cluster.config.build import locate
-from cluster.config.groups import option
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import option
 
 
 def as_ranker(thing: Any) -> Any:
@@ -28,8 +28,8 @@ def of_model(model: Any) -> Any:
     Raises:
         BadInput: if Pyrite has no ranker for it.
     """
-    from cluster.runs.trained import ranker_overrides
-    from ranking.collections.cache import default_cache
+    from pyrite.cluster.runs.trained import ranker_overrides
+    from pyrite.ranking.collections.cache import default_cache
 
     models = default_cache() / "models"
     models.mkdir(parents=True, exist_ok=True)

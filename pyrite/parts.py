@@ -17,12 +17,12 @@ from inspect import signature
 from numbers import Integral
 from typing import Any
 
-from cluster.config.build import locate
-from cluster.config.groups import NAMED_GROUPS, name_of, option
-from cluster.config.parts import BASES, OURS
-from ranking.errors import BadInput
-from ranking.part import Part, config_of, options_of, path_of
-from sampling.negatives import Negatives, Supplier
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
+from pyrite.cluster.config.parts import BASES, OURS
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, config_of, options_of, path_of
+from pyrite.sampling.negatives import Negatives, Supplier
 
 PLAIN = re.compile(r"[A-Za-z_./~@][\w./~@+:-]*")
 """A text that Hydra reads as it is written."""

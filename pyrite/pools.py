@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pyrite.data import Collection, as_collection
 from pyrite.parts import is_whole, label_of, of_methods, part_of, path_text, written
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.ranking.errors import BadInput
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
-from ranking.errors import BadInput
 
 Path = str | os.PathLike[str]
-FILES = "write a file (ranking.trec_files.write_run and write_qrels), and give its path"
+FILES = "write a file (pyrite.ranking.trec_files.write_run and write_qrels), and give its path"
 
 
 class Pooled(NamedTuple):
@@ -131,7 +131,7 @@ class Pool:
         Raises:
             BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
         """
-        from cluster.commands.judge import judge
+        from pyrite.cluster.commands.judge import judge
 
         texts = [*as_collection(data).overrides(), *self.overrides(self.method)]
         named = label_of(
@@ -193,11 +193,11 @@ class Pool:
 
     @cached_property
     def _campaign(self) -> Any:
-        from cluster.config.compose import compose
-        from cluster.plan.pool_methods import split, variants
-        from cluster.pools.sources import open_pools
-        from pooling.campaign import Campaign
-        from pooling.simulation import needs_of
+        from pyrite.cluster.config.compose import compose
+        from pyrite.cluster.plan.pool_methods import split, variants
+        from pyrite.cluster.pools.sources import open_pools
+        from pyrite.pooling.campaign import Campaign
+        from pyrite.pooling.simulation import needs_of
 
         names, options, others = split(self.overrides(self.method))
         (variant,) = variants(names, options, [])

@@ -22,8 +22,8 @@ from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
-from ranking.bounds import checked
-from ranking.errors import BadInput
+from pyrite.ranking.bounds import checked
+from pyrite.ranking.errors import BadInput
 
 GIVEN = "_given"
 """The attribute that holds the arguments of a part's constructor, as they were given."""
@@ -161,7 +161,7 @@ def config_of(part: object) -> dict[str, Any]:
     """Return the configuration that builds a part again: its class under `_target_`, and its options.
 
     >>> config_of(Part())
-    {'_target_': 'ranking.part.Part'}
+    {'_target_': 'pyrite.ranking.part.Part'}
     """
     return {"_target_": path_of(type(part)), **{name: _plain(value) for name, value in options_of(part).items()}}
 

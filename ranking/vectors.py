@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.judgement_files import is_number
-from ranking.errors import BadInput
-from ranking.part import Part
-from ranking.texts import Texts
+from pyrite.ranking.collections.judgement_files import is_number
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
+from pyrite.ranking.texts import Texts
 
 
 @dataclass(frozen=True)

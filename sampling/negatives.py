@@ -11,9 +11,9 @@ from inspect import Parameter, Signature
 from numbers import Integral
 from typing import Annotated, Any, ClassVar
 
-from ranking.bounds import NonNegative
-from ranking.errors import BadInput
-from ranking.part import Divided, Part, parameters_of
+from pyrite.ranking.bounds import NonNegative
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Divided, Part, parameters_of
 
 
 class Picker(Part):
@@ -26,8 +26,8 @@ class Supplier(Part):
     `InBatch() + BM25(1)` is the sum of two.
 
     Args:
-        count: how many negatives it supplies to each query. None takes `sampling.negatives`, or all that the batch has
-            for `InBatch`.
+        count: how many negatives it supplies to each query. None takes `pyrite.sampling.negatives`, or all that the
+            batch has for `InBatch`.
         pick: the selector that picks them from its candidates. None picks at random.
         name: its name in tables, if a sum has two of its class.
 

@@ -22,33 +22,33 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from rich.console import Console
 
 import pyrite
-import sampling.selection.simans
-from cluster.commands import judge
-from cluster.config.build import build, locate
-from cluster.config.compose import compose
-from cluster.config.groups import group_options, name_of, option
-from cluster.config.parts import BASES
-from cluster.config.validate import check_run
-from cluster.output.lock import output_lock
-from cluster.output.storage import Storage
-from cluster.plan.sweep import identity
-from cluster.statistics.summary import COSTS
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.moffat import MoffatA
-from pooling.adjudicators.uniform import AnyRun
+import pyrite.sampling.selection.simans
 from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random, RandomPolicy, Schedule, SimANS, Static
+from pyrite.cluster.commands import judge
+from pyrite.cluster.config.build import build, locate
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import group_options, name_of, option
+from pyrite.cluster.config.parts import BASES
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.output.lock import output_lock
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import identity
+from pyrite.cluster.statistics.summary import COSTS
 from pyrite.data import as_collection
 from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import overrides, written
-from ranking.collections.cache import open_collection
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader
-from ranking.errors import BadInput
-from ranking.objectives.pairwise import Hinge
-from ranking.part import config_of, path_of
-from ranking.rankers.ranker import Ranker
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.moffat import MoffatA
+from pyrite.pooling.adjudicators.uniform import AnyRun
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.pairwise import Hinge
+from pyrite.ranking.part import config_of, path_of
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.selection.selector import Selector
 from tests.made_up import write_beir, write_runs
 
 MODULES = ["", "comparison", "data", "models", "parts", "pools", "results", "verbs"]
@@ -141,7 +141,7 @@ def test_examples_in_docstrings_run(module):
 def test_public_names_are_those_that_an_editor_sees():
     assert dir(pyrite) == sorted(pyrite.__all__)
     assert not [name for name in dir(pyrite) if name.startswith("_")]
-    assert pyrite.SimANS is sampling.selection.simans.SimANS
+    assert pyrite.SimANS is pyrite.sampling.selection.simans.SimANS
     for name in pyrite.__all__:
         thing = getattr(pyrite, name)
         assert not inspect.isclass(thing) or thing.__name__ == name or name in ("Function", "Policy")

@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.aliases import as_typed, named_parts
-from cluster.config.build import locate
-from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
-from cluster.config.override import key_of
-from cluster.config.parts import PARTS
-from cluster.config.quoting import quoted_path
-from ranking.errors import BadInput
+from pyrite.cluster.config.aliases import as_typed, named_parts
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.quoting import quoted_path
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -36,8 +36,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     from hydra.errors import HydraException, OverrideParseException
     from omegaconf.errors import OmegaConfBaseException
 
-    from cluster.config.refusals import reason, refuse_lists, see, unreadable
-    from cluster.config.validate import check_parts, check_shape
+    from pyrite.cluster.config.refusals import reason, refuse_lists, see, unreadable
+    from pyrite.cluster.config.validate import check_parts, check_shape
 
     typed = overrides
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
@@ -158,7 +158,7 @@ def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None
     if isinstance(each, int) and isinstance(target, str):
         adds = each * getattr(locate(target), "multiple", 1)
     of_batch = names[:1] == ["in_batch"] and (len(names) == 1 or adds > 0)
-    given = "sampling.negatives" in map(key_of, overrides)
+    given = "pyrite.sampling.negatives" in map(key_of, overrides)
     if sampling["negatives"] is not None and (given or not of_batch):
         return
     size = config["training"]["batch_size"] if of_batch else None

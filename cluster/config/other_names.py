@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of
 
 OF_OPTION: dict[str, str] = {
     "encoding.max_document": "max_seq_length",
@@ -28,7 +28,7 @@ OF_OPTION: dict[str, str] = {
     "sampling.guard.ceiling": "max_score",
     "sampling.guard.ranker": "cross_encoder",
     "sampling.guard.relative": "relative_margin",
-    "sampling.negatives": "hard_negatives num_hard_negatives num_negatives train_group_size",
+    "pyrite.sampling.negatives": "hard_negatives num_hard_negatives num_negatives train_group_size",
     "save_every_batches": "save_steps",
     "scheduler": "lr_scheduler lr_scheduler_type",
     "scheduler.warmup": "warmup warmup_ratio warmup_steps",

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
-from cluster.config.other_names import suggest_all
-from cluster.config.override import key_of, root_of
-from ranking.errors import BadInput
+from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
+from pyrite.cluster.config.other_names import suggest_all
+from pyrite.cluster.config.override import key_of, root_of
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -122,7 +122,9 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         return BadInput(f"{what} {key}", remedy=see(config))
     if key == "negatives" and isinstance(first["input"], int):
         what = "is of single functions, as negatives.bm25=1"
-        return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
+        return BadInput(
+            f"negatives {what}", remedy=f"for all functions give pyrite.sampling.negatives={first['input']}"
+        )
     remedy = "give a mapping" if first["type"] == "model_type" else message
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"

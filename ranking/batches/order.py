@@ -7,10 +7,10 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.batch import Batch
-from ranking.encoding import EncodedCollection
-from ranking.part import Part
-from ranking.vectors import WordVectors
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.part import Part
+from pyrite.ranking.vectors import WordVectors
 
 
 class BatchOrder(Part):

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Scorer, Stage
-from ranking.objectives.softmax import Softmax
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Scorer, Stage
+from pyrite.ranking.objectives.softmax import Softmax
 
 PICKS = ("top", "random")
 
@@ -53,7 +53,9 @@ class Compressing(BlockLoss):
     def check_block(self, negatives: int) -> None:
         if self.levels[0] > negatives:
             what = f"a block of 1 + {negatives} documents can't be compressed to {self.levels[0]}"
-            raise BadInput(what, "objective.levels", "show more negatives (sampling.negatives=87), or lower the levels")
+            raise BadInput(
+                what, "objective.levels", "show more negatives (pyrite.sampling.negatives=87), or lower the levels"
+            )
 
 
 class SequentialSIR(Compressing):
@@ -62,8 +64,8 @@ class SequentialSIR(Compressing):
     Pu et al. 2021, equations 1 to 4. With `flows` it is V2: each compressor starts from the previous one's weights.
 
     Args:
-        pick: see `ranking.objectives.self_involvement.Compressing`. A random pick draws for each batch from the last
-            compressor's top.
+        pick: see `pyrite.ranking.objectives.self_involvement.Compressing`. A random pick draws for each batch from the
+            last compressor's top.
         flows: whether a compressor starts from the previous one's weights.
     """
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ranking.hub_tokenizers import local_root, read_tokenizer
-from ranking.packing import Packing
-from ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, positions_of, read_json
-from ranking.tokenization import Prompts, count_subwords
+from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, positions_of, read_json
+from pyrite.ranking.tokenization import Prompts, count_subwords
 
 MARKS = Prompts("[Q] ", "[D] ")
 """PyLate's, which are added to a plain checkpoint."""
@@ -17,7 +17,9 @@ STANFORD = Prompts("[unused0] ", "[unused1] ")
 SPECIALS = 4
 """The most tokens of a text besides its subwords."""
 LENGTH = 32
-"""Length of a query, if a folder fills up queries and does not say to what length, and of a new ranker's (ColBERT's)."""
+"""Length of a query, if a folder fills up queries and does not say to what length, and of a new ranker's
+(ColBERT's).
+"""
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import local_root
-from ranking.packing import Packing
-from ranking.rankers.inputs import RankerInputs
-from ranking.rankers.pretrained import trim_last_layer
-from ranking.rankers.pretrained_weights import read_model
-from ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, read_json
-from ranking.rankers.transformer_ranker import PairRanker, read_lengths
-from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, read_tokenizer
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pretrained import trim_last_layer
+from pyrite.ranking.rankers.pretrained_weights import read_model
+from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
 
 class CrossEncoder(PairRanker):

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.rankers.bag import weighted_mean
-from ranking.rankers.category_input import CategoryInput
-from ranking.rankers.inputs import RankerInputs
-from ranking.rankers.ranker import Ranker, linear, of_inputs
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bag import weighted_mean
+from pyrite.ranking.rankers.category_input import CategoryInput
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.ranker import Ranker, linear, of_inputs
+from pyrite.ranking.texts import Texts
 
 
 class FeedForward(Ranker):

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.labels import LabelCounts
-from ranking.rankers.static_folder import Vocabulary
+from pyrite.ranking.labels import LabelCounts
+from pyrite.ranking.rankers.static_folder import Vocabulary
 
 
 @dataclass(frozen=True)

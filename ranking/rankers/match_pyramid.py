@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.rankers.inputs import RankerInputs
-from ranking.rankers.ranker import Ranker, convolution, linear
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.ranker import Ranker, convolution, linear
+from pyrite.ranking.texts import Texts
 
 
 class MatchPyramid(Ranker):

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from ranking.errors import BadInput
-from ranking.hub import prepare_hub
-from ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import prepare_hub
+from pyrite.ranking.hub_tokenizers import local_root, refused
 
 READ: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, "ignore_mismatched_sizes": True}
 """Options of transformers' `from_pretrained`: only safetensors, and what does not fit is missing."""

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.part import Part, all_options, described, parameters_of, path_of
-from ranking.rankers.inputs import RankerInputs
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, all_options, described, parameters_of, path_of
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization
 
 
 class SharedWeights(Protocol):
-    """Workers that hold parts of one ranker (`ranking.sharding.Sharding`)."""
+    """Workers that hold parts of one ranker (`pyrite.ranking.sharding.Sharding`)."""
 
     def passes(self, tower: Any, count: int) -> int:
         """Return the passes that all workers make next through a transformer, of which this one needs `count`."""
@@ -40,11 +40,11 @@ class Ranker(nn.Module, Part):
 
     A query and a document are each represented once, by the part of the network that depends on
     one of them alone; `interact` computes what depends on the pair. A collection's candidates are
-    then scored at the cost of their distinct documents plus the interactions (`ranking.scoring`).
+    then scored at the cost of their distinct documents plus the interactions (`pyrite.ranking.scoring`).
 
     The constructor takes plain values, such as widths, and reads no weights: `make` makes them, when a run starts. A
     subclass with an option `categories` receives texts with category and subcategory, whose numbers are in
-    `inputs.labels` (`ranking.rankers.category_input`).
+    `inputs.labels` (`pyrite.ranking.rankers.category_input`).
 
     Attributes:
         presets: the widths of a ranker that starts from nothing, by preset name: `paper` as published, `small` for a
@@ -100,7 +100,7 @@ class Ranker(nn.Module, Part):
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:
-        """Return how texts become the tokens that it reads; None if it reads the words of `ranking.encoding`.
+        """Return how texts become the tokens that it reads; None if it reads the words of `pyrite.ranking.encoding`.
 
         Args:
             options: options of its constructor.
@@ -178,7 +178,7 @@ class Ranker(nn.Module, Part):
         return None
 
     def at_level(self, level: int) -> Ranker:
-        """Return the ranker for a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
+        """Return the ranker for a level of compression (`pyrite.ranking.objectives.self_involvement`), 0 the first."""
         return self
 
     @property

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import refused
-from ranking.rankers.pretrained_weights import (
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import refused
+from pyrite.ranking.rankers.pretrained_weights import (
     READ,
     draw_missing,
     first_layers,
@@ -19,7 +19,7 @@ from ranking.rankers.pretrained_weights import (
     refuse_pickles,
     unseeded,
 )
-from ranking.rankers.sentence_folder import SentenceFolder
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 
 HEADS = {"CNN", "Dense", "Dropout", "LayerNorm", "Normalize", "Pooling", "WeightedLayerPooling", "WordWeights"}
 """Modules that may follow a transformer: they read its states and the mask."""
@@ -49,7 +49,7 @@ def load_model(
     Args:
         kind: its class, e.g. `SentenceTransformer`.
         source: the checkpoint's folder, as it describes itself.
-        layers: layers to keep, as in `ranking.rankers.pretrained_weights.read_model`.
+        layers: layers to keep, as in `pyrite.ranking.rankers.pretrained_weights.read_model`.
         generator: draws the weights that the checkpoint lacks.
 
     Returns:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from sampling.negatives import Chooser
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.negatives import Chooser
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
-    from sampling.selection.selector import Selector
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.sampling.selection.selector import Selector
 
 
 class Group(NamedTuple):
@@ -86,7 +86,7 @@ class SamplingPolicy(Chooser):
         raise BadInput(
             "the policy decides itself how many negatives each function supplies",
             "negatives",
-            "give one number for all functions, as sampling.negatives=8, or choose policy=fixed",
+            "give one number for all functions, as pyrite.sampling.negatives=8, or choose policy=fixed",
         )
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
@@ -134,7 +134,7 @@ class SamplingPolicy(Chooser):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what it has learned in this run, for `ranking.checkpoint`; empty if it does not learn."""
+        """Return what it has learned in this run, for `pyrite.ranking.checkpoint`; empty if it does not learn."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.guarded_documents import GuardedDocuments
-from sampling.negatives import Supplier
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.guarded_documents import GuardedDocuments
+from pyrite.sampling.negatives import Supplier
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,9 @@ class RetrievalFunction(Supplier):
     batch. A function that ranks during the training leaves `rank` undefined. One that follows the ranker also defines
     `start_run` and `after_update`.
 
-    Every function takes `count`, `pick` and `name` (see `sampling.negatives.Supplier`), also one whose constructor does
-    not declare them. A run has them in its configuration: `negatives.bm25=1` and `selector.bm25=simans`.
+    Every function takes `count`, `pick` and `name` (see `pyrite.sampling.negatives.Supplier`), also one whose
+    constructor does not declare them. A run has them in its configuration: `negatives.bm25=1` and
+    `selector.bm25=simans`.
 
     Attributes:
         depth: length of its lists; 0 if it has none.
@@ -104,7 +105,7 @@ class RetrievalFunction(Supplier):
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         """Draw `count` distinct documents uniformly from each query's list.
 
-        Relevant documents may be among them: selectors never see those (`sampling.filtered.FilteredFunction`).
+        Relevant documents may be among them: selectors never see those (`pyrite.sampling.filtered.FilteredFunction`).
 
         Args:
             batch: queries and their positives; `batch.whole` is the training's batch if this is a part of it.

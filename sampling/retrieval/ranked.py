@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import NonNegative, Positive
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.negatives import Picker
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.ranking.bounds import NonNegative, Positive
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.negatives import Picker
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch
+    from pyrite.ranking.training import Batch
 
 
 class QueryLists(NamedTuple):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.negatives import Picker
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.negatives import Picker
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class Selector(Picker):
@@ -83,7 +83,7 @@ class Selector(Picker):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what it has learned in this run, for `ranking.checkpoint`; empty if it does not learn."""
+        """Return what it has learned in this run, for `pyrite.ranking.checkpoint`; empty if it does not learn."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.move_to_front import MoveToFront
-from pooling.adjudicators.thompson import Thompson
-from pooling.adjudicators.uniform import AnyRun
-from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
-from pooling.priors import AgreementPrior
-from pooling.rewards import Graded
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.epsilon_greedy import EpsilonGreedy
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.move_to_front import MoveToFront
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.adjudicators.uniform import AnyRun
+from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
+from pyrite.pooling.priors import AgreementPrior
+from pyrite.pooling.rewards import Graded
 
 
 class MM(Bandit, arm=MaxMean()):

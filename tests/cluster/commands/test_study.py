@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "steps.parquet"}
@@ -76,7 +76,9 @@ def test_in_this_process_it_is_the_same(study, base, ray_session, tmp_path, monk
     there = tmp_path / "there"
     asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", "concurrent=1"]
     for name in ("study_report", "report_study"):  # which another process is to do, for this one holds the runs
-        monkeypatch.setattr(f"cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process"))
+        monkeypatch.setattr(
+            f"pyrite.cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process")
+        )
     assert command("study", *base, *asked, f"out={there}") == 0
     assert (there / "tune").exists()
     assert f"report: {there}/report.html" in capsys.readouterr().out.replace("\n", "")
@@ -117,7 +119,7 @@ def test_what_is_finished_is_neither_run_again_nor_overwritten(study, capsys, ba
         (["study", "search=grid"], "search"),
         (["study", "oops"], "oops"),
         (["train", "selector=top,uniform"], "study"),
-        (["train", "function=in_batch", "training.batch_size=1", "sampling.negatives=2"], "choose 2 or more"),
+        (["train", "function=in_batch", "training.batch_size=1", "pyrite.sampling.negatives=2"], "choose 2 or more"),
         (["report", "nowhere"], "nowhere"),
         (["study", "seeds=2", "seed=0,1"], "seed"),
         (["study", "--resume", __file__], "test_study"),

@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 import torch
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.groups import group_options
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.rankers.decoder import TEMPLATE
-from ranking.rankers.inputs import RankerInputs
-from ranking.scoring import score_candidates
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import group_options
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.decoder import TEMPLATE
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.scoring import score_candidates
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
 SCALES = sorted(group_options()["scale"])
