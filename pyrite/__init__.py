@@ -19,14 +19,9 @@ when one of its names is first used. `StudyResult(FOLDER)` reads the results in 
 from __future__ import annotations
 
 import ast
-import sys
 from importlib import import_module
-from inspect import getsource
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from pyrite.hidden import refuse_hidden_packages
-
-refuse_hidden_packages()
 
 if TYPE_CHECKING:
     from pyrite.pooling.across_topics import AcrossTopics as AcrossTopics
@@ -190,16 +185,18 @@ _RENAMED = {
 
 def _places() -> dict[str, tuple[str, str]]:
     """Return the module and the name behind each public name, as the imports above declare them for type checkers."""
-    source = getsource(sys.modules[__name__])
-    (declared,) = (node for node in ast.parse(source).body if isinstance(node, ast.If))
+    blocks = [node for node in ast.parse(Path(__file__).read_text("utf-8")).body if isinstance(node, ast.If)]
     places: dict[str, tuple[str, str]] = {}
-    for node in declared.body:
+    for node in blocks[0].body:
         if isinstance(node, ast.ImportFrom):
             places |= {str(each.asname): (str(node.module), each.name) for each in node.names}
         elif isinstance(node, ast.Assign):  # another name of a class
             places |= {ast.unparse(each): places[ast.unparse(node.value)] for each in node.targets}
     return places
 
+
+if not (Path(__file__).parent / "ranking").is_dir():  # a checkout whose links were written as files (Windows, a zip)
+    __path__.append(str(Path(__file__).parents[1]))
 
 _PLACES = _places()
 __all__ = sorted(_PLACES)
@@ -221,4 +218,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "__version__"]

@@ -206,7 +206,7 @@ def written(value: Any, key: str | None = None) -> str:
         return "[" + ",".join(written(inner, key) for inner in value) + "]"
     if isinstance(value, int | float):
         return repr(value)
-    if isinstance(value, Part) or any(kind.__module__.split(".")[0] in OURS for kind in type(value).__mro__):
+    if isinstance(value, Part) or any(kind.__module__.split(".")[0] == OURS for kind in type(value).__mro__):
         return written(config_of(value), key)  # a part of a part
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):

@@ -12,13 +12,13 @@ import torch
 
 from tests.made_up import write_beir, write_runs
 
-OURS = {"benchmarks", "cluster", "pooling", "pyrite", "ranking", "rl", "sampling"}
+OURS = {"benchmarks", "pyrite"}
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text("utf-8"))
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "alignment", "audit", "bm25", "clusters", "device", "dssm", "environment", "feedback_control",
+    "agents", "alignment", "audit", "bm25", "clusters", "device", "dssm", "environment", "feedback_control", "frames",
     "growth", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
     "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
     "workers",

@@ -303,14 +303,14 @@ def test_each_kind_has_a_page_with_one_line_for_each_part(site):
         for name in group_options()[group]:
             row = rf"^\| (\[)?`{name}`(\]\(\.\./api/\S+\))? \| \S.{{10,}} \|$"
             assert re.search(row, pages[f"reference/parts/{group}.md"], re.MULTILINE), f"{group}={name}"
-    simans = "[`simans`](../api/sampling.selection.simans.md#pyrite.sampling.selection.simans.SimANS)"
+    simans = "[`simans`](../api/pyrite.sampling.selection.simans.md#pyrite.sampling.selection.simans.SimANS)"
     assert simans in pages["reference/parts/selector.md"]
     assert "[Selectors](selector.md)" in pages["reference/parts/index.md"]
 
 
 def test_each_module_has_a_page(site):
     pages = dict(site.generated_pages())
-    assert "reference/api/sampling.selection.simans.md" in pages
+    assert "reference/api/pyrite.sampling.selection.simans.md" in pages
     assert "::: pyrite.comparison" in pages["reference/api/pyrite.comparison.md"]
     assert pages["index.md"].startswith("# Pyrite")
 

@@ -52,7 +52,9 @@ def test_a_modules_first_line_says_what_it_does(package):
 @pytest.mark.nightly
 def test_every_module_has_a_test_that_a_reader_finds():
     named = set().union(*(imported(file.read_text("utf-8")) for file in (ROOT / "tests").rglob("*.py")))
-    dotted = {file: file.removesuffix(".py").replace("/", ".") for file in MODULES if not file.endswith("__.py")}
+    dotted = {
+        file: f"pyrite.{file}".removesuffix(".py").replace("/", ".") for file in MODULES if not file.endswith("__.py")
+    }
     tested = {
         file for file, name in dotted.items()
         if name in named or (ROOT / "tests" / Path(file).parent / f"test_{Path(file).stem}.py").is_file()

@@ -35,7 +35,6 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import identity
 from pyrite.cluster.statistics.summary import COSTS
 from pyrite.data import as_collection
-from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import overrides, written
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.moffat import MoffatA
@@ -276,7 +275,7 @@ def test_mappings_arrays_and_parts_are_options_of_the_users_own_classes():
     assert node == {"_target_": f"{__name__}.Weighed", "shares": {"a": 0.5}, "ranks": [1, 2]}
     assert compose(["ranker=static", *overrides(chosen)])["selector"] == node
     arm = next(text for text in pyrite.Pool("runs").overrides(Bandit(AnyRun())) if "arm" in text)
-    assert arm == "+method.bandit.arm={_target_:pooling.adjudicators.uniform.AnyRun}"
+    assert arm == "+method.bandit.arm={_target_:pyrite.pooling.adjudicators.uniform.AnyRun}"
     assert "+function.nearby._target_" in overrides(Nearby() + BM25(1))[2]
     objects = pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25}, [Wide(np.zeros((1, 4)), None, width=3)])
     assert f"ranker._target_={__name__}.Wide" in objects.command
@@ -632,14 +631,6 @@ def test_a_pool_is_served_to_people(tmp_path, monkeypatch, method):
     kept = json.loads((tmp_path / "out" / "overrides.json").read_text("utf-8"))["overrides"]
     assert "grades=[0,1,2]" in kept
     assert any("mm" in text or "LastFirst" in text for text in kept if text.lstrip("+").startswith("method"))
-
-
-def test_a_file_that_hides_a_package_is_named(tmp_path):
-    refuse_hidden_packages()
-    (tmp_path / "ranking.py").write_text("")
-    refuse_hidden_packages([str(OURS), str(tmp_path)])
-    with pytest.raises(ImportError, match=r"ranking\.py hides Pyrite's package 'ranking'; rename it"):
-        refuse_hidden_packages([str(tmp_path), str(OURS)])
 
 
 @dataclass

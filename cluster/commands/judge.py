@@ -23,6 +23,7 @@ from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.moved import with_present_paths
 from pyrite.cluster.config.override import key_of, replaced, values_by_key
 from pyrite.cluster.output.manifest import refuse_other_files
 from pyrite.cluster.output.storage import Storage
@@ -194,7 +195,8 @@ def _remembered(storage: Storage) -> list[str]:
     content = storage.read(OVERRIDES)
     try:
         saved = json.loads(content) if content else {"overrides": []}
-        return absolute(saved["overrides"], recorded_folder(saved))
+        overrides = [with_present_paths(override) for override in saved["overrides"]]
+        return absolute(overrides, recorded_folder(saved))
     except (ValueError, TypeError, KeyError):
         raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
 

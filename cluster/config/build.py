@@ -11,6 +11,7 @@ import traceback
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from pyrite.cluster.config.moved import moved_error
 from pyrite.cluster.config.parts import OURS
 from pyrite.ranking.bounds import check_arguments
 from pyrite.ranking.errors import BadInput
@@ -82,7 +83,7 @@ def locate(path: str) -> type:
         what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
         raise BadInput(what, where, "correct this line") from None
     except (ImportError, AttributeError, ValueError) as error:
-        if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
+        if isinstance(error, ImportError) and (refused := moved_error(error, path) or missing_extra(error)):
             raise refused from None
         last = traceback.extract_tb(error.__traceback__)[-1]
         if last.filename != __file__ and not last.filename.startswith("<frozen"):  # an import of the user's module
@@ -95,7 +96,7 @@ def locate(path: str) -> type:
 
 
 def _is_ours(target: type) -> bool:
-    return target.__module__.split(".")[0] in OURS
+    return target.__module__.split(".")[0] == OURS
 
 
 @functools.cache
@@ -188,7 +189,7 @@ def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
     return {"_target_": named} if isinstance(named, str) else named
 
 
-def missing_extra(error: ModuleNotFoundError) -> BadInput | None:
+def missing_extra(error: ImportError) -> BadInput | None:
     """Return what to install, in one line; None if the module belongs to no extra."""
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:

@@ -7,8 +7,8 @@ them. A name with other defaults is a subclass, as `class Refined(Mixture, per="
 
 from __future__ import annotations
 
-OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
-"""Packages whose constructors declare options."""
+OURS = "pyrite"
+"""The package whose constructors declare options."""
 BASES = {
     "collection": "pyrite.ranking.collections.reader.Reader",
     "function": "pyrite.sampling.retrieval.function.RetrievalFunction",

@@ -84,7 +84,7 @@ def read_args(docstring: str) -> dict[str, str]:
 @functools.cache
 def _names(module: str) -> dict[str, ast.ClassDef | ast.expr | str]:
     """Return what a module of ours defines by name: classes, values, and paths of what it imports."""
-    if module.split(".")[0] not in OURS:
+    if module.split(".")[0] != OURS:
         return {}
     try:
         spec = importlib.util.find_spec(module)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyrite.ranking.errors import BadInput
 
-TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim", "ray.tune.schedulers")
+TRUSTED = ("pyrite", "torch.optim", "ray.tune.schedulers")
 VARIABLE = "PYRITE_TRUST"
 """Environment variable with the packages or modules, separated by commas, that the user trusts."""
 

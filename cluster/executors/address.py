@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -110,16 +109,6 @@ def is_writable(folder: str, name: str) -> bool:
     """Return whether a subfolder can be made and written. Another user's subfolder of that name can't be used."""
     path = os.path.join(folder, name)
     return os.access(path if os.path.isdir(path) else folder, os.W_OK | os.X_OK)
-
-
-def clashing_files() -> list[str]:
-    """Return files and folders of the user that Python would import in a Ray worker instead of our packages."""
-    names = ("cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
-    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    folders = {folder for folder in (working_folder(), os.path.dirname(os.path.realpath(sys.argv[0]))) if folder}
-    files = [file for name in names for file in (f"{name}.py", os.path.join(name, "__init__.py"))]
-    paths = [os.path.join(folder, file) for folder in sorted(folders - {ours}) for file in files]
-    return list(filter(os.path.exists, paths))
 
 
 def working_folder() -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files, is_writable
+from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, is_writable
 from pyrite.cluster.executors.object_store import wanted_store
 from pyrite.cluster.output.storage import unwritable
 from pyrite.ranking.cores import cores
@@ -65,7 +65,7 @@ def session(
             with _kept_signal_handlers():
                 if address:
                     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-                    ray.init(address=address, job_config=_job_config(), **quiet)
+                    ray.init(address=address, **quiet)
                 else:
                     _start(dashboard, shared, without)
         except (OSError, ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:
@@ -89,7 +89,6 @@ def _start(dashboard: bool, shared: int, without: str | None) -> None:
                     include_dashboard=dashboard and attempt + 1 < ATTEMPTS,
                     dashboard_host="127.0.0.1",
                     object_store_memory=wanted_store(shared),
-                    job_config=_job_config(),
                     log_to_driver=False,
                     logging_level=logging.ERROR,
                     **_short_folder(),
@@ -104,23 +103,6 @@ def _start(dashboard: bool, shared: int, without: str | None) -> None:
                     "Ray did not start, because this machine is too busy",
                     remedy="end other programs" + (f", or do without it by {without}" if without else ""),
                 ) from None
-
-
-def _job_config() -> Any:
-    """Return a job's configuration in which workers import our packages and not files of the user with their names.
-
-    Ray puts the working folder in front of a worker's module path.
-    """
-    from ray.job_config import JobConfig
-
-    class OursFirst(list[str]):
-        """Ray adds its folders to the list and workers put each in front, so that the last one counts most."""
-
-        def extend(self, folders: Any) -> None:
-            self[:0] = list(folders)
-
-    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return JobConfig(_py_driver_sys_path=OursFirst([ours])) if clashing_files() else JobConfig()
 
 
 def _short_folder() -> dict[str, Any]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 STOP_AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
 """`ray job stop` interrupts a job as Ctrl-C does, and gives it a minute to end."""
-PACKAGES = ("cluster", "ranking", "sampling", "rl", "pooling", "pyrite")
 """The packages that a checkout of Pyrite sends along."""
 NO_AGENT = "No available agent to submit job"
 """The job server's message while no node of its cluster runs an agent yet."""
@@ -76,7 +75,7 @@ def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Conso
         environment |= {kind: str(Path(path).absolute())} if path else {}
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
-        environment["py_modules"] = [str(checkout / package) for package in PACKAGES]
+        environment["py_modules"] = [str(checkout / "pyrite")]
     same_python = paths.same_machine and not chosen.pip and not chosen.uv
     python = chosen.python or (sys.executable if same_python else "python")
     shown = {"name": name, "verb": chosen.sent, "overrides": shlex.join(arguments[1:])}

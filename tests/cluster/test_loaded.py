@@ -12,7 +12,7 @@ import pyrite.cluster.statistics
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import Outcome, write_outcome
 
-ROOT = Path(pyrite.cluster.reports.__file__).parents[2]
+ROOT = Path(pyrite.cluster.reports.__file__).parents[3]
 
 
 def run(program: str) -> str:
@@ -80,7 +80,7 @@ def test_garbage_is_looked_for_as_usual_once_all_is_imported(own, meanwhile):
     program = (
         f"import gc; {own}\n"
         "usual = gc.get_threshold()\n"
-        "import cluster\n"
+        "import pyrite.cluster\n"
         "print(gc.get_threshold())\n"
         "kept = [[] for _ in range(1_100_000)]\n"
         "assert gc.get_threshold() == usual\n"

@@ -476,7 +476,7 @@ def test_weights_that_are_best_by_several_origins_are_kept_once():
     assert (again.values, again.best_epochs, again.waited) == (stopping.values, stopping.best_epochs, False)
 
 
-EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("ranking.")]
+EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("pyrite.ranking.")]
 
 
 def test_schedules_by_hand():

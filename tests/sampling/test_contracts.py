@@ -61,7 +61,7 @@ def parts(group: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in group_options()[group]:
         content = option(group, name)
         node = content[name] if group == "function" else content
-        if node["_target_"].startswith("sampling."):
+        if node["_target_"].startswith("pyrite.sampling."):
             yield name, {key: value for key, value in node.items() if key != "defaults"}
 
 

@@ -130,7 +130,8 @@ def test_every_part_that_needs_no_data_is_built_and_shows_what_its_class_does_by
 
 
 OPTIONS = (
-    "pyrite.ranking.terms.Bm25Options", "pyrite.ranking.encoding.Encoder", "pyrite.ranking.index.IndexOptions", "pyrite.rl.imitation.Imitation",
+    "pyrite.ranking.terms.Bm25Options", "pyrite.ranking.encoding.Encoder", "pyrite.ranking.index.IndexOptions",
+    "pyrite.rl.imitation.Imitation",
     "pyrite.rl.rewards.ValidationSampleOptions", "pyrite.sampling.retrieval.dense.Refresh",
 )  # fmt: skip
 """Classes with bounds that no group lists."""

@@ -239,7 +239,9 @@ def test_the_path_from_the_command_to_the_first_update_is_short(base, tmp_path):
 
     def traced(self: RankerTraining, *arguments: Any) -> Any:
         calls = [Path(call.filename) for call in traceback.extract_stack()]
-        ours = [call.relative_to(ROOT).as_posix() for call in calls if call.is_relative_to(ROOT)]
+        ours = [
+            call.relative_to(ROOT).as_posix().removeprefix("pyrite/") for call in calls if call.is_relative_to(ROOT)
+        ]
         paths.append([path for path in ours if path.startswith(("cluster/", "ranking/", "sampling/"))])
         return update(self, *arguments)
 
