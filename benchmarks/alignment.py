@@ -31,12 +31,12 @@ from pyrite.sampling.policies.aligned import Aligned
 
 SMALLEST = [
     "{collection} --bases 2 --epochs 0 --length 2 vectors=random encoding.min_count=1 training.max_epochs=2 "
-    "training.batch_size=4 pyrite.sampling.negatives=3 limits.examples=20"
+    "training.batch_size=4 sampling.negatives=3 limits.examples=20"
 ]
 ACTIONS = ["in_batch", "bm25:1-4", "bm25:5-20", "bm25:21-100", "bm25@simans", "bm25@dynamic:16", "bm25@dynamic:64"]
 SETTING = [
     "ranker=static", "ranker.spread=0", "scale=medium", "limits.examples=6000", "training.patience=99",
-    "optimizer.lr=.032", "policy=mixture", "function=[in_batch,bm25]", "pyrite.sampling.negatives=128", "policy.each=1",
+    "optimizer.lr=.032", "policy=mixture", "function=[in_batch,bm25]", "sampling.negatives=128", "policy.each=1",
     "policy.weights=[1,1]", "selector=uniform",
 ]  # fmt: skip
 

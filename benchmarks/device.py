@@ -69,7 +69,7 @@ def made(
         "collection=beir", f"collection.path={folder / 'collection'}", f"cache={folder / 'cache'}",
         "vectors=random", f"ranker={ranker}", f"ranker.layers={chosen.layers}",
         f"ranker.checkpoint={chosen.checkpoint}", f"ranker.max_document={chosen.length}",
-        f"ranker.precision={precision}", f"training.batch_size={chosen.batch}", "pyrite.sampling.negatives=3",
+        f"ranker.precision={precision}", f"training.batch_size={chosen.batch}", "sampling.negatives=3",
         "function=random", "origin=[random]", "validation.origin=random", f"resources.gpu={int(GPU)}",
     ])  # fmt: skip
     training, sampler = assemble(config, Artifacts().parts(config), 0)

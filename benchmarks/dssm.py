@@ -101,8 +101,8 @@ def endless_batch(training: RankerTraining) -> Batch:
 
 def steps(folder: str, negatives: int, count: int) -> None:
     """Print pairs a second of all sides, and what share of the machine's rate the sparse one reaches."""
-    training, sampler, _, _ = made(folder, f"pyrite.sampling.negatives={negatives}")
-    lazy, *_ = made(folder, f"pyrite.sampling.negatives={negatives}", "optimizer=lazy_adam")
+    training, sampler, _, _ = made(folder, f"sampling.negatives={negatives}")
+    lazy, *_ = made(folder, f"sampling.negatives={negatives}", "optimizer=lazy_adam")
     ranker = training.ranker
     assert isinstance(ranker, DSSM)
     plain = DenseBags(ranker)
@@ -150,7 +150,7 @@ def multiplications(ranker: DSSM, queries: Texts, documents: Texts) -> int:
 
 def shared(folder: str, count: int) -> None:
     """Print the cost of a step with 200 shared negatives relative to one with 10."""
-    sides = {n: made(folder, f"pyrite.sampling.negatives={n}", "selector=shared")[:2] for n in (10, 200)}
+    sides = {n: made(folder, f"sampling.negatives={n}", "selector=shared")[:2] for n in (10, 200)}
     seconds: dict[int, list[float]] = {n: [] for n in sides}
     for _ in range(count + WARM):
         for n, (training, sampler) in sides.items():

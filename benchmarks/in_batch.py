@@ -202,7 +202,8 @@ def static(chosen: argparse.Namespace) -> None:
 
 def without_noise(chosen: argparse.Namespace, folder: str) -> None:
     """Write the checkpoint's first layers without dropout, for both sides to read."""
-    ranker = BiEncoder(chosen.checkpoint, layers=chosen.layers, max_query=32, max_document=chosen.length).start(RankerInputs(torch.Generator().manual_seed(0)))  # fmt: skip
+    inputs = RankerInputs(torch.Generator().manual_seed(0))
+    ranker = BiEncoder(chosen.checkpoint, layers=chosen.layers, max_query=32, max_document=chosen.length).start(inputs)
     config: Any = ranker.query_tower.model.config
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     ranker.save_pretrained(folder)

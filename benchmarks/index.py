@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+import pyrite.cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.transformers import default_checkpoint
-from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.session import session
 from pyrite.cluster.index.attach import attach_indexes
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"ranker.checkpoint={chosen.checkpoint}", f"ranker.layers={chosen.layers}",
         f"ranker.max_document={chosen.length}", "function=dense", "function.dense.refresh.mode=async",
         "function.dense.refresh.every=1000000000", f"function.dense.depth={chosen.depth}", "origin=[bm25]",
-        "training.batch_size=8", "pyrite.sampling.negatives=7", "optimizer.lr=2e-5",
+        "training.batch_size=8", "sampling.negatives=7", "optimizer.lr=2e-5",
         *chosen.overrides,
     ])  # fmt: skip
     torch.set_num_threads(1)

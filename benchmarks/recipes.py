@@ -25,11 +25,11 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
 
 SMALLEST = ["{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=4 --steps 2"]
-ONE = "function=[in_batch,bm25] pyrite.sampling.negatives=1"
+ONE = "function=[in_batch,bm25] sampling.negatives=1"
 RECIPES = {
     "random": "function=random",
     "bm25": "function=bm25",
-    "in_batch": "function=in_batch pyrite.sampling.negatives=127",
+    "in_batch": "function=in_batch sampling.negatives=127",
     "in_batch + 1 bm25": ONE,
     "selector.bm25=window": f"{ONE} selector.bm25=window",
     "selector.bm25=simans": f"{ONE} selector.bm25=simans",
@@ -37,7 +37,7 @@ RECIPES = {
     "batches=topic_balanced": f"{ONE} batches=topic_balanced",
     "TAS-Balanced": f"{ONE} batches=topic_balanced teacher=bm25 selector.bm25=margin_balanced",
     "distilled": f"{ONE} teacher=bm25 objective=[contrastive,margin_mse]",
-    "mixture of 16": "policy=mixture policy.per=negative function=[in_batch,bm25] pyrite.sampling.negatives=16",
+    "mixture of 16": "policy=mixture policy.per=negative function=[in_batch,bm25] sampling.negatives=16",
 }
 
 

@@ -59,7 +59,7 @@ def made(chosen: argparse.Namespace, checkpoint: str, block: int, queries: int) 
     config = compose([
         "collection=beir", f"collection.path={chosen.folder}", "ranker=cross_encoder", "objective=listnet",
         f"ranker.checkpoint={checkpoint}", f"ranker.layers={chosen.layers}", f"ranker.max_document={chosen.length}",
-        "function=random", f"pyrite.sampling.negatives={block - 1}", f"training.batch_size={queries}", "origin=[bm25]",
+        "function=random", f"sampling.negatives={block - 1}", f"training.batch_size={queries}", "origin=[bm25]",
         "optimizer.lr=1e-4", "optimizer.weight_decay=0", *chosen.overrides,
     ])  # fmt: skip
     artifacts = Artifacts()

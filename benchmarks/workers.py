@@ -79,7 +79,7 @@ def work(rank: int, file: str, way: str, chosen: argparse.Namespace, told: Any) 
 def configured(chosen: argparse.Namespace, shard: bool) -> dict[str, Any]:
     return compose([
         "collection=beir", f"collection.path={chosen.folder}", "ranker=bi_encoder",
-        f"ranker.checkpoint={chosen.checkpoint}", "function=random", "pyrite.sampling.negatives=1", "optimizer=adamw",
+        f"ranker.checkpoint={chosen.checkpoint}", "function=random", "sampling.negatives=1", "optimizer=adamw",
         f"training.batch_size={chosen.batch}", f"resources.workers={chosen.workers}",
         f"resources.shard={str(shard).lower()}", *chosen.overrides,
     ])  # fmt: skip

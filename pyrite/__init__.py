@@ -132,7 +132,7 @@ if TYPE_CHECKING:
     from pyrite.ranking.rankers.static import Static as Static
     from pyrite.rl.policy import LearnedPolicy as LearnedPolicy
     from pyrite.sampling.guard import Guard as Guard
-    from pyrite.sampling.negatives import Negatives as Negatives
+    from pyrite.sampling.suppliers import Negatives as Negatives
     from pyrite.sampling.policies.aligned import Aligned as Aligned, Recommended as Recommended
     from pyrite.sampling.policies.curriculum import Curriculum as Curriculum
     from pyrite.sampling.policies.fixed import Fixed as Fixed

@@ -34,7 +34,7 @@ from pyrite.parts import chosen, is_whole, override, overrides_of_negatives, wri
 from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
-from pyrite.sampling.negatives import Negatives
+from pyrite.sampling.suppliers import Negatives
 
 if TYPE_CHECKING:
     from pyrite.ranking.collections.reader import Reader

@@ -22,7 +22,7 @@ from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
 from pyrite.cluster.config.parts import BASES, OURS
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.part import Part, config_of, options_of, path_of
-from pyrite.sampling.negatives import Negatives, Supplier
+from pyrite.sampling.suppliers import Negatives, Supplier
 
 PLAIN = re.compile(r"[A-Za-z_./~@][\w./~@+:-]*")
 """A text that Hydra reads as it is written."""

@@ -32,7 +32,7 @@ from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.running import listed, settings
-from pyrite.sampling.negatives import Negatives as Sum
+from pyrite.sampling.suppliers import Negatives as Sum
 
 __all__ = ["Negatives", "Score", "ServedBatch"]
 
@@ -80,7 +80,7 @@ class Negatives(IterableDataset[ServedBatch]):
 
     Args:
         data: the collection, its path, or a table of pairs; or overrides of a run: collection, functions, policy,
-            selector, `training.batch_size`, `pyrite.sampling.negatives`, seed.
+            selector, `training.batch_size`, `sampling.negatives`, seed.
         negatives: where negatives come from, if `data` is a collection.
         score: returns the model's current scores, for selectors that ask for them (`dynamic`, `simans`, …).
         options: further overrides by key, as `{"training.batch_size": 16}`.

@@ -26,8 +26,8 @@ from pyrite.results import (
 )
 from pyrite.running import listed, run, settings
 from pyrite.sampling.guard import Guard
-from pyrite.sampling.negatives import Negatives
 from pyrite.sampling.retrieval.bm25 import BM25
+from pyrite.sampling.suppliers import Negatives
 
 Data = Collection | Reader | str | os.PathLike[str] | Iterable[object]
 Options = Mapping[str, object]

@@ -72,7 +72,7 @@ def test_a_selector_asks_the_model_and_learns_what_it_said(base):
 
 
 def test_a_teachers_scores_stand_beside_the_documents(base):
-    options = [*base, "function=bm25", "selector=uniform", "pyrite.sampling.negatives=2"]
+    options = [*base, "function=bm25", "selector=uniform", "sampling.negatives=2"]
     assert next(iter(Negatives(options))).teacher is None
     known = 0
     for batch in Negatives([*options, "teacher=bm25"]):
@@ -119,6 +119,6 @@ def test_a_loader_serves_it_in_this_process_alone(base):
 
 
 def test_rows_have_all_their_negatives(base):
-    rows = list(Negatives([*base, "function=bm25", "function.bm25.depth=3", "pyrite.sampling.negatives=3"]).rows())
+    rows = list(Negatives([*base, "function=bm25", "function.bm25.depth=3", "sampling.negatives=3"]).rows())
     assert rows
     assert all(list(row) == ["query", "positive", "negative_1", "negative_2", "negative_3"] for row in rows)

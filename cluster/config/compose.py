@@ -158,7 +158,7 @@ def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None
     if isinstance(each, int) and isinstance(target, str):
         adds = each * getattr(locate(target), "multiple", 1)
     of_batch = names[:1] == ["in_batch"] and (len(names) == 1 or adds > 0)
-    given = "pyrite.sampling.negatives" in map(key_of, overrides)
+    given = "sampling.negatives" in map(key_of, overrides)
     if sampling["negatives"] is not None and (given or not of_batch):
         return
     size = config["training"]["batch_size"] if of_batch else None

@@ -28,7 +28,7 @@ OF_OPTION: dict[str, str] = {
     "sampling.guard.ceiling": "max_score",
     "sampling.guard.ranker": "cross_encoder",
     "sampling.guard.relative": "relative_margin",
-    "pyrite.sampling.negatives": "hard_negatives num_hard_negatives num_negatives train_group_size",
+    "sampling.negatives": "hard_negatives num_hard_negatives num_negatives train_group_size",
     "save_every_batches": "save_steps",
     "scheduler": "lr_scheduler lr_scheduler_type",
     "scheduler.warmup": "warmup warmup_ratio warmup_steps",

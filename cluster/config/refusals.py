@@ -122,9 +122,7 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         return BadInput(f"{what} {key}", remedy=see(config))
     if key == "negatives" and isinstance(first["input"], int):
         what = "is of single functions, as negatives.bm25=1"
-        return BadInput(
-            f"negatives {what}", remedy=f"for all functions give pyrite.sampling.negatives={first['input']}"
-        )
+        return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"

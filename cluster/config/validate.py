@@ -179,7 +179,7 @@ def check_counts(config: dict[str, Any]) -> None:
         policy.set_counts(list(counts.values()))
         if len(objective.stages()) > 1:
             what = "an objective with several stages needs lists of one length"
-            raise BadInput(what, "negatives", "give one number for all functions: pyrite.sampling.negatives")
+            raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
     if isinstance(policy, ByQuery):
         policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard").active)
     for name, node in config["selectors"].items():

@@ -53,9 +53,7 @@ class Compressing(BlockLoss):
     def check_block(self, negatives: int) -> None:
         if self.levels[0] > negatives:
             what = f"a block of 1 + {negatives} documents can't be compressed to {self.levels[0]}"
-            raise BadInput(
-                what, "objective.levels", "show more negatives (pyrite.sampling.negatives=87), or lower the levels"
-            )
+            raise BadInput(what, "objective.levels", "show more negatives (sampling.negatives=87), or lower the levels")
 
 
 class SequentialSIR(Compressing):

@@ -48,7 +48,7 @@ class Aligned(ByNegative):
             function, and of each but the first also ranks 1 to 4 and 1 to 20, `simans` and `dynamic:64`, and with
             `each` four times as many negatives, if half of a query's remain for the first function.
         each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
-            negatives to each query, or a multiple of it. Of `pyrite.sampling.negatives`, the largest multiple is kept
+            negatives to each query, or a multiple of it. Of `sampling.negatives`, the largest multiple is kept
             for it whatever the action.
         every: batches between two decisions; None for an epoch.
         after: epochs before the first decision.

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.errors import BadInput
-from pyrite.sampling.negatives import Chooser
 from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.suppliers import Chooser
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
@@ -86,7 +86,7 @@ class SamplingPolicy(Chooser):
         raise BadInput(
             "the policy decides itself how many negatives each function supplies",
             "negatives",
-            "give one number for all functions, as pyrite.sampling.negatives=8, or choose policy=fixed",
+            "give one number for all functions, as sampling.negatives=8, or choose policy=fixed",
         )
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:

@@ -49,7 +49,7 @@ def share_queries(
         raise BadInput(
             f"{functions - 1} functions supply {each} of {count} negatives each, which leaves none for the first",
             "policy.each",
-            "give fewer, or more pyrite.sampling.negatives",
+            "give fewer, or more sampling.negatives",
         )
     assigned = np.full((queries, count), functions, np.int64)
     assigned[:, :base] = 0

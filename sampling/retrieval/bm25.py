@@ -13,9 +13,9 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.ranked import QueryLists, Ranked
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import RankerTraining

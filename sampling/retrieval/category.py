@@ -11,9 +11,9 @@ from pyrite.ranking.bounds import NonNegative
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.labels import labels_of
 from pyrite.ranking.ranked_lists import RankedLists
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from pyrite.sampling.retrieval.ranked import draw_positions, skip_excluded
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch

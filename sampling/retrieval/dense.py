@@ -23,10 +23,10 @@ from pyrite.ranking.rankers.pretrained import read_in, transformers_of
 from pyrite.ranking.vector_memory import FixedVectors
 from pyrite.sampling.guard import Guard
 from pyrite.sampling.guarded_documents import GuardedDocuments
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.live_index import LocalIndex, NegativeIndex
 from pyrite.sampling.retrieval.ranked import FromLists, QueryLists
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import RankerTraining

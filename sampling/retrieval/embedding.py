@@ -16,8 +16,8 @@ from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import check_whole
 from pyrite.ranking.sources import Sources
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.suppliers import Picker
 
 CHUNK = 4096
 """Queries per search."""

@@ -14,7 +14,7 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.guarded_documents import GuardedDocuments
-from pyrite.sampling.negatives import Supplier
+from pyrite.sampling.suppliers import Supplier
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining
@@ -50,7 +50,7 @@ class RetrievalFunction(Supplier):
     batch. A function that ranks during the training leaves `rank` undefined. One that follows the ranker also defines
     `start_run` and `after_update`.
 
-    Every function takes `count`, `pick` and `name` (see `pyrite.sampling.negatives.Supplier`), also one whose
+    Every function takes `count`, `pick` and `name` (see `pyrite.sampling.suppliers.Supplier`), also one whose
     constructor does not declare them. A run has them in its configuration: `negatives.bm25=1` and
     `selector.bm25=simans`.
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pyrite.ranking.bounds import NonNegative
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch

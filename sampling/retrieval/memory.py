@@ -13,9 +13,9 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.optimization import SingleProcess
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.vector_memory import VectorMemory
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.retrieval.function import CandidateBatch
 from pyrite.sampling.retrieval.in_batch import InBatch
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining

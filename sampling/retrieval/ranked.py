@@ -13,8 +13,8 @@ from pyrite.ranking.bounds import NonNegative, Positive
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch

@@ -14,8 +14,8 @@ from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.ranking.sources import Sources
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.suppliers import Picker
 
 
 class RunFile(Ranked):

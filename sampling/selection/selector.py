@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.sampling.negatives import Picker
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining, UpdateResult

@@ -255,7 +255,7 @@ def test_an_interrupted_learning_of_picks_goes_on(picking, folder, tmp_path):
 
 MIXTURE = [
     "actions=mixture", "ranker=static", "ranker.preset=tiny", "vectors=random", "training.batch_size=8",
-    "training.max_epochs=2", "function=[in_batch,bm25]", "actions.mixture.each=1", "pyrite.sampling.negatives=4",
+    "training.max_epochs=2", "function=[in_batch,bm25]", "actions.mixture.each=1", "sampling.negatives=4",
     "decision_every=3", "agent.candidates=4", "episodes=8", "encoding.min_count=1", "state.probes=4",
 ]  # fmt: skip
 

@@ -119,7 +119,7 @@ def test_what_is_finished_is_neither_run_again_nor_overwritten(study, capsys, ba
         (["study", "search=grid"], "search"),
         (["study", "oops"], "oops"),
         (["train", "selector=top,uniform"], "study"),
-        (["train", "function=in_batch", "training.batch_size=1", "pyrite.sampling.negatives=2"], "choose 2 or more"),
+        (["train", "function=in_batch", "training.batch_size=1", "sampling.negatives=2"], "choose 2 or more"),
         (["report", "nowhere"], "nowhere"),
         (["study", "seeds=2", "seed=0,1"], "seed"),
         (["study", "--resume", __file__], "test_study"),

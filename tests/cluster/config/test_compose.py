@@ -42,15 +42,15 @@ def test_what_is_composed_twice_is_the_callers_own(monkeypatch):
         ([], 4),
         (["function=in_batch", "training.batch_size=16"], 15),
         (["function=in_batch", "training.batch_size=1"], 1),
-        (["function=in_batch", "pyrite.sampling.negatives=7"], 7),
+        (["function=in_batch", "sampling.negatives=7"], 7),
         (["function=[in_batch,bm25]"], 4),
         (["policy=recommended", "training.batch_size=128"], 131),  # room for four of BM25's
-        (["policy=recommended", "pyrite.sampling.negatives=9"], 9),
+        (["policy=recommended", "sampling.negatives=9"], 9),
         (["policy=mixture", "policy.each=2", "function=[in_batch,bm25]", "training.batch_size=16"], 17),
         (["policy=mixture", "policy.each=2", "function=[random,bm25]"], 4),
         # Recipes, of 16 queries with 7 mined documents each, and of 4 with 87.
         (["ranker=bi_encoder", "ranker.checkpoint=x", "function=in_batch"], 15),
-        (["ranker=bi_encoder", "ranker.checkpoint=x", "function=in_batch", "pyrite.sampling.negatives=7"], 7),
+        (["ranker=bi_encoder", "ranker.checkpoint=x", "function=in_batch", "sampling.negatives=7"], 7),
         (["ranker=bi_encoder", "ranker.checkpoint=x"], 7),
         (["ranker=cross_encoder", "ranker.checkpoint=x", "function=in_batch"], 3),
     ],
@@ -246,7 +246,7 @@ def test_all_in_batch_negatives_stand_beside_a_mined_one():
         (["selector.random=top"], "no function random in this run"),
         (["policy=mixture", "negatives.bm25=1"], "the policy decides itself"),
         (["objective=[softmax,kl]"], "no teacher to learn from"),
-        (["function=[bm25,random]", "objective=sir_v1", "pyrite.sampling.negatives=87"], "several stages"),
+        (["function=[bm25,random]", "objective=sir_v1", "sampling.negatives=87"], "several stages"),
     ):
         with pytest.raises(BadInput, match=message):
             check_counts(compose(given))

@@ -241,7 +241,7 @@ def test_a_checkpoint_that_is_no_electra_stands_for_bert():
     of = study("pu2021_table2", "scale=tiny", "ranker.checkpoint=some/minilm")
     found = map_methods(published_of(of), sketched(of))
     assert found["BERT + V3"] == [
-        ("cross_encoder", "bm25 · uniform · objective=sir_v3 pick=top · pyrite.sampling.negatives=11")
+        ("cross_encoder", "bm25 · uniform · objective=sir_v3 pick=top · sampling.negatives=11")
     ]
     assert found["ELECTRA + V3"] == []
 

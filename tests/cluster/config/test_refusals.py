@@ -117,7 +117,7 @@ OF_RUNS = [
     ("run_time=[]", "run_time is []; choose a text or a number"),
     ("strict=3", "strict is 3; choose true or false"),
     ("sampling.recorded=2", "sampling.recorded is 2; choose a number of at most 1"),
-    ("negatives=4", "for all functions give pyrite.sampling.negatives=4"),
+    ("negatives=4", "for all functions give sampling.negatives=4"),
     ("hydra.run.dir=x", "hydra.run.dir=x: Hydra's own options have no effect here"),
     ("hydra/launcher=x", "no effect here"),
     # Names from other tools, and misspelt ones.

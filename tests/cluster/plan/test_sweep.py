@@ -58,10 +58,8 @@ def test_a_policy_that_chooses_takes_the_functions_together_and_others_each_alon
 
 
 def test_swept_names_what_varies_also_between_lines_and_a_run_what_was_drawn(base):
-    found = points(
-        [["selector=uniform", "pyrite.sampling.negatives=1"], ["selector=dynamic"]], [], ["training.patience=1,2"]
-    )
-    assert all(set(point.swept) == {"selector", "pyrite.sampling.negatives", "training.patience"} for point in found)
+    found = points([["selector=uniform", "sampling.negatives=1"], ["selector=dynamic"]], [], ["training.patience=1,2"])
+    assert all(set(point.swept) == {"selector", "sampling.negatives", "training.patience"} for point in found)
     point = points([], [], [*base, "training.patience=1,2", "optimizer.lr=interval(0.1,0.2)"])[0]
     planned = plan(point, point.at([0.5]), [0])[0]
     assert planned.drawn == ("optimizer.lr",)
@@ -91,7 +89,7 @@ def test_what_depends_on_a_drawn_number_follows_each_draw():
 def test_options_that_take_whole_numbers_are_drawn_as_such():
     assert Interval(0, 10, False, False).at(0.25) == 2.5
     assert Interval(1, 5, False, True).at(0.6) == 4
-    (point,) = points([], [], ["policy=fixed", "function=bm25", "pyrite.sampling.negatives=interval(1,12)"])
+    (point,) = points([], [], ["policy=fixed", "function=bm25", "sampling.negatives=interval(1,12)"])
     drawn = sorted(int(point.at(share)[0].split("=")[1]) for share in draws(1, [12]))
     assert drawn == list(range(1, 13))  # a Latin hypercube has each of them once
     (run,) = plan(point, point.at(draws(1, [12])[0]), [0])
@@ -114,7 +112,7 @@ def test_a_value_lies_where_it_was_drawn(low, more, log, whole, share):
 def test_what_takes_whole_numbers():
     config = compose(["selector=dynamic"])
     others = "optimizer.lr training.clip_norm function.bm25.k1 resources.cpu no.such"
-    whole = "pyrite.sampling.negatives negatives.bm25 limits.train training.patience function.bm25.depth selector.candidates"
+    whole = "sampling.negatives negatives.bm25 limits.train training.patience function.bm25.depth selector.candidates"
     assert [key for key in f"{whole} {others}".split() if takes_whole(config, key)] == whole.split()
 
 

@@ -22,7 +22,7 @@ from tests.cluster.command_line import command
 from tests.made_up import write_beir, write_texts
 
 OWN = [
-    "optimizer.lr=0.001", "pyrite.sampling.negatives=10", "origin=[category,full]", "origin.full.depth=null",
+    "optimizer.lr=0.001", "sampling.negatives=10", "origin=[category,full]", "origin.full.depth=null",
     "validation.origin=category", "validation.negatives=6", "embeddings=true", "measures=[R@1,R@5,RR]",
 ]  # fmt: skip
 

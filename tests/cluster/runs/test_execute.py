@@ -73,7 +73,7 @@ def test_states_are_kept_by_batches(base, batches, kept):
     "overrides",
     [
         ["policy=random", "selector=dynamic"],
-        ["ranker=dssm", "objective=sir_v1", "function=bm25", "pyrite.sampling.negatives=2"],
+        ["ranker=dssm", "objective=sir_v1", "function=bm25", "sampling.negatives=2"],
     ],
 )
 def test_a_state_is_kept_in_mid_epoch(base, overrides):

@@ -28,7 +28,7 @@ from tests.ranking.trained import equal
 
 SMALL = [
     "ranker=static", "ranker.preset=tiny", "ranker.spread=0", "vectors=random", "training.batch_size=4",
-    "training.max_epochs=3", "training.patience=9", "pyrite.sampling.negatives=2", "encoding.min_count=1", "optimizer.lr=0.05",
+    "training.max_epochs=3", "training.patience=9", "sampling.negatives=2", "encoding.min_count=1", "optimizer.lr=0.05",
 ]  # fmt: skip
 
 

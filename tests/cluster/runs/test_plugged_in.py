@@ -106,22 +106,17 @@ from pyrite.ranking.rankers.feed_forward import FeedForward
 from pyrite.ranking.rankers.match_pyramid import MatchPyramid
 
 class Drawn(FeedForward):
-    def __init__(self, vectors, generator, preset="tiny"):
-        super().__init__(vectors, generator, preset=preset)
+    def __init__(self, preset="tiny"):
+        super().__init__(preset=preset)
         self.layer = nn.Linear(3, 3)  # by torch's global generator
 
-class NoVectors(FeedForward):
-    def __init__(self, preset="tiny"):
-        pass
-
 class TooEarly(FeedForward):
-    def __init__(self, vectors, generator):
+    def __init__(self):
         self.layer = nn.Linear(3, 3)
 
 class Weightless(FeedForward):
-    def __init__(self, vectors, generator):
-        nn.Module.__init__(self)
-        self.vectors = torch.from_numpy(vectors.copy())
+    def make(self, inputs):
+        self.vectors = torch.from_numpy(inputs.words.copy())
 
 class TooFew(MatchPyramid):
     def represent_documents(self, documents):
@@ -158,7 +153,6 @@ def test_layers_of_ones_own_ranker_are_drawn_with_the_runs_seed(base):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NoVectors", "a run gives a ranker vectors, which its constructor does not take; write"),
         ("TooEarly", "TooEarly: sets weights or layers .*; begin __init__ with super"),
         ("Weightless", "Weightless: has no weights to train; make its tensors nn.Parameter"),
         ("TooFew", "^TooFew.represent_documents: returned 1 rows for 2 texts; return one row per text$"),
@@ -167,12 +161,25 @@ def test_layers_of_ones_own_ranker_are_drawn_with_the_runs_seed(base):
 def test_a_ranker_of_ones_own_that_can_not_be_trained_is_named(base, name, message):
     config = compose(base)
     text_base = Artifacts().parts(config)["base"]
-    node = {"_target_": f"drawn.{name}", "_partial_": True} | ({"preset": "tiny"} if name == "TooFew" else {})
+    node = {
+        "_target_": f"drawn.{name}",
+    } | ({"preset": "tiny"} if name == "TooFew" else {})
     texts = text_base.encoded
     with pytest.raises(BadInput, match=message):
         make_ranker(config | {"ranker": node}, text_base, np.random.default_rng(0))(
             texts.queries.take(np.array([0])), texts.documents.take(np.array([0, 1]))
         )
+
+
+def test_a_ranker_with_the_constructor_of_version_0_2_is_refused(tmp_path, monkeypatch):
+    old = "class Old(Ranker):\n    def __init__(self, vectors, generator, width=2): ..."
+    (tmp_path / "old.py").write_text(f"from pyrite.ranking.rankers.ranker import Ranker\n\n{old}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    message = (
+        r"^old\.Old: takes (vectors|generator) in its constructor; .* in make\(self, inputs\), of inputs.vectors and"
+    )
+    with pytest.raises(BadInput, match=message):
+        locate("old.Old")
 
 
 def test_what_runs_share_can_not_be_changed_by_a_part_of_ones_own(base, own_cache):

@@ -9,7 +9,7 @@ from pyrite.cluster.reports.analysis_sections import _importance
 from pyrite.cluster.statistics.importance import importance
 from tests.cluster.trial_rows import trials_of
 
-KEYS = ("optimizer.lr", "training.patience", "pyrite.sampling.negatives")
+KEYS = ("optimizer.lr", "training.patience", "sampling.negatives")
 
 
 def searched(reached, count: int = 60, methods: tuple[str, ...] = ("bm25",)) -> pl.DataFrame:
@@ -44,7 +44,7 @@ def test_the_setting_that_matters_has_the_share():
     assert lr["explained"] > 0.9
     # The defaults, lr 1e-3, patience 2 and 4 negatives: the middle of what was drawn, by the one setting that matters.
     (row,) = ranks.rows(named=True)
-    assert row["settings"] == "optimizer.lr=0.001 pyrite.sampling.negatives=4 training.patience=2"
+    assert row["settings"] == "optimizer.lr=0.001 sampling.negatives=4 training.patience=2"
     assert (row["drawn"], row["inside"]) == (60, False)
     assert 20 < row["rank"] < 42
     assert row["expected"] == pytest.approx(0.4, abs=0.02)

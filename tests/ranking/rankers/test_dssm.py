@@ -267,7 +267,9 @@ def test_shared_documents_give_the_same_step(kind, accumulate, read_as, tiny_enc
     for shared in (0.0, 1.0):
         monkeypatch.setattr(block_scores, "DEDUPLICATE_BELOW", shared)
         if kind == "feed_forward":
-            made: Ranker = FeedForward(preset="tiny", categories=True).start(RankerInputs(generator(1), tiny_sources.vectors.filled(np.random.default_rng(0)), labels=texts.label_counts))  # fmt: skip
+            vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
+            inputs = RankerInputs(generator(1), vectors, labels=texts.label_counts)
+            made: Ranker = FeedForward(preset="tiny", categories=True).start(inputs)
         else:
             made = ranker(categories=True, labels=texts.label_counts, tied=kind != "untied")
         represent = made.represent

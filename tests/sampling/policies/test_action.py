@@ -164,7 +164,7 @@ def test_an_action_of_no_function_is_bad_input(tiny_sources):
 
 
 def test_the_recommended_policy_is_aligned_with_the_batch_and_bm25():
-    config = compose(["policy=recommended", "pyrite.sampling.negatives=9"])
+    config = compose(["policy=recommended", "sampling.negatives=9"])
     policy = build(config["policy"], "policy")
     policy.set_functions(list(config["function"]))
     assert isinstance(policy, Aligned)

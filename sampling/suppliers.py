@@ -26,7 +26,7 @@ class Supplier(Part):
     `InBatch() + BM25(1)` is the sum of two.
 
     Args:
-        count: how many negatives it supplies to each query. None takes `pyrite.sampling.negatives`, or all that the
+        count: how many negatives it supplies to each query. None takes `sampling.negatives`, or all that the
             batch has for `InBatch`.
         pick: the selector that picks them from its candidates. None picks at random.
         name: its name in tables, if a sum has two of its class.
