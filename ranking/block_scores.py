@@ -56,7 +56,6 @@ class BlockScores:
         queries: NDArray[np.integer],
         documents: NDArray[np.integer],
         generator: torch.Generator,
-        level: int = 0,
         dimensions: Sequence[int] | None = None,
     ) -> Tensor:
         """Return scores [b, m], or [1 + dimensions, b, m].
@@ -71,7 +70,7 @@ class BlockScores:
         Raises:
             BadInput: if the ranker has no vectors, or not more dimensions.
         """
-        ranker = self.ranker.at_level(level)
+        ranker = self.ranker
         texts, block = self.encoded.queries.take(queries), np.maximum(documents, 0)
         distinct, indices = np.unique(block, return_inverse=True)
         apart = self.chunk is not None or self.memory is not None

@@ -64,8 +64,7 @@ def score_candidates(
         for row in range(0, len(block), rows):
             part = index[row : row + rows]
             taken = of_documents.index_select(0, part.flatten()).view(*part.shape, *of_documents.shape[1:])
-            present = torch.from_numpy(block[row : row + rows] >= 0).to(ranker.device)
-            scored = ranker.interact_lists(of_queries[row : row + rows, None], taken, present)
+            scored = ranker.interact(of_queries[row : row + rows, None], taken)
             scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
         places = numbers[block]
         tie_repeats(scores[start : start + step], places, repeated[places] & (block >= 0))

@@ -276,9 +276,9 @@ class RankerTraining:
         """Return loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
         generator = self.dropout.generator(self.step, row)
 
-        def score(level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
+        def score(columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
             documents = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
-            scores = self.scores(queries, documents, generator, level, dimensions)
+            scores = self.scores(queries, documents, generator, dimensions)
             shape = documents.shape if dimensions is None else (1 + len(dimensions), *documents.shape)
             where, remedy = f"{type(self.ranker).__name__}.interact", "return one score per query and document"
             _check_tensor(scores, shape, where, remedy)

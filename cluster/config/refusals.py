@@ -45,6 +45,8 @@ REMOVED: dict[str, str] = {
 REMOVED_PARTS: dict[str, str] = {
     "agent=population": "it compares rankers after each part of a training, so what pays late is lost: "
     "give agent=schedule",
+    "ranker=cascade": "it was an experiment that nothing came of: BM25 can choose the candidates, with "
+    "ranker=cross_encoder function=bm25 selector=top",
     **dict.fromkeys(
         ["trial_scheduler=pb2", "scheduler=pb2"],
         "runs that continue from each other's weights are no independent sample, so methods could not be compared: "

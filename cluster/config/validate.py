@@ -71,7 +71,6 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     none.
     """
     from pyrite.ranking.evaluation.measures import parse
-    from pyrite.ranking.rankers.cascade import Cascade
     from pyrite.ranking.rankers.dense import DenseRanker
     from pyrite.sampling.retrieval.dense import Dense
     from pyrite.sampling.retrieval.memory import Memory
@@ -81,9 +80,6 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: _built(key, config[key], key) for key in (*kinds, "batches")}
     ranker = type(parts["ranker"])
-    if issubclass(ranker, Cascade) and getattr(parts["objective"], "passes", "one") != "level":
-        what = "a cascade has a model for each level, and this objective scores all levels with the first"
-        raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = _built(group, node, f"{group}.{name}")

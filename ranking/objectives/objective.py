@@ -35,13 +35,10 @@ class Stage:
 class Scorer(Protocol):
     """A function that scores a batch of blocks, each a positive and its negatives."""
 
-    def __call__(
-        self, level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None
-    ) -> Tensor:
+    def __call__(self, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
         """Return the scores of one pass through the ranker, with a gradient.
 
         Args:
-            level: the level of compression. A ranker may have a model per level.
             columns: int64 [b, k], the documents of each block to score. None scores all 1 + n.
             dimensions: numbers of first dimensions of the vectors. If given, the result has one more axis in front: the
                 scores of the whole vectors, and then of each number.

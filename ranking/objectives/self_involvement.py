@@ -103,11 +103,11 @@ class JointSIR(Compressing):
         first = score()
         columns = torch.arange(first.shape[1], device=first.device).expand_as(first)
         blocks = [(first, block.present, columns)]
-        for level, (size, pick) in enumerate(zip(self.levels, self.picks, strict=True), start=1):
+        for size, pick in zip(self.levels, self.picks, strict=True):
             scores, present, columns = blocks[-1]
             kept = survivors(scores.detach(), present, size, pick, generator)
             columns, present = columns.gather(1, kept), present.gather(1, kept)
-            scores = scores.gather(1, kept) if self.passes == "one" else score(level, columns)
+            scores = scores.gather(1, kept) if self.passes == "one" else score(columns)
             blocks.append((scores, present, columns))
         return self.of_levels(blocks), first
 
@@ -118,7 +118,7 @@ class JointSIR(Compressing):
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         """Return the loss of scores that are the same at each level. A random pick draws the same at each call."""
 
-        def score(level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
+        def score(columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
             return scores if columns is None else scores.gather(1, columns)
 
         return self.of_passes(score, block, torch.Generator().manual_seed(0))[0]

@@ -129,16 +129,6 @@ class Ranker(nn.Module, Part):
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Return scores of represented queries [b, 1, …] with represented documents [b, m, …]. Shape [b, m]."""
 
-    def interact_lists(self, queries: Tensor, documents: Tensor, present: Tensor) -> Tensor:
-        """Return scores of whole lists, for rankers whose scores depend on the other documents of the list.
-
-        Args:
-            queries: represented queries, as in `interact`.
-            documents: represented documents, as in `interact`.
-            present: bool [b, m]. If it is False the document does not count and its score is not used.
-        """
-        return self.interact(queries, documents)
-
     @abstractmethod
     def layers(self) -> list[nn.Module]:
         """Return its layers with weights, from the input up. The gradient norm is taken over the last ones."""
@@ -176,10 +166,6 @@ class Ranker(nn.Module, Part):
             step: the number of updates so far.
         """
         return None
-
-    def at_level(self, level: int) -> Ranker:
-        """Return the ranker for a level of compression (`pyrite.ranking.objectives.self_involvement`), 0 the first."""
-        return self
 
     @property
     def device(self) -> torch.device:

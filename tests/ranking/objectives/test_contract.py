@@ -67,7 +67,7 @@ def test_a_better_order_costs_less(kind, tiny_encoded):
 def scorer(scores: torch.Tensor) -> Callable[..., torch.Tensor]:
     """Passes that give these scores."""
 
-    def score(level: int = 0, columns: Any = None, dimensions: Any = None) -> torch.Tensor:
+    def score(columns: Any = None, dimensions: Any = None) -> torch.Tensor:
         some = scores if columns is None else scores.gather(1, columns)
         return some if dimensions is None else some[None]
 

@@ -324,11 +324,11 @@ class Passes:
     """A scorer that notes what it was asked."""
 
     def __init__(self, scores: torch.Tensor, noise: float = 0.0) -> None:
-        self.scores, self.noise, self.asked = scores, noise, list[tuple[int, list[int] | None]]()
+        self.scores, self.noise, self.asked = scores, noise, list[list[int] | None]()
 
-    def __call__(self, level: int = 0, columns: torch.Tensor | None = None) -> torch.Tensor:
-        self.asked.append((level, None if columns is None else columns[0].tolist()))
-        shifted = self.scores + level * self.noise
+    def __call__(self, columns: torch.Tensor | None = None) -> torch.Tensor:
+        shifted = self.scores + len(self.asked) * self.noise
+        self.asked.append(None if columns is None else columns[0].tolist())
         return shifted if columns is None else shifted.gather(1, columns)
 
 
@@ -361,7 +361,7 @@ def test_one_pass_is_the_loop_where_nothing_is_dropped(kind):
 def test_each_level_is_scored_by_itself_where_asked():
     scorer = Passes(tensor([0.0, 5, 4, 3, 2, 1]), noise=1.0)
     JointSIR([4, 2], passes="level").of_passes(scorer, Block(torch.ones(1, 6, dtype=torch.bool)), torch.Generator())
-    assert scorer.asked == [(0, None), (1, [0, 1, 2, 3]), (2, [0, 1])]
+    assert scorer.asked == [None, [0, 1, 2, 3], [0, 1]]
 
 
 def test_picks_at_random_differ_and_repeat():

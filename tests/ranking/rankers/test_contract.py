@@ -16,8 +16,6 @@ from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.scoring import score_candidates
 
 Make = Callable[[int], Ranker]
-OPTIONS = {"cascade": [f"ranker.{part}.{key}" for part in ("front", "rear") for key in ("max_document=12",)]}
-"""What makes a ranker small where its own `max_document` does not."""
 QUERIES = np.arange(4)
 LISTS = np.array([[0, 1, 2, -1], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
 
@@ -29,7 +27,7 @@ def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vecto
     given = ["ranker.preset=tiny"] if "preset" in content else []
     if content.get("checkpoint") == "???":
         folder = decoder_checkpoint(headed=True) if request.param == "decoder" else made_up("bert")
-        given += [f"ranker.checkpoint={folder}", *OPTIONS.get(request.param, ["ranker.max_document=12"])]
+        given += [f"ranker.checkpoint={folder}", "ranker.max_document=12"]
     config = compose([f"ranker={request.param}", *given])["ranker"]
     plain: Ranker = build(config, "ranker")
     assert next(plain.parameters(), None) is None, "it reads weights before a run starts"
