@@ -82,7 +82,7 @@ def name_of(group: str, path: str) -> str | None:
 
 @cache
 def _names(group: str) -> dict[str, str]:
-    nodes = {name: option(group, name) for name in group_options()[group]}
+    nodes = {name: option(group, name) for name in group_options().get(group, [])}
     parts = {name: node.get(name, node) if group in NAMED_GROUPS else node for name, node in nodes.items()}
     return {str(part.get("_target_")): name for name, part in parts.items()}
 

@@ -1,7 +1,7 @@
 """A ranker that reads subwords, in training on the collection `tiny`."""
 
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -78,16 +78,22 @@ def generator(seed: int = 3) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def started(kind: Callable[..., Any], inputs: RankerInputs, **options: Any) -> Any:
+    """A ranker that was started; options that a run supplies, such as `labels`, are given to it as inputs."""
+    supplied = {name: options.pop(name) for name in ("idf", "vocabulary", "labels") if name in options}
+    return kind(**options).start(replace(inputs, **supplied))
+
+
 def of_words(kind: Callable[..., Any], words: int, **options: Any) -> Any:
     """A tiny ranker over vectors of so many words by chance."""
     vectors = np.random.default_rng(2).normal(size=(words, 12)).astype(np.float32)
     vectors[0] = 0
-    return kind(preset="tiny", **options).start(RankerInputs(generator(1), vectors))
+    return started(kind, RankerInputs(generator(1), vectors), preset="tiny", **options)
 
 
 def from_checkpoint(kind: Callable[..., Any], checkpoint: str, seed: int = 3, **options: Any) -> Any:
     """A ranker of short texts."""
-    return kind(checkpoint, **SHORT | options).start(RankerInputs(generator(seed)))
+    return started(kind, RankerInputs(generator(seed)), checkpoint=checkpoint, **SHORT | options)
 
 
 def texts_for(kind: Any, read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollection:

@@ -35,6 +35,7 @@ from tests.ranking.trained import (
     from_checkpoint,
     generator,
     in_training,
+    started,
 )
 
 TEXTS = st.lists(st.lists(st.integers(0, 11), max_size=7), max_size=5)
@@ -46,7 +47,7 @@ READ = {"buckets": 200, "max_query": 8, "max_document": 10}
 
 
 def ranker(seed: int = 3, **options: Any) -> DSSM:
-    return DSSM(**{"preset": "tiny"} | READ | options).start(RankerInputs(generator(seed)))
+    return started(DSSM, RankerInputs(generator(seed)), **{"preset": "tiny"} | READ | options)
 
 
 def labelled(read_as: Reader, source: EncodedCollection, tokenization: Tokenization | None = None) -> EncodedCollection:
