@@ -30,7 +30,7 @@ from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.data import Collection, as_collection
 from pyrite.models import as_ranker
-from pyrite.parts import chosen, is_whole, override, overrides_of_negatives, written
+from pyrite.parts import chosen, first_repeated, given, is_whole, of_kind, override, overrides_of_negatives, written
 from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
@@ -38,6 +38,9 @@ from pyrite.sampling.suppliers import Negatives
 
 if TYPE_CHECKING:
     from pyrite.ranking.collections.reader import Reader
+
+
+NO_COLLECTION = "is a {}, not a collection"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Ray:
 
     def overrides(self) -> list[str]:
         """Return the overrides that run a verb there."""
-        return [*([] if self.address is None else override("address", self.address)), "local=false"]
+        return [*given("address", self.address), "local=false"]
 
 
 class Study:
@@ -105,28 +108,23 @@ class Study:
         options: Mapping[str, object] | None = None,
     ) -> None:
         data = as_collection(data)
-        if not isinstance(data, Collection):
-            remedy = "give a path, a table of pairs, or a pyrite.Collection"
-            raise BadInput(f"is a {type(data).__name__}, not a collection", "data", remedy)
-        if not isinstance(negatives, Mapping):
-            remedy = "give them by label, as {'in-batch': InBatch(), …}"
-            raise BadInput(f"is a {type(negatives).__name__}, and methods need labels", "negatives", remedy)
-        if isinstance(rankers, str) or not isinstance(rankers, Sequence):
-            raise BadInput(f"{rankers!r} is no list", "rankers", "give a list, as [Static()]")
+        data = of_kind(data, Collection, "data", "give a path, a table of pairs, or a pyrite.Collection", NO_COLLECTION)
+        remedy = "give them by label, as {'in-batch': InBatch(), …}"
+        negatives = of_kind(negatives, Mapping, "negatives", remedy, "is a {}, and methods need labels")
+        of_kind(rankers, Sequence, "rankers", "give a list, as [Static()]", "is a {}, no list")
         if not negatives:
             raise BadInput("a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
         negatives = {str(label): each for label, each in negatives.items()}
         if baseline is not None and str(baseline) not in negatives:
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
-        self.out = None if out is None else os.fspath(out)
+        self.out = out and os.fspath(out)
         self._storage: Storage | None = None
         self._overrides = [*data.overrides()]
         self._overrides += settings(objective=objective, measure=measure, search=search, scale=scale)
         self._overrides += _seeds(seeds)
         self._overrides += settings(options=options)
         self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
-        if baseline is not None:
-            self._overrides.append(f"baseline={written(_literal(baseline))}")
+        self._overrides += given("baseline", baseline and _literal(baseline))
 
     @staticmethod
     def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> list[dict[str, object]]:
@@ -140,7 +138,7 @@ class Study:
 
     def overrides(self) -> list[str]:
         """Return the overrides of the command line."""
-        return [*self._overrides, *([] if self.out is None else override("out", self.out))]
+        return [*self._overrides, *given("out", self.out)]
 
     @property
     def command(self) -> str:
@@ -206,6 +204,6 @@ def _seeds(seeds: object) -> list[str]:
     numbers = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
     if not numbers or not all(map(is_whole, numbers)):
         raise BadInput(f"seeds is {seeds!r}", remedy="give a number, or a list of whole numbers")
-    if twice := [number for number in numbers if numbers.count(number) > 1]:
-        raise BadInput(f"seeds has {twice[0]} twice", remedy="remove one of them")
+    if (twice := first_repeated(numbers)) is not None:
+        raise BadInput(f"seeds has {twice} twice", remedy="remove one of them")
     return override("seeds", seeds) if is_whole(seeds) else [f"seed={','.join(map(str, numbers))}"]

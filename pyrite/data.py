@@ -16,14 +16,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pyrite.cluster.config.aliases import is_override
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.parts import PARTS
 from pyrite.parts import chosen, part_of, path_text, written
+from pyrite.ranking.collections.cache import default_cache
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.part import described
+from pyrite.ranking.whole_file import replace_file
 
 
 class Collection:
@@ -192,9 +196,9 @@ def as_collection(data: object) -> Any:
     kind = data if isinstance(data, type) else type(data)
     if issubclass(kind, Reader):
         return Collection(data)  # type: ignore[arg-type]
-    of_rows = isinstance(data, list | tuple) and bool(data) and all(isinstance(row, Mapping) for row in data)
-    of_columns = isinstance(data, Mapping) or hasattr(kind, "columns") or hasattr(kind, "column_names")
-    return Collection.from_pairs(data) if of_rows or of_columns else data
+    of_rows = isinstance(data, list | tuple) and isinstance(next(iter(data), None), Mapping)
+    is_table = of_rows or isinstance(data, Mapping) or not {"columns", "column_names"}.isdisjoint(dir(kind))
+    return Collection.from_pairs(data) if is_table else data
 
 
 def _read_by(name: str, **options: Any) -> Collection:
@@ -217,9 +221,6 @@ def _kept(table: object) -> str:
     """
     import polars as pl
 
-    from pyrite.ranking.collections.cache import default_cache
-    from pyrite.ranking.whole_file import replace_file
-
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
@@ -227,18 +228,22 @@ def _kept(table: object) -> str:
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
     for convert in ("collect", "to_polars"):  # a lazy frame; a dataset
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
-    if hasattr(frame, "reset_index") and hasattr(frame, "columns"):  # the index of a pandas frame
-        named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if hasattr(frame, "reset_index"):  # the named index of a pandas frame
+        named = [name for name in frame.index.names if name not in (None, *frame.columns)]
         frame = frame.reset_index(level=named) if named else frame
     try:
         frame = pl.DataFrame(frame, infer_schema_length=None)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         what = f"a {type(table).__name__} is no table of pairs ({str(error).splitlines()[0]})"
         raise BadInput(what, "from_pairs", remedy) from None
+    return _saved(frame)
+
+
+def _saved(frame: pl.DataFrame) -> str:
+    """Save a table in the cache folder, and return its path."""
     content = io.BytesIO()
     frame.write_parquet(content)
-    cache = os.environ.get("PYRITE_CACHE") or ""
-    folder = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
+    folder = Path(os.environ.get("PYRITE_CACHE") or default_cache()).expanduser().absolute()
     path = folder / "tables" / hashlib.sha256(content.getvalue()).hexdigest()[:16] / "table.parquet"
     if not path.exists():
         with replace_file(path) as temporary:

@@ -13,7 +13,9 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import singledispatch
 from inspect import signature
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -22,6 +24,7 @@ from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
 from pyrite.cluster.config.parts import BASES, OURS
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.part import Part, config_of, options_of, path_of
+from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.suppliers import Negatives, Supplier
 
 PLAIN = re.compile(r"[A-Za-z_./~@][\w./~@+:-]*")
@@ -116,14 +119,13 @@ def _settings(options: Mapping[str, Any], key: str) -> list[str]:
 def of_methods(*methods: object) -> list[str]:
     """Return the overrides that choose methods of judging, each of another name."""
     parts = [part_of("method", method) for method in methods]
-    names = [label_of("method", part) for part in parts]
-    labels = [name or type(part).__name__.lower() for name, part in zip(names, parts, strict=True)]
-    if twice := [label for label in labels if labels.count(label) > 1]:
-        remedy = f"simulate one after the other, or sweep an option on the command line, as method.{twice[0]}.KEY=A,B"
-        raise BadInput(f"two methods are called {twice[0]}", "methods", remedy)
-    each = zip(labels, parts, strict=True)
-    settings = [text for label, part in each for text in under("method", part, f"method.{label}")]
-    return [f"method=[{','.join(filter(None, names))}]", *settings]
+    labels = [label_of("method", part) or type(part).__name__.lower() for part in parts]
+    if twice := first_repeated(labels):
+        remedy = f"simulate one after the other, or sweep an option on the command line, as method.{twice}.KEY=A,B"
+        raise BadInput(f"two methods are called {twice}", "methods", remedy)
+    named = [label for label, part in zip(labels, parts, strict=True) if label_of("method", part)]
+    settings = [under("method", part, f"method.{label}") for label, part in zip(labels, parts, strict=True)]
+    return [f"method=[{','.join(named)}]", *chain.from_iterable(settings)]
 
 
 def overrides_of_negatives(negatives: Negatives) -> list[str]:
@@ -131,18 +133,42 @@ def overrides_of_negatives(negatives: Negatives) -> list[str]:
     functions = {_name(function): function for function in negatives.functions}
     if len(functions) < len(negatives.functions):
         raise BadInput("two functions have one name", repr(negatives), "give one of them another, as name='deep'")
-    known = {name: label_of("function", function) for name, function in functions.items()}
-    choices = [part if part == name else f"{part}@{name}" for name, part in known.items() if part]
-    first, *others = ["policy=fixed"] if negatives.policy is None else chosen("policy", negatives.policy)
-    settings = [text for name, each in functions.items() for text in under("function", each, f"function.{name}")]
-    counts = [f"negatives.{name}={each.count}" for name, each in functions.items() if each.count is not None]
-    picks = {name: each.pick for name, each in functions.items() if each.pick is not None}
-    if len(functions) == 1:
-        selectors = [text for pick in picks.values() for text in chosen("selector", pick)] or ["selector=uniform"]
-    else:
-        selectors = [text for name, pick in picks.items() for text in chosen("selector", pick, f"selector.{name}")]
-        selectors = ["selector=uniform", *selectors]
-    return [first, f"function=[{','.join(choices)}]", *settings, *others, *counts, *selectors]
+    first, *others = chosen("policy", negatives.policy or Fixed())
+    alone = len(functions) == 1
+    choices: list[str] = []
+    settings: list[str] = []
+    counts: list[str] = []
+    picks: list[str] = []
+    for name, function in functions.items():
+        choices += _choice(function, name)
+        settings += under("function", function, f"function.{name}")
+        counts += given(f"negatives.{name}", function.count)
+        picks += part_given("selector", function.pick, "selector" if alone else f"selector.{name}")
+    uniform = [] if alone and picks else ["selector=uniform"]
+    return [first, f"function=[{','.join(choices)}]", *settings, *others, *counts, *uniform, *picks]
+
+
+def _choice(function: Supplier, name: str) -> list[str]:
+    """Return a function as an entry of `function=[…]`; a class of the user's own is none."""
+    part = label_of("function", function)
+    return [part if part == name else f"{part}@{name}"] if part else []
+
+
+def given(key: str, value: object) -> list[str]:
+    """Return the overrides that set a key; none if the value is None."""
+    return [] if value is None else override(key, value)
+
+
+def part_given(group: str, thing: object, key: str | None = None) -> list[str]:
+    """Return the overrides that choose a part; none if it is None."""
+    return [] if thing is None else chosen(group, thing, key)
+
+
+def of_kind(value: object, kinds: Any, where: str, remedy: str, what: str = "is a {}") -> Any:
+    """Return a value of a type; refuse others, texts among them unless they are asked for."""
+    if not isinstance(value, kinds) or (isinstance(value, str) and kinds is not str):
+        raise BadInput(what.format(type(value).__name__), where, remedy)
+    return value
 
 
 def _name(function: Supplier) -> str:
@@ -174,6 +200,11 @@ def _kind(value: object) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
+def first_repeated(values: Sequence[Any]) -> Any:
+    """Return the first value that is there twice; None if there is none."""
+    return next((value for value in values if values.count(value) > 1), None)
+
+
 def is_whole(value: object, least: int | None = None) -> bool:
     """Return whether a value is a whole number, NumPy's included, of at least `least`; true and false are none."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -196,22 +227,61 @@ def written(value: Any, key: str | None = None) -> str:
         remedy = "save it to a file, and give the path to a class that reads it"
         raise BadInput(f"is {_kind(value)} with {size:,} values, too many for an option", key, remedy)
     plain = getattr(value, "tolist", None) or getattr(value, "to_list", None)  # NumPy, PyTorch, pandas; polars
-    if callable(plain) and not isinstance(value, type):
-        value = plain()
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{name}:{written(inner, key)}" for name, inner in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return "[" + ",".join(written(inner, key) for inner in value) + "]"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, Part) or any(kind.__module__.split(".")[0] == OURS for kind in type(value).__mro__):
-        return written(config_of(value), key)  # a part of a part
-    text = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(text, str):
-        remedy = "give a number, a text, a path, a list or a mapping"
-        raise BadInput(f"{_shown(value)} is no value of an option", key, remedy)
-    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
-        return text
-    return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + ("\\" if text.endswith("\\") else "") + '"'
+    return _written(plain() if callable(plain) and not isinstance(value, type) else value, key)
+
+
+@singledispatch
+def _written(value: Any, key: str | None) -> str:
+    """Return a value of Python as Hydra's grammar writes it, by its type."""
+    if any(kind.__module__.split(".")[0] == OURS for kind in type(value).__mro__):  # a part of a part
+        return written(config_of(value), key)
+    remedy = "give a number, a text, a path, a list or a mapping"
+    raise BadInput(f"{_shown(value)} is no value of an option", key, remedy)
+
+
+@_written.register
+def _(value: None, key: str | None) -> str:
+    return "null"
+
+
+@_written.register
+def _(value: bool, key: str | None) -> str:
+    return str(value).lower()
+
+
+@_written.register(int)
+@_written.register(float)
+def _(value: float, key: str | None) -> str:
+    return repr(value)
+
+
+@_written.register
+def _(value: Part, key: str | None) -> str:
+    return written(config_of(value), key)
+
+
+@_written.register
+def _(value: Mapping, key: str | None) -> str:  # type: ignore[type-arg]
+    return "{" + ",".join(f"{name}:{written(inner, key)}" for name, inner in value.items()) + "}"
+
+
+@_written.register
+def _(value: Sequence, key: str | None) -> str:  # type: ignore[type-arg]
+    return "[" + ",".join(written(inner, key) for inner in value) + "]"
+
+
+@_written.register
+def _(value: os.PathLike, key: str | None) -> str:  # type: ignore[type-arg]
+    return _written(os.fspath(value), key)
+
+
+@_written.register
+def _(value: bytes, key: str | None) -> str:
+    raise BadInput(f"{_shown(value)} is no value of an option", key, "give a text")
+
+
+@_written.register
+def _(value: str, key: str | None) -> str:
+    if PLAIN.fullmatch(value) and value.lower() not in WORDS:
+        return value
+    return '"' + re.sub(r'(\\*)"', r'\1\1\\"', value) + ("\\" if value.endswith("\\") else "") + '"'

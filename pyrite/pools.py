@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from pyrite.data import Collection, as_collection
-from pyrite.parts import is_whole, label_of, of_methods, part_of, path_text, written
+from pyrite.parts import is_whole, label_of, of_kind, of_methods, part_of, path_text, written
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pyrite.ranking.errors import BadInput
 from pyrite.results import PoolResult
@@ -105,8 +105,7 @@ class Pool:
         Raises:
             BadInput: if there are no judgements, or an option is wrong.
         """
-        if isinstance(methods, str) or not isinstance(methods, Sequence):
-            raise BadInput(f"{methods!r} is no list", "methods", "give a list, as [MM(), MTF()]")
+        of_kind(methods, Sequence, "methods", "give a list, as [MM(), MTF()]", "is a {}, no list")
         texts = [*self.overrides(*methods), *settings(seeds=seeds, budgets=budgets, out=out and os.fspath(out))]
         return PoolResult(*run("pool", texts, None, console or Console(highlight=False)))
 

@@ -323,7 +323,7 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; give a path, a table of"),
         (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such folder; check the path"),
         (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
-        (lambda: study_of(rankers=Static()), "rankers: Static() is no list"),
+        (lambda: study_of(rankers=Static()), "rankers: is a Static, no list"),
         (lambda: study_of(rankers=["static"]), "'static' is no ranker"),
         (lambda: study_of(objective="hinge"), "'hinge' is no objective"),
         (lambda: study_of(seeds=[]), "seeds is []"),
@@ -585,7 +585,7 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
         (lambda: pool.judge("3", 1), "'3' is no document; give a topic and its document"),  # type: ignore[arg-type]
         (lambda: pyrite.Pool("runs", seed=-1), "seed is -1"),
         (lambda: pyrite.Pool("runs", method="mm").next(), "'mm' is no method"),
-        (lambda: pool.simulate(pyrite.MM()), r"methods: MM\(\) is no list"),
+        (lambda: pool.simulate(pyrite.MM()), r"methods: is a MM, no list"),
         (lambda: pool.simulate([pyrite.MM(), pyrite.MM(rate=0.5)]), "methods: two methods are called mm; simulate one"),
     ]:
         with pytest.raises(BadInput, match=message):

@@ -83,7 +83,7 @@ def locate(path: str) -> type:
         what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
         raise BadInput(what, where, "correct this line") from None
     except (ImportError, AttributeError, ValueError) as error:
-        if isinstance(error, ImportError) and (refused := moved_error(error, path) or missing_extra(error)):
+        if refused := moved_error(error, path) or missing_extra(error):
             raise refused from None
         last = traceback.extract_tb(error.__traceback__)[-1]
         if last.filename != __file__ and not last.filename.startswith("<frozen"):  # an import of the user's module
@@ -189,9 +189,9 @@ def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
     return {"_target_": named} if isinstance(named, str) else named
 
 
-def missing_extra(error: ImportError) -> BadInput | None:
+def missing_extra(error: Exception) -> BadInput | None:
     """Return what to install, in one line; None if the module belongs to no extra."""
-    module = (error.name or "").partition(".")[0]
+    module = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     if module not in EXTRAS:
         return None
     return BadInput(f"{module} is not installed", remedy=f"pip install 'pyrite-ir[{EXTRAS[module]}]'")
