@@ -29,7 +29,7 @@ AFTER_LOSS = 0.5
 """Seconds to wait after the loss of a process, to see whether the command was stopped."""
 
 
-class _Ended(BaseException):
+class _TaskEnded(BaseException):
     """Ends a body in a thread whose command has ended."""
 
 
@@ -102,7 +102,7 @@ class LocalExecutor(Executor):
 
         def report(report: dict[str, Any]) -> None:
             if self._over.is_set():
-                raise _Ended
+                raise _TaskEnded
             with self._lock:
                 watch.progress(task.key, report)
             if STEP in report:
@@ -125,7 +125,7 @@ class LocalExecutor(Executor):
                 done = Done(task, body())
             except _Stopped:
                 done = Done(task, stopped=True)
-            except _Ended:
+            except _TaskEnded:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
                 final: Exception | None

@@ -22,7 +22,7 @@ from pyrite.cluster.executors.task import (
     bound,
     built,
 )
-from pyrite.cluster.executors.worker import Origin, origin_of, portable
+from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
 
 if TYPE_CHECKING:
     import ray
@@ -144,7 +144,7 @@ class _Worker:
         self.stored = shared
         self.shared: dict[str, Any] | None = None
 
-    def run(self, task: Task, origin: Origin) -> Answer:
+    def run(self, task: Task, origin: TaskOrigin) -> Answer:
         """Return what a body returns or raises. Ray would print a raised error with its traceback."""
         import ray
 
@@ -163,7 +163,7 @@ class _Worker:
             return None, portable(error)
 
 
-def _run_task(task: Task, shared: Mapping[str, Any], origin: Origin) -> Answer:
+def _run_task(task: Task, shared: Mapping[str, Any], origin: TaskOrigin) -> Answer:
     return _Worker(shared).run(task, origin)
 
 

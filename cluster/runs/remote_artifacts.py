@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
-from pyrite.cluster.executors.task import MAX_RESTARTS, POLL_S, Done, Listed, Task, Wait
+from pyrite.cluster.executors.task import MAX_RESTARTS, POLL_S, Done, ListedTasks, Task, Wait
 from pyrite.cluster.output.lock import Busy, file_lock
 from pyrite.cluster.runs.artifacts import Artifacts, cached_part, message_of
 from pyrite.ranking.backing import at_hand
@@ -141,7 +141,7 @@ class RemoteArtifacts(Artifacts):
         return at_hand(path)
 
 
-class _Making(Listed):
+class _Making(ListedTasks):
     """Hands out tasks as soon as what they need exists, and again if another command is making the same."""
 
     def __init__(self, tasks: Iterable[Task], print: Callable[[str], None]) -> None:

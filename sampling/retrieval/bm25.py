@@ -14,7 +14,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.relevant_pairs import RelevantPairs
-from pyrite.sampling.retrieval.ranked import QueryLists, Ranked
+from pyrite.sampling.retrieval.ranked import ListRows, Ranked
 from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ class BM25(Ranked):
             remedy = "leave it 1 here: only the runs of pyrite train and pyrite study have actors that serve it"
             raise BadInput(f"shards is {self.shards}, and nothing serves them", "function.bm25.shards", remedy)
 
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         if self._served is None:
             return super().lists_of(queries)
         assert self._pairs is not None
         width = self.depth + int(self._pairs.counts[queries].max(initial=0))
         lists = self._served.search(queries, width)[0]
         kept = lists.keep(~self._pairs.among(queries, lists.documents))
-        return QueryLists.of(kept.head(self.depth))
+        return ListRows.of(kept.head(self.depth))
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         return sources.bm25(self.options, self.shards).search(queries, depth)[0]

@@ -25,7 +25,7 @@ from pyrite.sampling.guard import Guard
 from pyrite.sampling.guarded_documents import GuardedDocuments
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.live_index import LocalIndex, NegativeIndex
-from pyrite.sampling.retrieval.ranked import FromLists, QueryLists
+from pyrite.sampling.retrieval.ranked import FromLists, ListRows
 from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Dense(FromLists):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._loaded = dict(state)
 
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version."""
         step, size = self.training.step, len(self.encoded.documents)
         vectors = None
@@ -236,4 +236,4 @@ class Dense(FromLists):
             record = self.guard.record(queries, unjudged, dropped, best, self.depth)
             self.guarded += record.total
             self._dropped |= record.by_query(queries)
-        return QueryLists.of(kept.head(self.depth))
+        return ListRows.of(kept.head(self.depth))

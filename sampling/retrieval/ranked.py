@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyrite.ranking.training import Batch
 
 
-class QueryLists(NamedTuple):
+class ListRows(NamedTuple):
     """The lists of some queries.
 
     Args:
@@ -34,7 +34,7 @@ class QueryLists(NamedTuple):
     counts: NDArray[np.integer]
 
     @classmethod
-    def of(cls, lists: RankedLists) -> QueryLists:
+    def of(cls, lists: RankedLists) -> ListRows:
         """Take one list for each query, in order."""
         return cls(lists, np.arange(len(lists)), lists.counts)
 
@@ -50,7 +50,7 @@ class FromLists(RetrievalFunction):
     """Base of functions that offer documents of one list per query: a subclass defines `lists_of`."""
 
     @abstractmethod
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         """Return the list of each query."""
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
@@ -104,9 +104,9 @@ class Ranked(FromLists):
             raise ValueError(f"{type(self).__name__} ranks ahead of time, and received no lists")
         self.lists, self.counts = lists, lists.counts
 
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         # No copy of the batch's lists: they are long, and few of their documents are drawn.
-        return QueryLists(self.lists, queries, self.counts[queries])
+        return ListRows(self.lists, queries, self.counts[queries])
 
 
 def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -32,7 +32,7 @@ from pyrite.ranking.rankers.match_pyramid import MatchPyramid
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.ranks import ranks_in
-from pyrite.ranking.schedules import Constant, Cosine, Linear, Schedule
+from pyrite.ranking.schedules import Constant, Cosine, Linear, RateSchedule
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
 from tests.ranking.trained import NEGATIVES, SHORT, equal, generator, in_small_batches, in_training, weights
@@ -476,7 +476,7 @@ def test_weights_that_are_best_by_several_origins_are_kept_once():
     assert (again.values, again.best_epochs, again.waited) == (stopping.values, stopping.best_epochs, False)
 
 
-EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("pyrite.ranking.")]
+EVERY = [each for each in RateSchedule.__subclasses__() if each.__module__.startswith("pyrite.ranking.")]
 
 
 def test_schedules_by_hand():

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from pyrite.ranking.bm25 import Bm25Options
 from pyrite.ranking.objectives.softmax import Softmax
-from pyrite.ranking.schedules import Schedule
+from pyrite.ranking.schedules import RateSchedule
 
 SEEN = []
 
@@ -50,7 +50,7 @@ class MarginMSE(Softmax):
         return F.mse_loss(margins, wanted, reduction="none")[block.present[:, 1:]].mean()
 
 
-class InverseSquareRoot(Schedule):
+class InverseSquareRoot(RateSchedule):
     """Falls with one over the square root of the steps."""
 
     def after_warmup(self, done):
