@@ -117,7 +117,8 @@ class Pydocs(Reader):
     @cached_property
     def _content(self) -> _Documentation:
         sources = self._sources
-        extracted = docstrings([(source.module, str(source.path)) for source in sources])
+        files = [(source.module, str(source.path)) for source in sources]
+        extracted = docstrings(files, bytecode=self.folders is None)
         entries = list(_entries(extracted, [source.module for source in sources]))
         fewest = _FEWEST_WORDS[self.queries] if self.document_words is None else self.document_words
         if self.queries == "topics":
