@@ -107,8 +107,8 @@ class Study:
         out: str | os.PathLike[str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> None:
-        data = as_collection(data)
-        data = of_kind(data, Collection, "data", "give a path, a table of pairs, or a pyrite.Collection", NO_COLLECTION)
+        remedy = "give a path, a table of pairs, or a pyrite.Collection"
+        collection: Collection = of_kind(as_collection(data), Collection, "data", remedy, NO_COLLECTION)
         remedy = "give them by label, as {'in-batch': InBatch(), …}"
         negatives = of_kind(negatives, Mapping, "negatives", remedy, "is a {}, and methods need labels")
         of_kind(rankers, Sequence, "rankers", "give a list, as [Static()]", "is a {}, no list")
@@ -117,9 +117,9 @@ class Study:
         negatives = {str(label): each for label, each in negatives.items()}
         if baseline is not None and str(baseline) not in negatives:
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
-        self.out = out and os.fspath(out)
+        self.out = None if out is None else os.fspath(out)
         self._storage: Storage | None = None
-        self._overrides = [*data.overrides()]
+        self._overrides = collection.overrides()
         self._overrides += settings(objective=objective, measure=measure, search=search, scale=scale)
         self._overrides += _seeds(seeds)
         self._overrides += settings(options=options)

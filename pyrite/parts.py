@@ -261,17 +261,17 @@ def _(value: Part, key: str | None) -> str:
 
 
 @_written.register
-def _(value: Mapping, key: str | None) -> str:  # type: ignore[type-arg]
+def _(value: Mapping, key: str | None) -> str:
     return "{" + ",".join(f"{name}:{written(inner, key)}" for name, inner in value.items()) + "}"
 
 
 @_written.register
-def _(value: Sequence, key: str | None) -> str:  # type: ignore[type-arg]
+def _(value: Sequence, key: str | None) -> str:
     return "[" + ",".join(written(inner, key) for inner in value) + "]"
 
 
 @_written.register
-def _(value: os.PathLike, key: str | None) -> str:  # type: ignore[type-arg]
+def _(value: os.PathLike, key: str | None) -> str:
     return _written(os.fspath(value), key)
 
 

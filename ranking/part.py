@@ -125,8 +125,8 @@ def arguments_of(part: object) -> dict[str, Any]:
     given = vars(part).get(GIVEN) if hasattr(part, "__dict__") else None
     if given is not None:
         args, options, of_base = kind._divide(*given)  # type: ignore[attr-defined]
-        bound = inspect.signature(kind.__init__).bind(part, *args, **options).arguments  # type: ignore[misc]
-        stars = [name for name, each in parameters_of(kind.__init__).items() if each.kind is Parameter.VAR_KEYWORD]  # type: ignore[misc]
+        bound = inspect.signature(kind.__init__).bind(part, *args, **options).arguments
+        stars = [name for name, each in parameters_of(kind.__init__).items() if each.kind is Parameter.VAR_KEYWORD]
         named = {name: value for name, value in list(bound.items())[1:] if name not in stars}
         return named | {key: value for name in stars for key, value in bound.get(name, {}).items()} | of_base
     if is_dataclass(part):
@@ -135,7 +135,7 @@ def arguments_of(part: object) -> dict[str, Any]:
             for each in fields(part)
             if each.init and getattr(part, each.name) != each.default
         }
-    return {name: _kept(part, parameter) for name, parameter in parameters_of(kind.__init__).items()}  # type: ignore[misc]
+    return {name: _kept(part, parameter) for name, parameter in parameters_of(kind.__init__).items()}
 
 
 def options_of(part: object) -> dict[str, Any]:

@@ -46,8 +46,9 @@ class Supplier(Part):
     ) -> None:
         self._set_fields(count=count, pick=pick, name=name)
 
-    def _set_fields(self, count: Any = None, pick: Any = None, name: str | None = None) -> None:
+    def _set_fields(self, **values: Any) -> None:
         owner = type(self).__name__
+        count, pick, name = (values.get(field, getattr(self, field)) for field in Supplier.FIELDS)
         whole = isinstance(count, Integral) and not isinstance(count, bool)
         if count is not None and not (whole and int(count) >= 0):
             raise BadInput(f"{owner}: count is {count!r}", remedy="choose a whole number from 0 up")
@@ -84,7 +85,7 @@ class Chooser(Part):
     over: Negatives | None = None
 
     def __init__(self, *functions: Supplier) -> None:
-        self._set_fields(functions)
+        self._set_fields(functions=functions)
 
     @classmethod
     def _signature(cls, declared: Mapping[str, Parameter]) -> Signature:
@@ -100,7 +101,8 @@ class Chooser(Part):
         functions = tuple(each for each in args if _is_supplier(each))
         return args[len(functions) :], options, {"functions": functions} if functions else {}
 
-    def _set_fields(self, functions: tuple[Any, ...] = ()) -> None:
+    def _set_fields(self, **values: Any) -> None:
+        functions = values.get("functions", ())
         self.over = Negatives(*functions, policy=self) if functions else None
 
 

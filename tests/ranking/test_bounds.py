@@ -127,7 +127,7 @@ def _bounds(node: ast.ClassDef) -> bool:
 
 def _is_part(path: Path, name: str) -> bool:
     """Whether a class is a part, whose base has its constructor checked."""
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    module = ".".join(("pyrite", *path.relative_to(ROOT).with_suffix("").parts))
     return getattr(getattr(import_module(module), name).__init__, "checked", False)
 
 

@@ -32,7 +32,7 @@ NEGATIVES = np.array([[1, 2, 3], [4, 5, -1], [6, 7, 8], [9, 10, 11]], np.int32)
 class Lengths(Ranker):
     """Gives the highest scores to documents of about the query's length, in steps: many ties, no rounding."""
 
-    def __init__(self, scale: float = 1.0, step: int = 1) -> None:
+    def __init__(self, scale: Any = 1.0, step: int = 1) -> None:
         super().__init__()
         self.scale, self.step = nn.Parameter(torch.tensor([scale])), step
 
