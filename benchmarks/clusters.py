@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import pyrite.cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.growth import asked_in_batches, config_of, dense, write_collection
 from benchmarks.process_memory import Watched
 from benchmarks.traffic import Traffic
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 
 SMALLEST = ["--nodes 2 --documents 9000 --words 300 --queries 60"]
 STORE = 200 << 20

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-import pyrite.cluster  # noqa: F401  before ray, which it tells how to authenticate
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.session import session

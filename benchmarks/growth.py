@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import pyrite.cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import Watched
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import RankerTraining

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import pyrite.cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.transformers import default_checkpoint
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.session import session
 from pyrite.cluster.index.attach import attach_indexes

@@ -9,7 +9,7 @@ turns, so a single read is also timed, as a share of five seconds; the last line
 
 from __future__ import annotations
 
-import pyrite.cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+from pyrite import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
 
 import argparse
 import time

@@ -22,8 +22,8 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 
-import pyrite.cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import Watched
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage

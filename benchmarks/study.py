@@ -9,7 +9,7 @@ collection, and compares the memory that it takes altogether.
 
 from __future__ import annotations
 
-import pyrite.cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+from pyrite import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
 
 import argparse
 import tempfile

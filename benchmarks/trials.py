@@ -25,8 +25,8 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-import pyrite.cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import resident
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.session import session

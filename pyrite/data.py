@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -23,7 +22,7 @@ from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.parts import PARTS
 from pyrite.parts import chosen, part_of, path_text, written
-from pyrite.ranking.collections.cache import default_cache
+from pyrite.ranking.collections.cache import cache_folder
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.part import described
@@ -126,7 +125,7 @@ class Collection:
 
     @classmethod
     def pydocs(cls, **options: Any) -> Collection:
-        """Return the documentation of the installed packages."""
+        """Return the documentation of Python's standard library and of a list of packages."""
         return _read_by("pydocs", **options)
 
     def describe(self, strict: bool = True) -> str:
@@ -243,7 +242,7 @@ def _saved(frame: pl.DataFrame) -> str:
     """Save a table in the cache folder, and return its path."""
     content = io.BytesIO()
     frame.write_parquet(content)
-    folder = Path(os.environ.get("PYRITE_CACHE") or default_cache()).expanduser().absolute()
+    folder = cache_folder(os.environ.get("PYRITE_CACHE")).absolute()
     path = folder / "tables" / hashlib.sha256(content.getvalue()).hexdigest()[:16] / "table.parquet"
     if not path.exists():
         with replace_file(path) as temporary:

@@ -284,8 +284,7 @@ class StudyResult(ReportedResult):
     )
 
     power = Frame("One row per method and difference: the number of seeds that detects it.")
-    surface = Frame("Of a search, one row per setting, or pair of settings: how much it explains of the runs' results.")
-    defaults = Frame("Of a search, one row per method: the rank of its defaults among the drawn settings.")
+    importance = Frame("Of a search, one row per setting: how much it explains of the differences between runs.")
     best_settings = Frame("Of a search, one row per method: the settings that validated best, and what they reached.")
 
     @property

@@ -105,15 +105,11 @@ class BlockScores:
         self, ranker: Ranker, represent: Callable[[Texts], Tensor], texts: Texts, generator: torch.Generator
     ) -> Tensor:
         """Return the texts' representations, read chunk by chunk, texts of similar length together."""
-        sharding = self.ranker.sharding
-        if self.chunk is None or (not len(texts) and sharding is None):
+        if self.chunk is None or not len(texts):
             return represent(texts)
         order = np.argsort(texts.lengths, kind="stable")
         parts = []
-        chunks = -(-len(order) // self.chunk)
-        # Workers that share the ranker's weights read equally many chunks: one with fewer texts reads empty ones.
-        for number in range(chunks if sharding is None else sharding.most(max(1, chunks))):
-            start = number * self.chunk
+        for start in range(0, len(order), self.chunk):
             # Dropout must be the same when the chunk is read again.
             seed = int(torch.randint(2**62, (), generator=generator)) if ranker.has_dropout else 0
 

@@ -244,18 +244,16 @@ class RankerTraining:
         self.count_documents(shown)
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
-        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows) or self.ranker.sharding]
+        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
         parameters = self.trained_weights
         shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
             for rows in parts:
                 known = None if source_scores is None else source_scores[rows]
-                first = int(rows[0]) if len(rows) else len(batch)
-                of_part, scores = self._loss(batch.queries[rows], shown[rows], known, first)
+                of_part, scores = self._loss(batch.queries[rows], shown[rows], known, int(rows[0]))
                 share = of_part * (len(rows) / len(batch))
-                if len(rows):  # the mean over no rows is undefined; its gradient is 0
-                    shares.append(share.detach().float())
+                shares.append(share.detach().float())
                 scored.append(scores.detach()[:, :width].float())
                 last = self.gradient_sync.last_backward(parameters) if rows is parts[-1] else nullcontext()
                 with last:
@@ -458,8 +456,6 @@ class RankerTraining:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`."""
-        if self.ranker.sharding is not None:
-            state = self.ranker.sharding.split_state(state, self.ranker, self.optimizer)
         self.ranker.load_state_dict(state["ranker"])
         self.stopping.load_state_dict(state["stopping"])
         self.optimization.load_state_dict(state["optimization"])

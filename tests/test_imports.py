@@ -62,8 +62,8 @@ def test_the_rule_is_seen_to_be_broken():
 
 
 FLOORS = (
-    "config", "output", "executors", "plan", "telemetry", "runs", "pools", "index", "training", "mining", "rollouts",
-    "statistics", "reports", "search", "jobs", "commands",
+    "limits", "config", "output", "executors", "plan", "telemetry", "runs", "pools", "index", "training", "mining",
+    "rollouts", "statistics", "reports", "search", "jobs", "commands",
 )  # fmt: skip
 """The rooms of cluster/, from the bottom up: each imports from those before it alone."""
 NO_RAY = {"config", "output", "plan", "statistics", "reports"}

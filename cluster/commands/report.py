@@ -1,4 +1,4 @@
-"""Runs `pyrite report`, `pyrite options` and `pyrite study --power`: they read, and run nothing."""
+"""Runs `pyrite report` and `pyrite study --power`: they read, and run nothing."""
 
 from __future__ import annotations
 
@@ -36,14 +36,6 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     else:
         options = compose(chosen.overrides, "study")
         report_study(storage, console, options["baseline"], options["factors"], options["contrasts"])
-    return 0
-
-
-def show_options(chosen: argparse.Namespace, console: Console) -> int:
-    """Print the configuration that overrides give, with explanations."""
-    from pyrite.cluster.config.explain import show
-
-    show(chosen.overrides, console, chosen.of or "config")
     return 0
 
 

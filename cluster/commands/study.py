@@ -29,6 +29,7 @@ from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.processes import in_process
 from pyrite.cluster.executors.task import Executor, Once, Task
 from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.limits import LOCAL_PROCESSES
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.provenance import content_digest
@@ -46,6 +47,7 @@ from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
+from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -190,8 +192,8 @@ class StudyExperiment(Experiment):
 
         return OptunaRuns(self.plan, adaptive, self.artifacts.provenance, self.scheduler)
 
-    def _saved(self) -> float | None:
-        """Seconds that waiting runs take less on all cores than on one, here; None if that is not known."""
+    def _saved(self) -> float:
+        """Seconds that waiting runs take less on all cores than in the processes of this command."""
         examples, proposals = self.proposals.examples, self.proposals
         each = (proposals.total - proposals.finished) / max(len(examples), 1)
         total = 0.0
@@ -200,9 +202,21 @@ class StudyExperiment(Experiment):
             sizes = len(collection.queries), len(collection.judgements)
             seconds = run_seconds(planned.config, planned.config[CHOICES]["ranker"], *sizes)
             if seconds is None:
-                return None
+                return saved(None, self._processes())
             total += times * seconds
-        return saved(total)
+        return saved(total, self._processes())
+
+    def _processes(self) -> int:
+        """Return how many runs this command trains at once without Ray."""
+        if self.scheduler is not None:
+            return 1  # early stopping depends on the order
+        cores_each = max((planned.config["resources"]["cpu"] for planned in self._known), default=1)
+        return max(
+            1,
+            min(
+                LOCAL_PROCESSES + 1, int(cores() // cores_each), self.plan.options["concurrent"] or LOCAL_PROCESSES + 1
+            ),
+        )
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""
@@ -322,9 +336,9 @@ class StudyExperiment(Experiment):
 
         options = self.plan.options
         if self.local:
-            workers = None if self.scheduler else self.workers  # early stopping depends on the order
-            if workers is not None and options["concurrent"] is not None:
-                workers.keep(options["concurrent"] - 1)
+            workers = None if self.scheduler else self.workers
+            if workers is not None:
+                workers.keep(self._processes() - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, workers, shared, self.scheduler, {"opened": OpenedParts(artifacts=self.artifacts)})
         from ray.tune import Callback

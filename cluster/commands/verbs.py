@@ -227,7 +227,7 @@ VERBS: dict[str, Verb] = {
     "options": Verb(
         "Show the whole configuration that overrides give, with an explanation of each option.",
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
-        runs="pyrite.cluster.commands.report:show_options",
+        runs="pyrite.cluster.commands.options:run_verb",
         arguments=(
             ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit", "fork"),
                        "help": "the verb, unless train or study"}),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import importlib
 import inspect
 import re
 import traceback
+from collections.abc import Collection
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pyrite.cluster.config.moved import moved_error
 from pyrite.cluster.config.parts import OURS
-from pyrite.ranking.bounds import check_arguments
+from pyrite.ranking.bounds import called, check_arguments
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, parameters_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -55,8 +56,9 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
     if node.get("_partial_"):
         return construct
     try:
-        built = construct()
-        _check_base_called(built, target)
+        with called() as functions:
+            built = construct()
+        _check_base_called(target, functions)
         return built
     except BadInput as error:
         # The bound of a class inside this one, which the user does not know by name.
@@ -119,16 +121,16 @@ def _check_methods(target: type) -> None:
                 raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
 
 
-def _check_base_called(built: object, target: type) -> None:
-    """Refuse an object of a user's class whose constructor left out that of our base, and so all that it sets."""
+def _check_base_called(target: type, functions: Collection[Any]) -> None:
+    """Refuse a user's class whose constructor did not call the `checked` one of our base, and so lacks what it sets."""
     base = next((each for each in target.__mro__ if _is_ours(each) and "__init__" in vars(each)), None)
-    if base is None or target.__init__ is base.__init__:  # type: ignore[misc]
+    constructor = vars(base)["__init__"] if base is not None else None
+    # The constructor of a dataclass sets the fields of its bases itself, and `Part` sets those of `FIELDS`.
+    if base is None or is_dataclass(base) or not getattr(constructor, "checked", False):
         return
-    code = inspect.unwrap(vars(base)["__init__"]).__code__
-    names = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
-    own = vars(built)
-    kept = {*own, *own.get("_modules", {}), *own.get("_parameters", {})}  # torch keeps layers and weights there
-    if not names & kept and not all(hasattr(built, name) for name in names):  # a dataclass has defaults in the class
+    if issubclass(base, Part) and parameters_of(base.__init__).keys() <= set(base.FIELDS):
+        return
+    if inspect.unwrap(constructor) not in functions:
         where = f"{target.__module__}.{target.__name__}.__init__"
         raise BadInput(f"does not call that of {base.__name__}", where, "begin it with super().__init__()")
 

@@ -29,6 +29,10 @@ RENAMED: dict[str, str] = {
 REMOVED: dict[str, str] = {
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
+    "resources.shard": "nobody has split a ranker over GPUs; resources.workers=N gives each worker the whole "
+    "ranker, and peft=lora, ranker.precision=bfloat16 or ranker.gradient_checkpointing=true needs less memory",
+    "experiment.published": "a paper's figures are in benchmarks/papers, and `python -m benchmarks.published OUT` "
+    "prints them beside a study's: leave it out",
     "refresh.on_loss": "an index that is lost is always waited for: leave it out",
     "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
     "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more "
@@ -120,8 +124,8 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     if first["type"] in ("extra_forbidden", "missing"):
         if first["type"] == "missing" and key in group_options():
             return BadInput(f"{key} has no value", remedy=f"choose one of {', '.join(group_options()[key])}")
-        what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
-        return BadInput(f"{what} {key}", remedy=see(config))
+        what = no_option(key) if first["type"] == "extra_forbidden" else f"there must be an option {key}"
+        return BadInput(what) if ":" in what else BadInput(what, remedy=see(config))
     if key == "negatives" and isinstance(first["input"], int):
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
@@ -94,8 +94,6 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     if least is not None and least > workers:
         what = f"least is {least}, but the run starts with {workers} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
-    if config["resources"]["shard"]:
-        check_sharding(config)
     build(config["sampling"]["guard"], "sampling.guard")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
@@ -221,31 +219,6 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
         what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
         where = f"function.{name}.depth"
         raise BadInput(what, where, f"give {where}={documents} or more")
-
-
-def check_sharding(config: Mapping[str, Any]) -> None:
-    """Refuse to split weights over one worker, or with a part that needs a whole ranker."""
-    from pyrite.ranking.sharding import SHARDED
-    from pyrite.sampling.retrieval.dense import Dense
-    from pyrite.sampling.selection.adversarial import Adversarial
-
-    where = "resources.shard"
-    if config["resources"]["workers"] == 1:
-        raise BadInput("a single worker can't split weights", where, "choose resources.workers=2 or more")
-    ranker = type(build(config["ranker"], "ranker"))
-    if not (isinstance(ranker, type) and issubclass(ranker, SHARDED)):
-        remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
-        raise BadInput(f"the weights of {ranker.__name__} are not split over workers", where, remedy)
-    if config["keep_at"]:
-        raise BadInput("states for forks are those of one process", where, "leave keep_at out")
-    for name, node in config["function"].items():
-        if isinstance(part := build(node, f"function.{name}"), Dense) and part.refresh.mode not in ("lagged", "async"):
-            remedy = "choose refresh.mode=lagged or async, whose index is built in parallel"
-            raise BadInput("each worker would read with a whole ranker", f"function.{name}.refresh", remedy)
-    for key, node in {"selector": config["selector"], **config["selectors"]}.items():
-        if isinstance(build(node, key), Adversarial):
-            remedy = "choose another, or resources.shard=false"
-            raise BadInput("each worker would copy the whole ranker", "selector", remedy)
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:

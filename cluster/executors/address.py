@@ -7,12 +7,11 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyrite.cluster.limits import CONNECT_TIMEOUT_S, PROBE_S
 from pyrite.ranking.errors import BadInput
 
 MODE = "RAY_AUTH_MODE"
 TOKEN = "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
-PROBE_S = 5
-"""Time that a cluster has to answer."""
 
 
 def is_cluster(address: str | None) -> bool:
@@ -37,7 +36,7 @@ def check_address(address: str | None) -> None:
     host, _, port = (address or "").rpartition(":")
     try:
         if host and port.isdigit():
-            socket.create_connection((host, int(port)), timeout=10).close()
+            socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
     except OSError as error:
         remedy = "is the cluster running, and is this its address?"
         raise BadInput(f"nothing answers ({error})", address, remedy) from None

@@ -24,9 +24,7 @@ from pyrite.cluster.executors.task import (
     built,
     step_of,
 )
-
-AFTER_LOSS = 0.5
-"""Seconds to wait after the loss of a process, to see whether the command was stopped."""
+from pyrite.cluster.limits import AFTER_LOSS_S
 
 
 class _TaskEnded(BaseException):
@@ -131,7 +129,7 @@ class LocalExecutor(Executor):
                 final: Exception | None
                 if process is not None and isinstance(error, ProcessLost):
                     # A signal to the process group, such as Ctrl-C, ends both processes in any order.
-                    if self._over.wait(AFTER_LOSS):
+                    if self._over.wait(AFTER_LOSS_S):
                         return Done(task, stopped=True)
                     final = attempts.after_loss(task.key, str(error))
                     if final is None:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pyrite.cluster.executors.task import Report, Task
 from pyrite.cluster.executors.worker import origin_of
+from pyrite.cluster.limits import LOCAL_PROCESSES
 from pyrite.ranking.cores import cores
 
 BOOT = (
@@ -22,10 +23,6 @@ BOOT = (
     "main(int(sys.argv[1]), sys.argv[3])"
 )
 """Runs the worker with the module path of this process. The working folder is on it only if it is on ours."""
-
-
-MOST = 3
-"""Processes of a study next to its own: each takes 300 MiB, and they are for work of seconds."""
 
 
 class ProcessLost(ChildProcessError):
@@ -125,8 +122,8 @@ class Processes:
         )
         requested = [text.removeprefix("concurrent=") for text in overrides if text.startswith("concurrent=")]
         # Anything else is refused later, or is null.
-        most = int(requested[-1]) - 1 if requested and requested[-1].isdecimal() else MOST
-        return cls(0 if elsewhere else max(0, min(cores() - 1, MOST, most)), warm_up)
+        most = int(requested[-1]) - 1 if requested and requested[-1].isdecimal() else LOCAL_PROCESSES
+        return cls(0 if elsewhere else max(0, min(cores() - 1, LOCAL_PROCESSES, most)), warm_up)
 
     def __len__(self) -> int:
         return len(self._starting) + len(self._started)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import (
-    POLL_S,
     Attempts,
     Context,
     Done,
@@ -23,6 +22,7 @@ from pyrite.cluster.executors.task import (
     built,
 )
 from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
+from pyrite.cluster.limits import POLL_S
 
 if TYPE_CHECKING:
     import ray
@@ -33,7 +33,7 @@ Answer = tuple[Any, Exception | None]
 class RayExecutor(Executor):
     """Runs tasks wherever the cluster has room. This process must be connected to it.
 
-    A task whose process or machine is lost starts again, up to `MAX_RESTARTS` times. Bodies report nothing on the way.
+    A task whose process or machine is lost starts again, up to `TASK_RESTARTS` times. Bodies report nothing on the way.
 
     Args:
         shared: further keyword arguments of every body. Values go into the object store once; a mapping may hold

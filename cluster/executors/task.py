@@ -24,13 +24,8 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.ranking.errors import BadInput
-
-MAX_RESTARTS = 5
-"""Lost processes that a task survives without progress. After that the task itself is the likely cause."""
-POLL_S = 0.5
-"""Seconds between two looks at something that another process is doing."""
-
 
 Report = Callable[[dict[str, Any]], None]
 """Receives what a body reports while it runs."""
@@ -100,7 +95,7 @@ class Attempts:
     def after_loss(self, key: str, reason: str) -> TaskLost | None:
         """Count a loss, and return the error of a task that is given up; None if it runs again."""
         self._losses[key] += 1
-        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= MAX_RESTARTS else None
+        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= TASK_RESTARTS else None
 
     def after_error(self, key: str, error: Exception) -> Exception | None:
         """Count an error of the body, and return it if the task ends with it; None if it runs again."""

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.output.cache import machine_folder
+from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.runs.part_keys import bm25_in_shards
 from pyrite.ranking.errors import BadInput
 
@@ -127,7 +127,7 @@ def _attach_dense(
             f"function={name}",
             "choose ranker=bi_encoder",
         )
-    folder = machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{run}-{name}")
+    folder = cache_of(config).absolute() / "indexes" / re.sub(r"[^\w+.-]", "_", f"{run}-{name}")
     _check_size(training, training.ranker.dimension, function, len(live_functions(config)), folder, log)
     ranges = shard_ranges(len(training.encoded.documents), function.shards, BLOCK)
     if len(ranges) < function.shards:

@@ -20,6 +20,7 @@ from rich.console import Console
 from pyrite.cluster.config.quoting import quoted
 from pyrite.cluster.jobs.job_server import connected, in_one_line
 from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from pyrite.cluster.limits import POLL_S, START_TIMEOUT_S
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.ranking.errors import BadInput
 
@@ -36,8 +37,6 @@ AGENT_PORT = (
     "the agent that runs jobs is missing: if another Ray on that machine has the agent's port, start the cluster with "
     "`ray start --dashboard-agent-listen-port=0`"
 )
-START_TIMEOUT_S, POLL_S = 60.0, 0.5
-"""How long to wait for a cluster that is starting, and the pause between two attempts or looks at a job's state."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:

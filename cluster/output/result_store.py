@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,26 +144,9 @@ class SavedState:
         self.storage.write(self.file, state)
 
     def delete(self) -> None:
-        """Delete the state and the shards of its workers."""
+        """Delete the state."""
         if self.file.rpartition("/")[2] in self.storage.names("states"):
             self.storage.delete(self.file)
-        self.drop_shards()
-
-    def load_shard(self, name: str) -> bytes | None:
-        """Return one worker's shard of a state; None if there is none."""
-        return self.storage.read(self._beside("shard", name))
-
-    def save_shard(self, name: str, rows: bytes) -> None:
-        """Write one worker's shard of a state."""
-        self.storage.write(self._beside("shard", name), rows)
-
-    def drop_shards(self, but: Collection[str] = ()) -> None:
-        """Delete the shards of workers."""
-        prefix = self._beside("shard", "").removesuffix(".safetensors")
-        kept = {self._beside("shard", each) for each in but}
-        for name in self.storage.names("states"):
-            if f"states/{name}".startswith(prefix) and f"states/{name}" not in kept:
-                self.storage.delete(f"states/{name}")
 
     def mark_hung(self, limit: str) -> None:
         """Record that the work did not react when it reached a limit, for the next attempt."""

@@ -154,27 +154,6 @@ class Storage:
         except OSError as error:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
 
-    def upload(self, file: Path, name: str) -> None:
-        """Write a file of this machine, of any size."""
-        with file.open("rb") as source, self._opened(name) as stream:
-            shutil.copyfileobj(source, stream, CHUNK)
-
-    def download(self, name: str, file: Path) -> bool:
-        """Copy a file of any size to this machine, whole. Return False if it does not exist."""
-        try:
-            with self.files.open_input_file(self.path(name)) as stream, replace_file(file) as temporary:
-                with temporary.open("wb") as copy:
-                    shutil.copyfileobj(stream, copy, CHUNK)
-                if (arrived := temporary.stat().st_size) != stream.size():
-                    raise OSError(f"{arrived:,} of {stream.size():,} bytes arrived")
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            if error.errno in FULL:
-                raise unwritable(error, file, "delete files there that can be fetched again") from None
-            raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", f"check {self.option}=") from None
-        return True
-
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the complete files in a folder."""
         files = (info.base_name for info in self._infos(folder) if info.is_file)

@@ -29,7 +29,6 @@ from pyrite.cluster.reports import analysis_sections, result_sections
 from pyrite.cluster.reports.actions_taken import actions_section
 from pyrite.cluster.reports.embedding_map import map_section
 from pyrite.cluster.reports.labels import Letters, duration, value
-from pyrite.cluster.reports.paper_table import baseline_of, paper_section, read_published
 from pyrite.cluster.reports.report import (
     Cell,
     Fold,
@@ -50,7 +49,7 @@ from pyrite.cluster.statistics.comparison import named_baseline
 from pyrite.cluster.statistics.contrasts import check_contrasts, planned_contrasts
 from pyrite.cluster.statistics.convergence import with_converged
 from pyrite.cluster.statistics.sequential import SequentialRule
-from pyrite.cluster.statistics.summary import summarise
+from pyrite.cluster.statistics.summary import baseline_of, summarise
 from pyrite.cluster.statistics.verdict import Conclusion, conclude
 from pyrite.ranking.errors import BadInput
 
@@ -136,7 +135,7 @@ def study_report(
     contrast that names nothing in the study is refused, and so is a damaged experiment.
     """
     options, queries, within = results.options, results.queries, results.options.get("equal_within")
-    trials, summary, baseline = _compared(results, baseline, factors)
+    trials, summary, baseline = compared(results, baseline, factors)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
     facts = Section("", [definitions(_facts(trials, results)), verbatim(results.config.get("command", ""))])
@@ -154,7 +153,6 @@ def study_report(
         *_contrasts(results, trials, contrasts, within, letters),
         *analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries),
         *analysis_sections.zero_shot(trials, results.zero_shot),
-        *paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ())),
         *analysis_sections.convergence_rates(trials, measure),
         *result_sections.figures(trials, summary, measure),
         *analysis_sections.steadiness(trials),
@@ -168,13 +166,13 @@ def study_report(
 
 def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
     """Return the conclusion of a study with finished runs, and the section that shows it."""
-    trials, summary, _ = _compared(results, None, None)
+    trials, summary, _ = compared(results)
     conclusion = conclude(trials, summary, results.queries, results.options.get("equal_within"))
     return conclusion, verdict_section(conclusion, summary, trials)
 
 
-def _compared(
-    results: StudyResults, baseline: str | None, factors: Sequence[str] | None
+def compared(
+    results: StudyResults, baseline: str | None = None, factors: Sequence[str] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
     """Return the runs with the factors by which they differ, their summary, and the baseline's name."""
     options = results.options

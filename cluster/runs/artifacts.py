@@ -20,7 +20,6 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
 from pyrite.cluster.runs.collections import Collections
 from pyrite.cluster.runs.part_keys import keys_of, provenance
-from pyrite.ranking.backing import at_hand, publish
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
 
@@ -91,7 +90,6 @@ class Artifacts(Collections):
                 if part is None:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
-                    publish(place)
         protect(part)
         return part
 
@@ -112,7 +110,7 @@ class Artifacts(Collections):
         sizes = {}
         for name, key in self.keys(config).items():
             place = self.place(config, key)
-            if name != "agent" and not at_hand(place):
+            if name != "agent" and not place.exists():
                 self.part(config, name)
             sizes[key] = len(agent_content(checkpoint_of(config) or "")) if name == "agent" else place.stat().st_size
         return sizes
@@ -148,7 +146,7 @@ def cached_part(name: str, place: Path) -> Any | None:
     """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
     from pyrite.cluster.runs.parts import restored
 
-    if not at_hand(place):
+    if not place.exists():
         return None
     try:
         return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
@@ -67,10 +66,6 @@ def assemble(
     objective.prepare(encoded, parts.get("objective"))
     batches = build(config["batches"], "batches")
     batches.prepare(base.encoded, base.vectors, split.train)
-    if config["resources"]["shard"] and dist.is_initialized():
-        from pyrite.ranking.sharding import Sharding
-
-        Sharding(ranker, device)
     training = build(config["training"])(
         ranker.to(device),
         objective,

@@ -19,7 +19,7 @@ from pyrite.cluster.runs.measure import PeakMemory, measure
 from pyrite.cluster.runs.outcome import FOLDER, Outcome, write_outcome
 from pyrite.cluster.runs.progress import Clock, Progress
 from pyrite.cluster.runs.run_limits import LimitReached, run_limits
-from pyrite.cluster.runs.states import Share, StateStore
+from pyrite.cluster.runs.states import StateStore, load_state, save_state
 from pyrite.cluster.runs.trained import weights_description
 from pyrite.cluster.telemetry.training_metrics import run_tags, watched
 from pyrite.ranking.checkpoint import to_bytes
@@ -101,8 +101,8 @@ def run(
         leave: see `Leave`. What it raises ends the run.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    share, peak = Share.of(config), PeakMemory()
-    state = share.load(store) if store else None
+    peak = PeakMemory()
+    state = load_state(store) if store else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
     for fold in range(len(outcome.losses), len(splits)):
@@ -112,7 +112,7 @@ def run(
                 staged.load_state_dict(state["staged"])
             clock = Clock(state["seconds"] if state else 0.0, staged.steps + staged.training.step, save_every)
             state = None
-            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, on_progress, leave)
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, outcome, on_progress, leave)
             with watched(staged, watch, config["validation"]["measure"]):
                 for training in staged.trainings():
                     training.fit(staged.sampler, fold_run.after_validation, fold_run.after_step)
@@ -125,7 +125,7 @@ def run(
                 raise
             raise _diverged(config, staged.training) from None
         if store and fold + 1 < len(splits):
-            _save(store, share, outcome, None, 0.0)
+            _save(store, outcome, None, 0.0)
     return outcome
 
 
@@ -156,7 +156,6 @@ class _FoldRun:
     staged: StagedTraining
     clock: Clock
     store: StateStore | None
-    share: Share
     outcome: Outcome
     on_progress: OnProgress
     leave: Leave
@@ -197,12 +196,12 @@ class _FoldRun:
     def _save(self) -> None:
         if self.store:
             self.saved_step = self._step
-            _save(self.store, self.share, self.outcome, self.staged.state_dict(), self.clock.seconds)
+            _save(self.store, self.outcome, self.staged.state_dict(), self.clock.seconds)
 
     def _save_when_due(self) -> None:
         batches = self.config["save_every_batches"]
         due = self.clock.save.due() or (batches is not None and self._step - self.saved_step >= batches)
-        if self.store and self.share.broadcast_from_first(due):
+        if due:
             self._save()
 
     def _save_for_forks(self, training: RankerTraining) -> None:
@@ -212,5 +211,5 @@ class _FoldRun:
             self.store.keep_at(training.step, to_bytes(state))
 
 
-def _save(store: StateStore, share: Share, outcome: Outcome, staged: Any, seconds: float) -> None:
-    share.save(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})
+def _save(store: StateStore, outcome: Outcome, staged: Any, seconds: float) -> None:
+    save_state(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
-from pyrite.cluster.executors.task import MAX_RESTARTS, POLL_S, Done, ListedTasks, Task, Wait
+from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait
+from pyrite.cluster.limits import POLL_S, TASK_RESTARTS
 from pyrite.cluster.output.lock import Busy, file_lock
 from pyrite.cluster.runs.artifacts import Artifacts, cached_part, message_of
-from pyrite.ranking.backing import at_hand
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
 
@@ -59,7 +59,7 @@ class RemoteArtifacts(Artifacts):
             keys = self.keys(config)
             for name, key in keys.items():
                 wanted = name != "agent" and (only is None or name in only)
-                if wanted and key not in tasks and not at_hand(self.place(config, key)):
+                if wanted and key not in tasks and not self.place(config, key).exists():
                     tasks[key] = self._task(key, config, name, [keys[part] for part in needed(config, name)])
         self._make_all(tasks.values())
 
@@ -81,7 +81,7 @@ class RemoteArtifacts(Artifacts):
         files = {key: (name, self.place(config, key)) for key, (config, name) in wanted.items() if name != "agent"}
         # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
         # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
-        task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_RESTARTS)(_open)
+        task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=TASK_RESTARTS)(_open)
         machines = sum(node["Alive"] for node in ray.nodes())
         opened, present = dict[str, Any](), list[Any]()
         for keys in filter(None, (list(files)[machine::machines] for machine in range(machines))):
@@ -138,7 +138,7 @@ class RemoteArtifacts(Artifacts):
         path = self.place(config, task.key)
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
-        return at_hand(path)
+        return path.exists()
 
 
 class _Making(ListedTasks):

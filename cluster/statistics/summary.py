@@ -167,3 +167,9 @@ def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
     if baseline:
         schema |= {"baseline": text, **{f"baseline_{name}": kind for name, kind in tests.items()}}
     return schema
+
+
+def baseline_of(summary: pl.DataFrame) -> str | None:
+    """Return the method that is the study's baseline; None if it has none."""
+    named = summary["baseline"].drop_nulls() if "baseline" in summary.columns else pl.Series([], dtype=pl.String)
+    return None if named.is_empty() else str(named[0])

@@ -15,6 +15,7 @@ from pyrite.pooling.method import Method
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import Binary, GradeReward
 from pyrite.pooling.sentinels import OPEN, OUTSIDE
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import BadInput
 
 
@@ -56,6 +57,7 @@ class Adjudicator(Method):
     take: Any = staticmethod(mark)
     learn: Any = staticmethod(record)
 
+    @checked
     def __init__(self, reward: GradeReward | None = None) -> None:
         self.reward = reward or Binary()
 

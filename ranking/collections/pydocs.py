@@ -1,4 +1,4 @@
-"""Builds the built-in collection from the docstrings of Python's standard library and Pyrite's dependencies.
+"""Builds the built-in collection from the docstrings of Python's standard library and of a fixed list of packages.
 
 It is real text on every machine, without a download. A docstring's first paragraph summarises in a sentence what the
 rest explains, like a question and its answer.
@@ -53,7 +53,8 @@ class _Documentation(NamedTuple):
 @checked
 @dataclass
 class Pydocs(Reader):
-    """The docstrings of the standard library and of Pyrite's installed dependencies.
+    """The docstrings of the standard library and of the packages that `pyrite.ranking.collections.packages.PACKAGES`
+    names.
 
     The category is the package (`torch`), the subcategory the module (`torch.nn.functional`), ids are dotted names
     (`torch.nn.functional.relu`). Nearly empty and repeated texts are dropped, modules for tests are not read. Other
@@ -62,7 +63,7 @@ class Pydocs(Reader):
 
     Args:
         queries: "first_paragraph": the first paragraph of a docstring is the query, the rest its one relevant
-            document; about 29,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
+            document; about 27,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
             the topic, and the whole docstrings of its members (of its methods, or of its classes and functions) are
             its relevant documents, at least three. Equal topics are one, with the members of both. A class that is a
             topic contributes only the rest of its docstring as a document: the first paragraph would find itself.
@@ -95,12 +96,16 @@ class Pydocs(Reader):
     def facts(self) -> dict[str, str]:
         if self.folders is not None:
             return {}
-        return {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
+        facts = {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
+        absent = [name for name in packages.PACKAGES if name not in self._versions]
+        return facts | ({"packages that are not installed": ", ".join(absent)} if absent else {})
 
     @cached_property
     def _versions(self) -> dict[str, str]:
-        installed = packages.dependencies()
-        return {"Python": platform.python_version(), **{name: one.version for name, one in installed.items()}}
+        return {
+            "Python": platform.python_version(),
+            **{name: one.version for name, one in packages.installed().items()},
+        }
 
     @cached_property
     def _sources(self) -> list[packages.Source]:
@@ -109,7 +114,7 @@ class Pydocs(Reader):
         else:
             modules = packages.standard_library()
             modules += [
-                source for distribution in packages.dependencies().values() for source in packages.sources(distribution)
+                source for distribution in packages.installed().values() for source in packages.sources(distribution)
             ]
         distinct = {source.path: source for source in modules if source.path.is_file()}
         return sorted(distinct.values(), key=lambda source: (source.module, source.path))

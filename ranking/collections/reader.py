@@ -35,7 +35,7 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
     "split": pl.String(),
     **_PLACE,
 }
-NOTED = ("queries ", "documents ", "files ", "judgements ", "candidates ", "rows ", "columns ")
+NOTED = ("queries ", "documents ", "files ", "judgements ", "candidates ", "rows ", "columns ", "packages ")
 """The beginnings of facts that are shown when a collection is opened."""
 GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
 

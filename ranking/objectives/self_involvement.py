@@ -39,6 +39,7 @@ class Compressing(BlockLoss):
         BadInput: if the levels do not get smaller, or a pick is unknown.
     """
 
+    @checked
     def __init__(self, levels: Sequence[int] = (48, 16), pick: str | list[str] = "top") -> None:
         self.levels = list(levels)
         falling = all(above > below for above, below in zip(self.levels, self.levels[1:], strict=False))

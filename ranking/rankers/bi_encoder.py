@@ -219,9 +219,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
         parts = [texts.padded(min(length, width)) for texts, length in kinds]
         parts = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
-        if not len(padded) and tower.sharding is None:
+        if not len(padded):
             return torch.zeros(0, self.dimension, device=self.device)
-        places = tower.even(list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget)))
+        places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
         passes = [
             {name: tensor.to(self.device) for name, tensor in self.packing.pack(padded[rows]).items()}
             for rows in places

@@ -197,7 +197,7 @@ class LateInteraction(TransformerRanker):
         floor = self.expansion["length"] if task == "query" and self.expansion is not None else 0
         widest = max(1, min(most, int(texts.lengths.max(initial=1))))
         length = max(widest + packing.specials, floor)
-        if not len(texts) and self.pretrained.sharding is None:
+        if not len(texts):
             return torch.zeros(len(texts), length, self.dimension, device=self.device)
         padded = torch.from_numpy(texts.padded(widest))
         lengths = (padded > 0).sum(1) + packing.specials

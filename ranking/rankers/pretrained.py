@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import buckets
-from pyrite.ranking.rankers.ranker import SharedWeights
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
@@ -75,9 +74,6 @@ class Pretrained(nn.Module):
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run it through torch.compile.
         budget: tokens per forward pass, padding included. None suits the device.
-
-    Attributes:
-        sharding: how its weights are split over workers. None if they are all here.
     """
 
     @checked
@@ -100,35 +96,12 @@ class Pretrained(nn.Module):
         # A tokenizer may return token types that the model doesn't know, as BERT's does for DistilBERT.
         names = frozenset(inspect.signature(model.forward).parameters)
         self._reads = names if "input_ids" in names else None
-        self.sharding: SharedWeights | None = None
 
     def forward(self, packed: dict[str, Tensor]) -> Any:
-        if not len(packed["attention_mask"]):
-            return self._empty(packed)
         kind = packed["attention_mask"].device.type
         known = {name: tensor for name, tensor in packed.items() if self._reads is None or name in self._reads}
         with torch.autocast(kind, self.precision, enabled=self.precision != torch.float32):
             return self._call[0](**known)
-
-    def _empty(self, packed: dict[str, Tensor]) -> Any:
-        """Make a pass without texts: one token is read, because few models read none, and its output is dropped."""
-        token = {name: tensor.new_full((1, 1), int(name == "attention_mask")) for name, tensor in packed.items()}
-        read = self.forward(token)
-        for name, value in read.items():
-            if isinstance(value, Tensor):
-                read[name] = value[:0].clone()  # no view, behind which FSDP might lose its hooks
-        return read
-
-    def even(self, places: list[Tensor]) -> list[Tensor]:
-        """Add empty passes if other workers that share its weights make more.
-
-        Args:
-            places: the texts of each pass, from `pyrite.ranking.packing.buckets`.
-        """
-        if self.sharding is None:
-            return places
-        nothing = torch.zeros(0, dtype=torch.int64, device=places[0].device if places else None)
-        return places + [nothing] * (self.sharding.passes(self, len(places)) - len(places))
 
     def in_passes(self, lengths: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
         """Read sequences of similar length together; return the results in the order of the sequences.
@@ -137,7 +110,7 @@ class Pretrained(nn.Module):
             lengths: int64 [n], tokens of each sequence.
             read: returns the results [rows, …] of the sequences at some rows.
         """
-        places = self.even(list(buckets(lengths, self.budget)))
+        places = list(buckets(lengths, self.budget))
         results = torch.cat([read(rows) for rows in places])
         return results[torch.argsort(torch.cat(places)).to(results.device)]
 
@@ -148,9 +121,8 @@ class Pretrained(nn.Module):
         vocabulary, is made once instead of in each pass.
         """
         table: Any = self.model.get_input_embeddings()  # type: ignore[operator]
-        whole = self.sharding is None  # a split table is only read within a pass
         once = self._reads is not None and "inputs_embeds" in self._reads and len(passes) > 1
-        if not once or not whole or not torch.is_grad_enabled() or not table.weight.requires_grad:
+        if not once or not torch.is_grad_enabled() or not table.weight.requires_grad:
             for packed in passes:
                 yield self(packed)
             return
@@ -198,7 +170,6 @@ class Pretrained(nn.Module):
         copied.model, copied.precision, copied._budget = copy.deepcopy(self.model, memo), self.precision, self._budget
         copied._call = [torch.compile(copied.model, dynamic=True) if self.compiled else copied.model]
         copied._reads = self._reads
-        copied.sharding = None
         return copied
 
     def blocks(self) -> list[nn.Module]:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -17,22 +17,6 @@ from pyrite.ranking.part import Part, all_options, described, parameters_of, pat
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Tokenization
-
-
-class SharedWeights(Protocol):
-    """Workers that hold parts of one ranker (`pyrite.ranking.sharding.Sharding`)."""
-
-    def passes(self, tower: Any, count: int) -> int:
-        """Return the passes that all workers make next through a transformer, of which this one needs `count`."""
-
-    def finish(self) -> None:
-        """Make empty passes until all workers have finished."""
-
-    def most(self, count: int) -> int:
-        """Return the largest of all workers' counts."""
-
-    def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Return a training's state with its tensors split like the ranker's weights."""
 
 
 class Ranker(nn.Module, Part):
@@ -66,8 +50,6 @@ class Ranker(nn.Module, Part):
 
     drawn: Sequence[str] = ()
     """The names of the weights that its checkpoint lacks, and that are drawn."""
-    sharding: SharedWeights | None = None
-    """How its weights are split over workers. None if they are all here."""
     document_reach: int | None = None
     """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after
     them are alike."""

@@ -109,8 +109,6 @@ class Aligned(ByNegative):
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         self.by_name = functions
         candidates = training.validation.candidates
-        if training.ranker.sharding:
-            raise BadInput("gradients of a sharded ranker can't be compared", "policy=aligned", "choose another policy")
         if candidates.documents is None:
             raise BadInput("the dev queries have no candidate lists", "validation.origin", "choose bm25 or random")
         relevant = training.encoded.judgements.are_relevant(candidates.queries, candidates.documents)

@@ -232,8 +232,6 @@ class Forgets(Reward):
 
 
 class ForgetsToo(Fusion):
-    """Of its base's attributes, `learn` is one of the class too."""
-
     def __init__(self, k=60):
         self.k = k
 
@@ -243,8 +241,8 @@ class ForgetsToo(Fusion):
 
 class Remembers(Forgets):
     def __init__(self, mine=1):
+        Reward.__init__(self, scale=2.0)
         super().__init__(mine)
-        self.scale = 2.0
 
 
 def test_a_constructor_that_leaves_out_the_base_s_is_refused_when_the_class_is_built():

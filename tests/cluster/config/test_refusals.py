@@ -18,7 +18,6 @@ METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
 GONE = "any more: an index that is lost is always waited for: leave it out"
 NO_POPULATION = "any more: runs that continue from each other's weights are no independent sample"
 DENSE = "ranker=bi_encoder function=dense"
-SHARDED = "ranker=bi_encoder ranker.checkpoint=none resources.shard=true resources.workers=2"
 OF_RUNS = [
     ("selector=[top,uniform]", "selector takes one value here, not [top,uniform]; see `pyrite options`"),
     ("ranker=static,match_pyramid", "ranker takes one value here, not static,match_pyramid; see `pyrite options`"),
@@ -93,14 +92,10 @@ OF_RUNS = [
     ("optimizer.betas=0.9", "optimizer.betas is 0.9; give 2 numbers"),
     ("optimizer.fused=often", "optimizer.fused is 'often'; choose true or false"),
     ("+optimizer.amsgrad=often", "optimizer.amsgrad is 'often'; choose true or false"),
-    # What several workers, or those that split weights, can't do.
+    # What several workers can't do.
     ("resources.workers=3 resources.least=4", "resources.least: least is 4, but the run starts with 3 workers"),
-    (f"{SHARDED} resources.workers=1", "a single worker"),
-    (f"{SHARDED} ranker=static", "the weights of Static are not split"),
-    (f"{SHARDED} keep_at=[3]", "states for forks"),
-    (f"{SHARDED} function=dense function.dense.refresh.mode=sync", "function.dense.refresh: each worker would read"),
-    (f"{SHARDED} selector=adversarial", "selector: each worker would copy"),
     # What was removed.
+    ("resources.shard=true", "there is no option resources.shard any more: nobody has split a ranker over GPUs"),
     (f"{DENSE} function.dense.refresh.on_loss=continue", GONE),
     (f"{DENSE} function.dense.refresh.on_lost_index=wait", GONE),
     (f"{DENSE} function.dense.replicas=2", "replicas any more: each run has one reader"),
@@ -179,7 +174,7 @@ def test_what_does_not_exist_or_fit_is_refused_in_one_line_with_what_to_use(verb
 
 
 def test_what_fits_is_not_refused():
-    check(f"{SHARDED} resources.least=2")
+    check("ranker=bi_encoder ranker.checkpoint=none resources.workers=2 resources.least=2")
     for adam in ("adam", "adamw optimizer.lr=1", "lazy_adam optimizer.betas=[0.8,0.9]"):
         check(f"optimizer={adam}")
     check("optimizer._target_=torch.optim.SGD +optimizer.momentum=0.9 +optimizer.nesterov=true")

@@ -144,7 +144,7 @@ def test_other_processes_share_the_work(processes, tmp_path):
 
 
 def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.TASK_RESTARTS", 2)
     with warm() as alone:
         tasks = [failing(tmp_path, "twice", 1, "die"), failing(tmp_path, "always", 9, "die")]
         done = list(LocalExecutor(0, alone).run(tasks))
@@ -267,9 +267,15 @@ def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluste
     monkeypatch.setattr("pyrite.cluster.executors.processes.cores", lambda: 8)
     for override, others in (("concurrent=1", 0), ("concurrent=2", 1), ("concurrent=null", 3), ("concurrent=9", 3)):
         assert len(Processes.for_command([override], "math:sqrt")) == others
+    monkeypatch.setattr("pyrite.cluster.commands.study.cores", lambda: 8)
     for concurrent, room in ((1, 1), (2, 2), (9, 4)):  # of a resumed study, which only its files tell
         experiment = study(base, tmp_path / str(concurrent), f"concurrent={concurrent}")
         experiment.workers = Processes(3, "math:sqrt")
         executor = experiment._executor()
         assert isinstance(executor, LocalExecutor)
         assert executor._room() == room
+    experiment = study(base, tmp_path / "wide", "resources.cpu=3")  # runs that take three cores each
+    experiment.workers = Processes(3, "math:sqrt")
+    executor = experiment._executor()
+    assert isinstance(executor, LocalExecutor)
+    assert executor._room() == 2

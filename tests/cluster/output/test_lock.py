@@ -67,7 +67,7 @@ def test_a_maker_that_is_killed_blocks_nobody(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
-    monkeypatch.setattr(lock, "RENEW_S", 0.1)
+    monkeypatch.setattr(lock, "LOCK_RENEW_S", 0.1)
 
 
 @pytest.fixture

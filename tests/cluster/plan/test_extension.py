@@ -1,5 +1,6 @@
 """Plans: studies that are extended, the command that composes one again, how large one is and where it runs."""
 
+import math
 import shlex
 from pathlib import Path
 
@@ -233,3 +234,7 @@ def test_what_takes_longer_is_larger_and_cores_save(monkeypatch):
     for count, less in ((1, 0), (2, 30), (4, 45)):
         monkeypatch.setattr(size, "cores", lambda count=count: count)
         assert saved(60) == pytest.approx(less)
+        assert saved(60, processes=4) == saved(None, processes=4) == 0  # local processes use all cores
+    monkeypatch.setattr(size, "cores", lambda: 8)
+    assert saved(60, processes=4) == pytest.approx(60 / 4 - 60 / 8)
+    assert saved(None, processes=4) == math.inf

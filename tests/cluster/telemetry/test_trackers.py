@@ -162,7 +162,7 @@ def test_nobody_waits_for_a_slow_tracker(tmp_path):
 
 @pytest.mark.timeout(60)
 def test_one_that_never_answers_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.telemetry.tracking.tracking.CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("pyrite.cluster.telemetry.tracking.tracking.TRACKER_CLOSE_TIMEOUT_S", 0.1)
     said: list[str] = []
     never = threading.Event()
     following = tracking(tmp_path, said, Recorder(never.wait))

@@ -319,7 +319,7 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(base,
 
 
 @pytest.mark.nightly
-def test_workers_that_split_the_weights_go_on_from_one_process(base, ray_session, tmp_path):
+def test_workers_go_on_from_the_state_of_one_process(base, ray_session, tmp_path):
     from pyrite.cluster.training.workers import run_on_workers
 
     words = [*WORDS, *TOPICS, *(f"thing{number}" for number in range(20))]
@@ -336,7 +336,7 @@ def test_workers_that_split_the_weights_go_on_from_one_process(base, ray_session
     with pytest.raises(KeyboardInterrupt):
         run(config, parts, stop, store, 0)
     told = set[int]()
-    shared = config | {"resources": config["resources"] | {"workers": 2, "shard": True}}
+    shared = config | {"resources": config["resources"] | {"workers": 2}}
     outcome = run_on_workers(shared, parts, lambda progress: told.add(progress.epoch), store, 0)
     assert told - {1} == {2, 3}
     assert_close(outcome, whole)
@@ -344,7 +344,7 @@ def test_workers_that_split_the_weights_go_on_from_one_process(base, ray_session
     read = [load(each["model.safetensors"]) for each in (outcome.weights, whole.weights)]
     for name, weight in read[1].items():
         np.testing.assert_allclose(read[0][name].numpy(), weight.numpy(), atol=1e-5)
-    assert len(store.storage.names("states")) == 2  # each worker has kept its own
+    assert len(store.storage.names("states")) == 1
     store.delete()
     assert not store.storage.names("states")
 

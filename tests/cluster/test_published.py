@@ -1,15 +1,18 @@
+"""A paper's figures beside those of a study."""
+
 import re
 from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 
-from pyrite.cluster.config.schema import PublishedConfig
-from pyrite.cluster.reports.paper_table import map_collections, map_methods, paper_section, printed, read_published
-from pyrite.cluster.reports.study_report import StudyResults, design_baseline, study_report
+from benchmarks import published as papers
+from benchmarks.published import PAPERS, Published, map_collections, map_methods, paper_section, printed, read_published
+from pyrite.cluster.config.groups import group_options
+from pyrite.cluster.reports.study_report import design_baseline
 from pyrite.cluster.statistics.summary import summarise
 from pyrite.ranking.errors import BadInput
-from tests.cluster.conftest import METHODS
 
 PAPER: dict[str, Any] = {
     "source": "Somebody 2001, table 3",
@@ -47,7 +50,7 @@ def cells(html: str) -> list[list[str]]:
 
 
 def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
-    (part,) = paper_section(PublishedConfig.model_validate(paper or PAPER), trials, summarise(trials), given)
+    part = paper_section(Published.model_validate(paper or PAPER), trials, summarise(trials), given)
     return str(part.to_html())
 
 
@@ -185,7 +188,7 @@ def test_marks_are_against_the_experiments_baseline(written_trials):
     named = design_baseline(trials, {"baseline": "objective=sir_v0"})
     assert named == "objective=sir_v0"
     paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
-    html = str(paper_section(PublishedConfig.model_validate(paper), trials, summarise(trials, named))[0].to_html())
+    html = str(paper_section(Published.model_validate(paper), trials, summarise(trials, named)).to_html())
     assert "mark what differs from bm25 · uniform · objective=sir_v0" in html
     assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
     assert design_baseline(trials.filter(pl.col("objective") != "sir_v0"), {"baseline": "objective=sir_v0"}) is None
@@ -194,14 +197,14 @@ def test_marks_are_against_the_experiments_baseline(written_trials):
 
 def test_methods_and_collections_are_matched_by_hand(written_trials):
     trials = written_trials([*RUNS, ("selector=adversarial function=random selector.lr=0.1", 0.1)])
-    published = PublishedConfig.model_validate(PAPER)
+    published = Published.model_validate(PAPER)
     assert map_methods(published, trials) == {
         "BM25": [("feed_forward", "bm25 · uniform")],
         "AC": [("feed_forward", "learned(random+bm25) · uniform · reward=diff")],
         "IRGAN": [("feed_forward", "random · adversarial")],
     }
     other = PAPER | {"methods": {"any": "policy=learned", "rate": "selector.lr=0.1", "none": "selector.lr=0.2"}}
-    found = map_methods(PublishedConfig.model_validate(other), trials)
+    found = map_methods(Published.model_validate(other), trials)
     assert [len(found[name]) for name in other["methods"]] == [2, 1, 0]
     trials = written_trials(RUNS[3:4], swept=())
     assert map_methods(published, trials)["AC"] == [("feed_forward", "learned(random+bm25) · uniform")]
@@ -232,17 +235,19 @@ def test_printed_figures():
         ({"colour": "red"}, "there is no option colour"),
     ],
 )
-def test_a_damaged_description_is_bad_input(change, says):
+def test_a_damaged_description_is_bad_input(change, says, monkeypatch, tmp_path):
+    monkeypatch.setattr(papers, "PAPERS", tmp_path)
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(PAPER | change))
     with pytest.raises(BadInput, match=says):
-        read_published({"published": PAPER | change})
-    assert read_published(None) is read_published({"title": "mine", "published": None}) is None
+        read_published("mine")
 
 
-def test_the_report_has_both_sections(made_up_study):
-    trials, queries = made_up_study(2, methods=METHODS[3:], swept=[("policy.agent", ["0", "1"])])
-    study = {"design": {"published": PAPER}, "overrides": ["scale=small"]}
-    html = study_report(StudyResults(trials, queries, config=study)).to_html()
-    assert "Compared with Somebody 2001, table 3" in html
-    assert "How reliably it is learned" in html
-    assert "News; here pydocs" in html
-    assert "100% (2 of 2)" in html
+@pytest.mark.parametrize("name", sorted(path.stem for path in PAPERS.glob("*.yaml")))
+def test_every_file_is_of_an_experiment(name):
+    assert read_published(name).source
+    assert name in group_options()["experiment"]
+
+
+def test_a_paper_that_is_not_there_is_refused():
+    with pytest.raises(BadInput, match=r"there are no figures of nothing; choose one of cohen2019_as_printed, "):
+        read_published("nothing")

@@ -1,44 +1,103 @@
-"""Compares a paper's figures with those of a study that repeats its experiment, in the paper's layout."""
+"""Compares a paper's figures with those of a study that repeats its experiment, in the paper's layout.
+
+    python -m benchmarks.published OUT [PAPER]
+
+OUT is the folder of a study, and PAPER a file of `benchmarks/papers` without its ending, by default that of the study's
+experiment. The table is printed, and the page `paper.html`, with the paper's findings and what differs, is written to
+the folder.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import polars as pl
-from pydantic import ValidationError
+import yaml
+from pydantic import Field, ValidationError
+from rich.console import Console
 
 from pyrite.cluster.config.refusals import refusal
-from pyrite.cluster.config.schema import FIGURE, PublishedConfig
+from pyrite.cluster.config.schema import Config
 from pyrite.cluster.output.methods import METHOD, items_of, with_methods
-from pyrite.cluster.reports.report import Cell, Part, Section, Table, items
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.reports.report import Cell, Part, Report, Section, Table, items
 from pyrite.cluster.reports.result_sections import cell, origin_name
+from pyrite.cluster.reports.study_report import StudyResults, compared
 from pyrite.cluster.statistics.convergence import convergence
+from pyrite.cluster.statistics.summary import baseline_of
+from pyrite.ranking.errors import BadInput
+
+SMALLEST = ["{study} cohen2019_table1"]
+PAPERS = Path(__file__).parent / "papers"
+FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
+"""A figure as papers print it: mean, deviation and marks. Some measures, such as bits, exceed 1."""
+COLUMN = r"^([^:]+:)?[^:]+$"
+"""A measure, optionally with the origin of its candidates."""
 
 
-def read_published(design: Mapping[str, Any] | None) -> PublishedConfig | None:
-    """Read the figures of the paper in an experiment's file; None if it has none. Damaged ones are refused."""
-    content = (design or {}).get("published")
+class Published(Config):
+    """The figures that a paper reports: a file of `benchmarks/papers`.
+
+    `figures` and `convergence` are laid out as in the paper: by collection, method and column, under the paper's
+    names. The columns are `measures` if there are any, otherwise `rankers`. These, `collections` and `methods` map the
+    paper's names to the study's. A method is given as key=value pairs of `summary.csv` or of overrides: a list by the
+    items that it holds, `[_,_]` for any list of two, and `*` for any part of a text. A column of `measures` is a
+    measure over the study's first origin (`R@1`), or an origin and a measure over it (`full:R@1`, `embeddings:MI`).
+    """
+
+    source: str
+    collections: dict[str, str]
+    rankers: dict[str, str] = {}
+    measures: dict[str, Annotated[str, Field(pattern=COLUMN)]] = {}
+    methods: dict[str, str]
+    figures: dict[str, dict[str, dict[str, Annotated[str, Field(pattern=FIGURE)]]]] = {}
+    convergence: dict[str, dict[str, dict[str, Annotated[float, Field(ge=0, le=1)]]]] = {}
+    says: list[str] = []
+    differs: list[str] = []
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    parser.add_argument("paper", nargs="?")
+    chosen = parser.parse_args(arguments)
+    storage, console = Storage(chosen.out), Console()
+    results = StudyResults.read(storage)
+    published = read_published(chosen.paper or str(results.options.get("experiment")))
+    trials, summary, _ = compared(results)
+    section = paper_section(published, trials, summary, results.config.get("overrides", ()))
+    console.print(*(part for part in section.parts if isinstance(part, Table)))
+    storage.write("paper.html", Report(published.source, [section]).to_html().encode())
+    console.print(f"page: {storage.shown('paper.html')}", soft_wrap=True)
+
+
+def read_published(name: str) -> Published:
+    """Read the figures of a paper. A paper that is not there, and a damaged file, are refused."""
+    file = PAPERS / f"{name}.yaml"
+    if not file.is_file():
+        known = ", ".join(sorted(path.stem for path in PAPERS.glob("*.yaml")))
+        raise BadInput(f"there are no figures of {name}", PAPERS, f"choose one of {known}")
     try:
-        return None if content is None else PublishedConfig.model_validate(content)
+        return Published.model_validate(yaml.safe_load(file.read_text("utf-8")))
     except ValidationError as error:
         raise refusal(error, config="study") from None
 
 
 def paper_section(
-    published: PublishedConfig | None, trials: pl.DataFrame, summary: pl.DataFrame, given: Sequence[str] = ()
-) -> list[Section]:
-    """Compare a study with its paper: figures, findings, and differences; nothing without a paper."""
-    if published is None:
-        return []
+    published: Published, trials: pl.DataFrame, summary: pl.DataFrame, given: Sequence[str] = ()
+) -> Section:
+    """Compare a study with its paper: figures, findings, and differences."""
     layout = PaperLayout(published, summary, trials)
     baseline = baseline_of(summary)
     explained = f"mark what differs from {baseline}" if baseline else "are explained above"
-    rate = " The rate is the convergence rate, which is explained below." if published.convergence else ""
+    rate = " The rate is the convergence rate, which the study's report explains." if published.convergence else ""
     text = (
         "“Paper” is what the paper prints, with its marks. “Here” is the mean over this study's runs ± their sample "
         f"standard deviation; its marks {explained}, and unlike the paper's its p values are adjusted for the number "
@@ -48,7 +107,7 @@ def paper_section(
     differs = [*published.differs, *([f"This study was run with {shlex.join(given)}."] if given else [])]
     findings: list[Part] = ["What the paper found:", items(published.says)] if published.says else []
     changes: list[Part] = ["What differs from the paper:", items(differs)] if differs else []
-    return [Section(f"Compared with {published.source}", [*findings, table, text, *changes])]
+    return Section(f"Compared with {published.source}", [*findings, table, text, *changes])
 
 
 def printed(text: str) -> tuple[str, str, str]:
@@ -67,7 +126,7 @@ class PaperLayout:
     and rankers of several checkpoints are separate rows.
     """
 
-    def __init__(self, published: PublishedConfig, summary: pl.DataFrame, trials: pl.DataFrame) -> None:
+    def __init__(self, published: Published, summary: pl.DataFrame, trials: pl.DataFrame) -> None:
         self.published = published
         self.measure, self.origin = measure, origin = summary.select("measure", "candidates").row(0)
         if published.measures:
@@ -158,12 +217,6 @@ class PaperColumn:
     named: bool = False  # whether the paper's file names the origin, rather than taking the leading one
 
 
-def baseline_of(summary: pl.DataFrame) -> str | None:
-    """The method that is the study's baseline; None if it has none."""
-    named = summary["baseline"].drop_nulls() if "baseline" in summary.columns else pl.Series([], dtype=pl.String)
-    return None if named.is_empty() else str(named[0])
-
-
 def _place(row: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     return row["collection"], row["ranker"], row["method"], row["candidates"], row["measure"]
 
@@ -181,10 +234,10 @@ def _share(rate: float | None) -> str | None:
     return None if rate is None else f"{rate:.0%}"
 
 
-def map_methods(published: PublishedConfig, trials: pl.DataFrame) -> dict[str, list[tuple[str, str]]]:
+def map_methods(published: Published, trials: pl.DataFrame) -> dict[str, list[tuple[str, str]]]:
     """Find the rankers and methods of a study that match each of the paper's methods, by its name; none for some.
 
-    A method is identified by key=value pairs, of its parts or of its runs' overrides (`PublishedConfig`). If several
+    A method is identified by key=value pairs, of its parts or of its runs' overrides (`Published`). If several
     of the paper's match, it is the one with the most pairs.
     """
     named = with_methods(trials).select("run", "method", _ranker="ranker").join(trials, on="run").sort("run")
@@ -215,7 +268,7 @@ def _holds(ours: str, wanted: str) -> bool:
     return set(named) <= set(items)
 
 
-def map_collections(published: PublishedConfig, collections: Sequence[str]) -> list[tuple[str, str]]:
+def map_collections(published: Published, collections: Sequence[str]) -> list[tuple[str, str]]:
     """Pair each collection of the paper with the study's that matches it.
 
     If the study has none of those, each of its collections is paired with every one of the paper.
@@ -227,3 +280,7 @@ def map_collections(published: PublishedConfig, collections: Sequence[str]) -> l
         if here == name or here.startswith(f"{name} (")  # several contents of one name
     ]
     return pairs or [(paper, here) for paper in published.collections for here in collections]
+
+
+if __name__ == "__main__":
+    main()

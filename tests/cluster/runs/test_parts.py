@@ -1,8 +1,7 @@
-"""Parts of runs behind a URI, also of a collection in pieces: made by one machine, and used by another."""
+"""Parts of runs, also of a collection in pieces, and those that Ray tasks make."""
 
 import json
 import os
-import shutil
 import signal
 import threading
 import time
@@ -42,15 +41,8 @@ def content(value: Any) -> Any:
     return [content(each) for each in value] if isinstance(value, list) else value
 
 
-def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Artifacts, list[str]]:
-    """Return what a process of a machine makes parts with, and what it says meanwhile."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
-    told: list[str] = []
-    return Artifacts(told.append), told
-
-
 @pytest.mark.parametrize("several", [False, True])
-def test_parts_made_on_one_machine_are_used_on_another(several, tmp_path, monkeypatch):
+def test_parts_are_made_once_and_are_the_same_in_pieces(several, tmp_path, monkeypatch):
     monkeypatch.setattr("pyrite.cluster.executors.pieces.connected", lambda: False)  # a test run's Ray has another home
     monkeypatch.setattr("pyrite.cluster.executors.pieces.LEAST_PIECES", 100)
     folder = write_beir(tmp_path / "made_up", documents=200)
@@ -62,22 +54,21 @@ def test_parts_made_on_one_machine_are_used_on_another(several, tmp_path, monkey
             "function=[bm25,random]", "policy=random", "origin=[bm25,random]", f"cache={cache}",
         ])  # fmt: skip
 
-    plain, remote = config(tmp_path / "plain"), config(f"file://{tmp_path}/shared")
+    plain, other = config(tmp_path / "plain"), config(tmp_path / "other")
     keys, expected = Artifacts().keys(plain), Artifacts().parts(plain)
     assert {"base", "origin:bm25", "function:bm25", "validation"} <= expected.keys()
     if several:
         monkeypatch.setattr(pieces, "PIECE", size)
-    made, told = machine("a", tmp_path, monkeypatch)
-    first = made.parts(remote)
+    told = list[str]()
+    made = Artifacts(told.append)
+    first = made.parts(other)
     assert "encoding texts" in told
-    assert made.keys(remote) == keys  # results in one piece are results in seven
-    assert len(made.collection(remote).pieces) == (7 if several else 0)
-    sizes = made.bytes_of(remote)
-    shutil.rmtree(folder)
-    shutil.rmtree(tmp_path / "a")
-    used, told = machine("b", tmp_path, monkeypatch)
-    assert used.bytes_of(remote) == sizes
-    second = used.parts(remote)
+    assert made.keys(other) == keys  # results in one piece are results in seven
+    assert len(made.collection(other).pieces) == (7 if several else 0)
+    sizes, told = made.bytes_of(other), list[str]()
+    used = Artifacts(told.append)
+    assert used.bytes_of(other) == sizes
+    second = used.parts(other)
     assert told == ["reading beir"]  # and nothing is made
     assert first.keys() == second.keys() == expected.keys()
     for name, part in expected.items():
@@ -85,14 +76,13 @@ def test_parts_made_on_one_machine_are_used_on_another(several, tmp_path, monkey
     documents = second["base"].encoded.documents
     assert isinstance(documents.tokens, PiecedArray) == several
     assert (bytes_of(documents) < 3000 < bytes_of(expected["base"].encoded.documents)) == several
-    assert not list((tmp_path / "b").rglob("documents*.arrow"))  # a run reads no texts
     assert not list(tmp_path.rglob("*.part"))
-    # A part that is cut short behind the URI is made again, and published anew.
-    (part_file,) = (tmp_path / "shared" / "parts").glob(f"{used.keys(remote)['validation']}.*")
+    # A part that is cut short is made again.
+    (part_file,) = (tmp_path / "other" / "parts").glob(f"{used.keys(other)['validation']}.*")
     whole = part_file.read_bytes()
     part_file.write_bytes(whole[:-7])
-    third, told = machine("c", tmp_path, monkeypatch)
-    assert content(third.part(remote, "validation")) == content(expected["validation"])
+    told = list[str]()
+    assert content(Artifacts(told.append).part(other, "validation")) == content(expected["validation"])
     assert "ranking for validation" in told
     assert part_file.stat().st_size == len(whole)
 
