@@ -124,7 +124,7 @@ def _check_methods(target: type) -> None:
 def _check_base_called(target: type, functions: Collection[Any]) -> None:
     """Refuse a user's class whose constructor did not call the `checked` one of our base, and so lacks what it sets."""
     base = next((each for each in target.__mro__ if _is_ours(each) and "__init__" in vars(each)), None)
-    constructor = vars(base)["__init__"] if base is not None else None
+    constructor: Any = vars(base)["__init__"] if base is not None else None
     # The constructor of a dataclass sets the fields of its bases itself, and `Part` sets those of `FIELDS`.
     if base is None or is_dataclass(base) or not getattr(constructor, "checked", False):
         return
