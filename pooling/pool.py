@@ -22,7 +22,7 @@ BEYOND = "beyond"
 """Name of the run that holds documents of the collection that no system's run has."""
 
 
-class PoolTerms(NamedTuple):
+class Terms(NamedTuple):
     """tf·idf vectors of a topic's documents, rows of a sparse matrix, and after them the topic's vector; or none.
 
     Args:
@@ -36,7 +36,7 @@ class PoolTerms(NamedTuple):
     values: NDArray[np.float64]
 
 
-NO_TERMS = PoolTerms(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+NO_TERMS = Terms(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
 """The terms of a topic without texts."""
 NO_GRADES = np.zeros(0, np.int32)
 """The grades of a topic without a machine's grades."""
@@ -67,7 +67,7 @@ class TopicPool(NamedTuple):
     holders: NDArray[np.int32]
     ranks: NDArray[np.int32]
     teams: NDArray[np.int32]
-    terms: PoolTerms = NO_TERMS
+    terms: Terms = NO_TERMS
     machine: NDArray[np.int32] = NO_GRADES
 
     @property

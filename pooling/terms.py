@@ -13,7 +13,7 @@ from bm25s.stopwords import STOPWORDS_EN_PLUS
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from pyrite.pooling.pool import Pool, PoolTerms
+from pyrite.pooling.pool import Pool, Terms
 
 NO_TEXT_NOTE = "pooled documents without a text"
 """Name of a note."""
@@ -39,19 +39,19 @@ def with_terms(pool: Pool, documents: pl.DataFrame, topics: Mapping[str, str]) -
     return replace(pool, topics=with_vectors, notes=pool.notes | {NO_TEXT_NOTE: int(found["text"].null_count())})
 
 
-def matrix_of(terms: PoolTerms) -> csr_array:
+def matrix_of(terms: Terms) -> csr_array:
     """Return a topic's vectors: float64 [documents + 1, terms], the last row the topic's."""
     width = int(terms.columns.max(initial=0)) + 1
     return csr_array((terms.values, terms.columns, terms.starts), (len(terms.starts) - 1, width))
 
 
-def rows_of(terms: PoolTerms, kept: NDArray[np.bool_]) -> PoolTerms:
+def rows_of(terms: Terms, kept: NDArray[np.bool_]) -> Terms:
     """Return the vectors of some of the documents, and of the topic."""
     return _terms(matrix_of(terms)[np.append(kept, True)]) if len(terms.starts) else terms
 
 
-def _terms(matrix: csr_array) -> PoolTerms:
-    terms = PoolTerms(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64))
+def _terms(matrix: csr_array) -> Terms:
+    terms = Terms(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64))
     for array in terms:
         array.flags.writeable = False
     return terms

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from scipy.sparse import csr_array
 
-from pyrite.pooling.pool import Pool, PoolTerms, Topic, team_numbers, topic_pool
+from pyrite.pooling.pool import Pool, Terms, Topic, team_numbers, topic_pool
 
 PoolOf = Callable[..., Pool]
 
@@ -25,7 +25,7 @@ def with_texts_and_machine(topic: Topic) -> Topic:
     vectors = (rng.random((len(relevant), 12)) < 0.3).astype(float)
     vectors[:, :2] = rng.random((len(relevant), 2)) < np.where(relevant, 0.7, 0.2)[:, None]
     matrix = csr_array(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1))
-    terms = PoolTerms(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data)
+    terms = Terms(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data)
     machine = np.where(rng.random(topic.pool.size) < 0.2, -1, topic.grades + rng.integers(0, 2, topic.pool.size))
     machine = machine.astype(np.int32)
     for array in (*terms, machine):
