@@ -43,7 +43,7 @@ OFFSETS, DOCUMENTS, WEIGHTS, BOUNDS, COUNTS, LENGTHS = (
 def count_terms(pieces: tuple[Path, ...], folder: Path, options: Bm25Options, terms: Path, number: int) -> None:
     """Write the postings of a piece: its documents with each query term, the counts, and all lengths.
 
-    TermNumbers that no query has only add to the length of a document, so they get no postings.
+    Terms that no query has only add to the length of a document, so they get no postings.
 
     Args:
         terms: the file of the numbered terms of all queries.
