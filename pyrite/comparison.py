@@ -31,6 +31,7 @@ from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.data import Collection, as_collection
 from pyrite.models import as_ranker
 from pyrite.parts import chosen, first_repeated, given, is_whole, of_kind, override, overrides_of_negatives, written
+from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
@@ -61,7 +62,7 @@ class Ray:
         return [*given("address", self.address), "local=false"]
 
 
-class Study:
+class Study(Public):
     """A comparison of ways of choosing negatives over rankers and seeds.
 
     >>> from pyrite import BM25, Collection, InBatch, Study

@@ -22,6 +22,7 @@ from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.parts import PARTS
 from pyrite.parts import chosen, part_of, path_text, written
+from pyrite.public import Public
 from pyrite.ranking.collections.cache import cache_folder
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
@@ -29,7 +30,7 @@ from pyrite.ranking.part import described
 from pyrite.ranking.whole_file import replace_file
 
 
-class Collection:
+class Collection(Public):
     """Documents, queries and judgements, read when they are needed.
 
     >>> Collection.from_pairs("pairs.csv", query="question").overrides()

@@ -18,6 +18,7 @@ from rich.console import Console
 from pyrite.data import Collection, as_collection
 from pyrite.parts import is_whole, label_of, of_kind, of_methods, part_of, path_text, written
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
@@ -40,7 +41,7 @@ class Pooled(NamedTuple):
     document: str
 
 
-class Pool:
+class Pool(Public):
     """The documents that runs offer for judging.
 
     >>> pool = Pool("runs", "qrels.txt", depth=10)

@@ -20,6 +20,7 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.output.manifest import read_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table
+from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.running import run
 
@@ -53,7 +54,7 @@ class Picture(bytes):
         Path(path).write_bytes(self)
 
 
-class Shown:
+class Shown(Public):
     """Sections of a report, which `print` shows as the terminal does and a notebook as the page does.
 
     >>> from pyrite.cluster.reports.report import Report, Section
@@ -94,7 +95,7 @@ class Frame:
         return self if result is None else result.frame(self.name)
 
 
-class Result:
+class Result(Public):
     """A folder of results.
 
     >>> Result("outputs/study").folder

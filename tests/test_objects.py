@@ -50,7 +50,7 @@ from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from pyrite.sampling.selection.selector import Selector
 from tests.made_up import write_beir, write_runs
 
-MODULES = ["", "comparison", "data", "models", "parts", "pools", "results", "verbs"]
+MODULES = ["", "comparison", "data", "models", "parts", "pools", "public", "results", "verbs"]
 
 
 class Bottom(Selector):
@@ -148,6 +148,16 @@ def test_public_names_are_those_that_an_editor_sees():
         pyrite.Training  # noqa: B018
     with pytest.raises(AttributeError, match="has no attribute 'np'"):
         pyrite.np  # noqa: B018
+
+
+def test_objects_list_their_public_names(own_cache):
+    objects = [study_of(), pyrite.Pool("runs"), Collection.pydocs(), pyrite.StudyResult("nowhere")]
+    for thing, name in zip(objects, ("run", "simulate", "counts", "verdict"), strict=True):
+        assert name in dir(thing)
+        assert not [each for each in dir(thing) if each.startswith("_")]
+    shown = "Study(pyrite study collection=pydocs ", "Pool('runs', method=PosteriorFusion())", "Collection(Pydocs())"
+    for thing, text in zip(objects, shown, strict=False):
+        assert repr(thing).startswith(text)
 
 
 def test_importing_pyrite_loads_no_part():
