@@ -278,7 +278,7 @@ class Own:
 def test_a_class_in_the_place_of_a_part_has_its_own_options():
     target = f"{__name__}.Own"
     config = compose([f"ranker._target_={target}", "+ranker.width=4"])
-    assert config["ranker"] == {"_target_": target, "_partial_": True, "categories": False, "width": 4}
+    assert config["ranker"] == {"_target_": target, "categories": False, "width": 4}
     assert config[CHOICES]["ranker"] == "Own"
     assert compose([])[CHOICES]["ranker"] == "feed_forward"
 
