@@ -190,7 +190,7 @@ def static(chosen: argparse.Namespace) -> None:
         assert isinstance(ranker, Static)
         with torch.no_grad():
             ranker.term_weights.zero_().requires_grad_(False)
-        factory = build(compose([f"optimizer={optimizer}", f"optimizer.lr={rate}"])["optimizer"])
+        factory = build(compose([f"optimizer={optimizer}", f"optimizer.lr={rate}"])["optimizer"], trust="composed")
         training.optimization = Optimization(ranker, factory, None, chosen.steps)
         ours[optimizer] = training, sampler
     pairs = drawn(chosen, training, collection, lambda kind, text: text)

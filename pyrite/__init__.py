@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from pyrite.results import (
         AuditResult as AuditResult,
         Best as Best,
-        ForkResult as ForkResult,
         LearningResult as LearningResult,
         MiningResult as MiningResult,
         Picture as Picture,
@@ -83,7 +82,6 @@ if TYPE_CHECKING:
     )
     from pyrite.verbs import (
         audit as audit,
-        fork as fork,
         learn as learn,
         mine as mine,
         pool as pool,

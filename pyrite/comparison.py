@@ -27,6 +27,7 @@ from rich.console import Console
 
 from pyrite.cluster.config.trust import trusting
 from pyrite.cluster.output.manifest import CONFIG
+from pyrite.cluster.output.screen import Screen
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.data import Collection, as_collection
 from pyrite.models import as_ranker
@@ -162,7 +163,7 @@ class Study(Public):
             return self._continue(self._storage, place, console)
         storage = Storage(self.out)
         self._storage = None if storage.read(CONFIG) is not None else storage  # None: results of another study
-        folder, failed = run("study", [*self.overrides(), *place], None, console or Console(highlight=False))
+        folder, failed = run("study", [*self.overrides(), *place], None, console or Screen())
         return StudyResult(folder, failed)
 
     def more_seeds(self, count: int, *, console: Console | None = None) -> StudyResult:
@@ -187,7 +188,7 @@ class Study(Public):
         folder = storage.shown()  # the working folder may be another one now
         own = re.findall(r"_target_[=:]([\w.]+)", " ".join(self._overrides))
         with trusting(own):  # classes that the study was given as objects
-            return StudyResult(*run("study", overrides, folder, console or Console(highlight=False)))
+            return StudyResult(*run("study", overrides, folder, console or Screen()))
 
     def __repr__(self) -> str:
         return f"Study({self.command})"

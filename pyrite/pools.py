@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from pyrite.cluster.output.screen import Screen
 from pyrite.data import Collection, as_collection
 from pyrite.parts import is_whole, label_of, of_kind, of_methods, part_of, path_text, written
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
@@ -108,7 +109,7 @@ class Pool(Public):
         """
         of_kind(methods, Sequence, "methods", "give a list, as [MM(), MTF()]", "is a {}, no list")
         texts = [*self.overrides(*methods), *settings(seeds=seeds, budgets=budgets, out=out and os.fspath(out))]
-        return PoolResult(*run("pool", texts, None, console or Console(highlight=False)))
+        return PoolResult(*run("pool", texts, None, console or Screen()))
 
     def serve(
         self,
@@ -140,7 +141,7 @@ class Pool(Public):
         one = f"method={named}" if named else "~method"
         texts = [one if text == f"method=[{named}]" else text for text in texts]
         texts += settings(seed=self.seed, out=os.fspath(out), topics=topics and os.fspath(topics), options=options)
-        judge(texts, console or Console(highlight=False))
+        judge(texts, console or Screen())
 
     def next(self, topic: str | None = None) -> Pooled | None:
         """Return the next document to judge, which was not handed out yet; None if none is left.

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose_recorded
+from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import read_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table
@@ -226,7 +227,8 @@ class Trained:
         """
         place = Path(path)
         if self.weights is None:
-            folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
+            with from_folder():  # the overrides are those of a table, which may come from anywhere
+                folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
             return folder
         kept, suffix = Path(self.weights), ".safetensors"
         name = place.name.removesuffix(suffix)  # may have points in it, as model-0.5
@@ -257,7 +259,7 @@ class Best:
     @property
     def config(self) -> dict[str, Any]:
         """The whole configuration of the run."""
-        return compose(shlex.split(self.row["overrides"]))
+        return compose_recorded(shlex.split(self.row["overrides"]))
 
     @property
     def command(self) -> str:
@@ -478,21 +480,6 @@ class MiningResult(Result):
         for name in ("ranks", "scores"):
             columns += [pl.col(name).fill_nan(None).quantile(at).alias(f"{name} {key}") for key, at in points.items()]
         return by_kind.agg(columns)
-
-
-class ForkResult(Result):
-    """The results of forks of a run.
-
-    >>> ForkResult("outputs/fork").folder
-    'outputs/fork'
-    """
-
-    _shown = "values"
-
-    @property
-    def values(self) -> pl.DataFrame:
-        """One row per fork and action: its reward."""
-        return self._csv("values")
 
 
 class AuditResult(Result):

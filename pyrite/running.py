@@ -13,6 +13,7 @@ from rich.console import Console
 from pyrite.cluster.commands.cli import kind_of
 from pyrite.cluster.commands.experiment import conduct
 from pyrite.cluster.config.build import missing_extra
+from pyrite.cluster.output.screen import Screen
 from pyrite.data import about_tables
 from pyrite.models import as_ranker
 from pyrite.parts import given, of_kind, override, part_given
@@ -42,7 +43,7 @@ def run(
     try:
         experiment = kind_of(verb).read(listed(overrides), None if resume is None else os.fspath(resume))
         with _settings_of_a_command(), about_tables():
-            failed = conduct(experiment, console or Console(quiet=verb not in IN_NOTEBOOKS or not Console().is_jupyter))
+            failed = conduct(experiment, console or Screen(quiet=verb not in IN_NOTEBOOKS or not Screen().is_jupyter))
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
     except BadInput as error:

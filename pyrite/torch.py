@@ -116,7 +116,7 @@ class Negatives(IterableDataset[ServedBatch]):
         DropoutSeeds(self._rng)  # a run's training draws these first
         self.sampler = make_sampler(config, parts, np.random.default_rng(sampling))
         split = base.splits[0]
-        self._batches = build(config["batches"], "batches")
+        self._batches = build(config["batches"], "batches", trust="composed")
         self._batches.prepare(base.encoded, base.vectors, split.train)
         self.training = _ExternalTraining(self, base.encoded, config["training"], parts.get("teacher"))
         self.training.examples = pairs_of(base.encoded, split.train, config["limits"]["examples"])

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from pyrite.cluster.config.aliases import named_checkpoint
+from pyrite.cluster.output.screen import Screen
 from pyrite.cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.parts import chosen, overrides_of_negatives, path_text, written
@@ -16,7 +17,6 @@ from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
 from pyrite.results import (
     AuditResult,
-    ForkResult,
     LearningResult,
     MiningResult,
     PoolResult,
@@ -186,41 +186,7 @@ def rank(
     texts = data.overrides() if isinstance(data, Collection) else listed(data)
     texts += settings(out=_path(out), options=options)
     with about_tables():
-        return write_run([*texts, named_checkpoint(_folder(ranker))], console or Console(quiet=True))
-
-
-def fork(
-    training: Folder | TrainingResult | None = None,
-    *,
-    at: int | Sequence[int] = 0,
-    instead: Sequence[str] = (),
-    out: Folder | None = None,
-    options: Options | None = None,
-    resume: Folder | None = None,
-    console: Console | None = None,
-) -> ForkResult:
-    """Continue a run under several choices from one saved state, as `pyrite fork` does.
-
-    Args:
-        training: the run, or its folder.
-        at: the batches before which it is forked.
-        instead: what is done instead: names of functions, or `bm25:1-10` for ranks. Empty takes the run's functions.
-        out, options, console: see `pyrite.train`.
-        resume: the folder of forks to resume, instead of a run. None starts new ones.
-
-    Raises:
-        BadInput: if the folder holds no run, or an option is wrong.
-    """
-    if resume is not None:
-        if training is not None:
-            raise BadInput("names the forks of a run already", "resume", "leave the run out")
-        return ForkResult(*run("fork", settings(out=_path(out), options=options), resume, console))
-    if training is None:
-        raise BadInput("there is no run to fork", remedy="give a training or its folder, or resume=FOLDER")
-    if isinstance(instead, str):
-        raise BadInput("is a text", "instead", f"give a list, as [{instead!r}]")
-    given = {"run": _folder(training), "at": at, "instead": list(instead)}
-    return ForkResult(*run("fork", settings(out=_path(out), options={**given, **(options or {})}), None, console))
+        return write_run([*texts, named_checkpoint(_folder(ranker))], console or Screen(quiet=True))
 
 
 def audit(
@@ -247,7 +213,7 @@ def audit(
     several = [studies] if isinstance(studies, str | os.PathLike | Result) else list(studies)
     given = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}
     texts = settings(out=_path(out), options={**given, **(options or {})})
-    run_audit(texts, console or Console(quiet=True))
+    run_audit(texts, console or Screen(quiet=True))
     return AuditResult(os.fspath(out))
 
 

@@ -16,9 +16,6 @@ from pyrite.sampling.retrieval.function import RetrievalFunction
 from pyrite.sampling.retrieval.random import Random
 
 FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited", "near")
-CLOCK = ("one", "spent")
-STATE = (*CLOCK, "hard", "easy", "gain")
-"""Features by which forks are regressed: the clock alone, and with the state of the training."""
 PROBED = {"hard", "easy", "change", "near"}
 TYPICAL = {
     "spent": (0.0, 0.6), "share": (0.3, 0.5), "hard": (-0.8, 0.25), "easy": (-0.8, 0.3), "change": (0.0, 0.3),

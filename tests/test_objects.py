@@ -201,9 +201,9 @@ def test_a_part_and_its_name_build_the_same(group):
         if "???" in node.values():
             continue
         assert config_of(kind()) == {"_target_": path_of(kind)}
-        whole = build(node)
+        whole = build(node, trust="composed")
         assert type(whole) is kind
-        assert config_of(build(config_of(whole))) == config_of(whole)
+        assert config_of(build(config_of(whole), trust="composed")) == config_of(whole)
         assert repr(kind()) == f"{kind.__name__}()"
 
 
@@ -359,10 +359,6 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
             "data: is a Series, not a collection or a list of overrides; for data give",
         ),
         (lambda: pyrite.learn(pyrite.Collection.pydocs(), Schedule(Random(), BM25())), "is a policy, which an agent"),
-        (lambda: pyrite.fork("run", instead="bm25"), "instead: is a text; give a list, as ['bm25']"),
-        (lambda: pyrite.fork(), "there is no run to fork; give a training or its folder, or resume=FOLDER"),
-        (lambda: pyrite.fork("run", resume="forks"), "resume: names the forks of a run already; leave the run out"),
-        (lambda: pyrite.fork(resume="nowhere"), "there is no config.yaml; name the folder of a fork"),
         (lambda: pyrite.rank(pyrite.Trained("seed=1")), "is no path; give a path, or a result; a ranker of a study is"),
         (lambda: pyrite.audit([], out="nowhere"), "studies: names no study"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25()}, baseline="b"), "no negatives are called 'b'"),
@@ -560,7 +556,7 @@ def test_the_script_of_the_documentation_runs(tmp_path, monkeypatch):
     assert result.verdict == more.verdict
     assert len(more.runs) == 12
     assert "same options" in repr(more.compare(result))
-    monkeypatch.setenv("PYRITE_TRUST", "tests")  # a saved folder may come from anywhere
+    monkeypatch.setenv("PYRITE_TRUST", "tests.test_objects")  # a saved folder may come from anywhere
     saved = result.best.ranker.save(tmp_path / "best")
     assert Path(pyrite.rank(saved, data, out=tmp_path / "best.run")).stat().st_size > 0
     mined = pyrite.mine(data, BM25(5), guard=Guard(relative=0.05), options={"vectors": "random"})
@@ -631,7 +627,7 @@ def test_a_pool_is_served_to_people(tmp_path, monkeypatch, method):
     runs.write_text("".join(f"q4 Q0 d{number} {number + 1} {9 - number} a\n" for number in range(4)), "utf-8")
     served: list[object] = []
     monkeypatch.setattr(judge, "run", lambda app, listening: (served.append(app), listening.close()))
-    monkeypatch.setenv("PYRITE_TRUST", "tests")
+    monkeypatch.setenv("PYRITE_TRUST", "tests.test_objects")
     console = Console(file=io.StringIO(), width=200)
     options = {"port": 0, "grades": [0, 1, 2]}
     pyrite.Pool([runs], method=method).serve(data, out=tmp_path / "out", options=options, console=console)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_
 from pyrite.cluster.config.aliases import quoted_baseline
 from pyrite.cluster.config.override import root_of
 from pyrite.cluster.config.quoting import quoted_path
-from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.config.trust import Trust, check_classes, from_folder, named_classes, trusting
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.session import connected
 from pyrite.cluster.output.lock import output_lock
@@ -96,12 +97,16 @@ class Experiment(ABC):
             if experiment.storage is not None:
                 refuse_taken(experiment.storage)
             return experiment
+        storage = Storage(resume)
+        saved = read_config_of(cls.verb, storage)
+        typed = named_classes(arguments)
+        arguments = [text for text in arguments if not (named_classes([text]) and cls.is_recorded(text, saved))]
         for text in arguments:
             if root_of(text) not in cls.may_change:
                 cls.check_change(text, resume)
-        storage = Storage(resume)
-        saved = read_config_of(cls.verb, storage)
         with ExitStack() as entered:
+            entered.enter_context(trusting(typed))  # recorded classes that are typed again
+            check_classes(saved, "file")
             if (folder := recorded_folder(saved)) is not None:
                 storage = storage if "://" in resume else Storage(os.path.abspath(resume))
                 arguments = absolute(arguments, os.getcwd())
@@ -111,6 +116,11 @@ class Experiment(ABC):
             experiment.joined.enter_context(entered.pop_all())
         experiment.resumed = True
         return experiment
+
+    @classmethod
+    def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
+        """Return whether an override that is given on resume repeats one of the manifest."""
+        return any(text in texts for texts in (saved.get("overrides"), saved.get(cls.verb)) if isinstance(texts, list))
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
@@ -175,6 +185,11 @@ class Experiment(ABC):
 
         return RemoteArtifacts(note, rerank, join=self.join)
 
+    @property
+    def trust(self) -> Trust:
+        """The origin of its options."""
+        return "file" if self.resumed else "user"
+
     def join(self) -> None:
         """Connect to the running Ray until the command ends; `session` then finds it connected."""
         if not connected():
@@ -206,13 +221,13 @@ def conduct(experiment: Experiment, console: Console) -> int:
     storage = experiment.storage
     with ExitStack() as left:
         left.callback(experiment.joined.close)  # goes back to the working folder, also if the output folder is locked
-        built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
+        built = trackers(experiment.options.get("track", {}), experiment.trust)  # track=[] removes the group
         left.enter_context(output_lock(storage) if storage is not None else nullcontext())
         left.enter_context(from_folder(experiment.resumed))
         left.enter_context(experiment.joined)
         work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work)
-        with _recorded(experiment, built, work, console) as tracking:
+        with _removal_reported(storage), _recorded(experiment, built, work, console) as tracking:
             if work.left:
                 with experiment.session(work, console), _renewed(experiment):
                     experiment.execute(console, tracking)
@@ -254,6 +269,34 @@ def _recorded(
     else:
         write_config(storage, {**experiment.manifest(), STARTED_IN: os.getcwd()})
     return tracked(built, storage, console, experiment.verb, resumed, **work.facts)
+
+
+@contextmanager
+def _removal_reported(storage: Storage | None) -> Iterator[None]:
+    """Report that the output folder was removed during the run, and remove what was written into it since."""
+    if storage is None or not storage.local:
+        yield
+        return
+    root = storage.path("")
+    before = os.stat(root).st_ino  # the lock is in it
+
+    def removed() -> bool:
+        gone = not os.path.exists(root)
+        return gone or (os.stat(root).st_ino != before and storage.read(CONFIG) is None)
+
+    try:
+        yield
+    except BadInput as error:
+        if not removed():
+            raise
+        raise _removed(storage) from error
+    if removed():
+        raise _removed(storage)
+
+
+def _removed(storage: Storage) -> BadInput:
+    shutil.rmtree(storage.path(""), ignore_errors=True)  # made by this command since, without a configuration
+    return BadInput("was removed during the run", storage.place, "give the command again")
 
 
 @contextmanager

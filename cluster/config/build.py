@@ -7,12 +7,13 @@ import importlib
 import inspect
 import re
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from pyrite.cluster.config.moved import moved_error
-from pyrite.cluster.config.parts import OURS
+from pyrite.cluster.config.parts import BASES, OURS
+from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.ranking.bounds import called, check_arguments
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.part import Part, parameters_of
@@ -27,26 +28,66 @@ EXTRAS = {
 """Extras of pyproject.toml by the modules that they install."""
 
 
-def build(node: Any, at: str = "", /, **given: Any) -> Any:
+def build(node: Any, at: str = "", /, *, trust: Trust, **given: Any) -> Any:
     """Build the object that a part of a configuration describes by its `_target_`.
 
+    The whole description is checked before anything is built: that its classes are trusted, before they are imported,
+    then their base classes and the names of options.
+
     Args:
-        at: its config key, for error messages.
+        at: its config key, for error messages, and for the base class that belongs there.
+        trust: the origin of the description.
         given: more arguments of the constructor.
 
     Raises:
-        BadInput: if an option has the wrong type, is outside its bounds, or is refused by the class.
+        BadInput: if a class is not trusted or of another kind, or if an option does not exist, has the wrong type, is
+            outside its bounds, or is refused by the class.
     """
+    check_classes(node, trust)
+    _check_tree(node, at, _base_of(at), at.partition(".")[0])
+    return _construct(node, at, given)
+
+
+def parts_in(node: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a part, by their option."""
+    return {key: value for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
+
+
+def _base_of(at: str) -> tuple[type, ...]:
+    """Return the base class of the parts that belong at a key; nothing if it takes any class."""
+    base = BASES.get(at.partition(".")[0])
+    return () if base is None else (locate(base),)
+
+
+def _bases_in(target: type, option: str) -> tuple[type, ...]:
+    """Return the classes that an option of a class of ours declares; nothing if it takes others too."""
+    declared = _types_of(target).get(option) if _is_ours(target) else None
+    kinds = [each for each in get_args(declared) or (declared,) if each is not type(None)]
+    ours = [
+        each for each in kinds if isinstance(each, type) and _is_ours(each) and not getattr(each, "_is_protocol", False)
+    ]
+    return tuple(ours) if len(ours) == len(kinds) else ()
+
+
+def _check_tree(node: dict[str, Any], at: str, bases: tuple[type, ...], kind: str) -> None:
+    """Refuse a part, or a part in it, of another kind than belongs there, or with options that its class lacks."""
     target = locate(node["_target_"])
-    parts = {
-        key: build(value, f"{at}.{key}" if at else "")
-        for key, value in node.items() if isinstance(value, dict) and "_target_" in value
-    }  # fmt: skip
-    options = {key: value for key, value in node.items() if key not in parts and not key.startswith("_")}
+    if bases and not issubclass(target, bases):
+        what = f"{target.__name__} is no {kind}"
+        raise BadInput(what, f"{at}._target_", f"name a subclass of {bases[0].__module__}.{bases[0].__name__}")
     if inspect.isabstract(target):
         missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
         raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
-    _check_names(target, options | parts, at)
+    _check_names(target, [key for key in node if not key.startswith("_")], at)
+    for key, part in parts_in(node).items():
+        inner = f"{at}.{key}" if at else key
+        _check_tree(part, inner, _bases_in(target, key), f"{key} of {target.__name__}")
+
+
+def _construct(node: dict[str, Any], at: str, given: dict[str, Any]) -> Any:
+    target = locate(node["_target_"])
+    parts = {key: _construct(value, f"{at}.{key}" if at else "", {}) for key, value in parts_in(node).items()}
+    options = {key: value for key, value in node.items() if key not in parts and not key.startswith("_")}
     if _is_ours(target):
         _check_types(target, options | parts, at)
     else:
@@ -144,7 +185,7 @@ def _takes(method: Any, count: int) -> bool:
     return True
 
 
-def _check_names(target: type, options: dict[str, Any], at: str) -> None:
+def _check_names(target: type, options: Iterable[str], at: str) -> None:
     fields = getattr(target, "FIELDS", ())  # which have another place in the configuration
     parameters = {name: each for name, each in inspect.signature(target).parameters.items() if name not in fields}
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):

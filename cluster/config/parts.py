@@ -19,6 +19,7 @@ BASES = {
     "ranker": "pyrite.ranking.rankers.ranker.Ranker",
     "reward": "pyrite.rl.rewards.Reward",
     "selector": "pyrite.sampling.selection.selector.Selector",
+    "track": "pyrite.cluster.telemetry.tracking.tracker.Tracker",
 }
 """The base of each kind of part that users write."""
 PARTS: dict[str, dict[str, str]] = {

@@ -20,7 +20,7 @@ from pyrite.ranking.cores import cores
 
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from pyrite.cluster.executors.worker import main; "
-    "main(int(sys.argv[1]), sys.argv[3])"
+    "main(int(sys.argv[1]), sys.argv[3], int(sys.argv[4]))"
 )
 """Runs the worker with the module path of this process. The working folder is on it only if it is on ours."""
 
@@ -41,7 +41,8 @@ class WarmProcess:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-P", "-c", BOOT, str(theirs.fileno()), json.dumps(sys.path), self.warm_up]
+            arguments = [str(theirs.fileno()), json.dumps(sys.path), self.warm_up, str(os.getpid())]
+            command = [sys.executable, "-P", "-c", BOOT, *arguments]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         self._connection = Connection(ours.detach())
         self._ready = False

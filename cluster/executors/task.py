@@ -188,10 +188,6 @@ class Executor(ABC):
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks; see `run`."""
 
-    def share(self, value: Any) -> Any:
-        """Return what to give several tasks as an argument instead of a large value."""
-        return value
-
 
 @dataclass(frozen=True)
 class Context:

@@ -18,6 +18,7 @@ from pyrite.cluster.limits import LOCK_RENEW_S
 from pyrite.cluster.output.storage import Storage, unwritable
 from pyrite.cluster.output.throttle import poll
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.links import refuse_links
 
 FILE = ".claimed"
 """File that names the process that writes to the folder. It is deleted when the process ends."""
@@ -32,7 +33,11 @@ def output_lock(storage: Storage) -> Iterator[None]:
     shared folders, have no locks; there the claim is a file that is renewed. A file that does not change for three
     renewals belongs to a process that was killed. Clocks of two machines differ and are not compared. A process that
     was suspended for that long finds another process's file when it continues, and ends.
+
+    A folder with links in it is refused (`pyrite.ranking.links`).
     """
+    if storage.local:
+        refuse_links(storage.path(""))
     with ExitStack() as stack:
         if not storage.local or not stack.enter_context(_locked(storage)):
             stack.enter_context(_renewed(storage))

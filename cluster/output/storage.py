@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.links import refuse_linked_folder
 from pyrite.ranking.whole_file import FULL, replace_file
 
 UNFINISHED = re.compile(r"\.[0-9a-f]{8}\.part$")
@@ -118,6 +119,8 @@ class Storage:
     @contextlib.contextmanager
     def _opened(self, name: str) -> Iterator[Any]:
         """Yield a stream to a file, which gets its name when the stream is closed."""
+        if self.local:
+            refuse_linked_folder(self._root, name)
         try:
             if self.files.type_name == "local":
                 with replace_file(self.path(name)) as temporary, temporary.open("wb") as stream:

@@ -24,7 +24,7 @@ from pyrite.ranking.errors import BadInput
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that may change when a learning is resumed, because its result does not depend on them."""
-NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights", "run_time", "run_memory")
+NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
 """Keys of a configuration on which the result does not depend."""
 CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
 """Folders of the code on which the result depends."""
@@ -85,18 +85,21 @@ def _check_kinds(config: dict[str, Any], overrides: Sequence[str]) -> None:
     from pyrite.rl.agents.search import PolicySearch
     from pyrite.rl.progress import ProgressOptions
 
-    agent, mixes = build(config["agent"]), config["actions"]["mixture"] is not None
+    agent, mixes = build(config["agent"], trust="composed"), config["actions"]["mixture"] is not None
     chosen = config[CHOICES]
     if isinstance(agent, PolicySearch) != mixes:
         if mixes:
             what = f"agent={chosen['agent']} chooses one function at a time, and actions=mixture are shares of them"
             raise BadInput(what, "agent", "choose evolution, schedule or bandit, or actions=functions")
         raise BadInput(f"agent={chosen['agent']} searches shares of functions", "actions", "give actions=mixture")
-    if mixes != isinstance(build(config["state"]), ProgressOptions):
+    if mixes != isinstance(build(config["state"], trust="composed"), ProgressOptions):
         wanted = "progress" if mixes else "batch"
         raise BadInput(f"actions={chosen['actions']} does not see state={chosen['state']}", "state", f"give {wanted}")
     if not mixes:
-        if config.get("until") is not None and (first := build(config["until"]).first) > config["episodes"]:
+        if (
+            config.get("until") is not None
+            and (first := build(config["until"], trust="composed").first) > config["episodes"]
+        ):
             what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
             raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
         return
@@ -108,7 +111,7 @@ def _check_kinds(config: dict[str, Any], overrides: Sequence[str]) -> None:
     if config.get("until") is not None:
         what = f"agent={chosen['agent']} spends a budget of trainings, and until={chosen['until']} ends one early"
         raise BadInput(what, "until", "give episodes alone")
-    if build(config["actions"]["mixture"]).scores and chosen["agent"] == "bandit":
+    if build(config["actions"]["mixture"], trust="composed").scores and chosen["agent"] == "bandit":
         raise BadInput("its grid has no choice by scores", "agent=bandit", "choose evolution or schedule")
     from pyrite.cluster.rollouts.search import generations_of  # with RLlib, which studies without agents go without
 

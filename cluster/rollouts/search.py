@@ -34,7 +34,7 @@ def search_agent(
     told again from the finished trainings, and the seeds of a training are named by (seed, generation, number).
     """
     storage = store.storage
-    agent: PolicySearch = build(config["agent"])
+    agent: PolicySearch = build(config["agent"], trust="composed")
     generations = generations_of(config, agent)
     empty = _agent(config, agent.rule, np.zeros(0), {})
     features = list(empty.state.features)
@@ -87,8 +87,8 @@ def _finished(store: ResultStore, training: CandidateTraining) -> dict[str, Any]
 def _agent(config: dict[str, Any], rule: str, parameters: Any, facts: Mapping[str, Any]) -> MixtureAgent:
     return MixtureAgent(
         list(config["function"]),
-        build(config["actions"]["mixture"]),
-        build(config["state"]),
+        build(config["actions"]["mixture"], trust="composed"),
+        build(config["state"], trust="composed"),
         config["decision_every"],
         rule,
         np.asarray(parameters, np.float64),

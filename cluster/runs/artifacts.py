@@ -6,7 +6,7 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,12 @@ from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
 from pyrite.cluster.runs.collections import Collections
-from pyrite.cluster.runs.part_keys import keys_of, provenance
+from pyrite.cluster.runs.part_keys import keys_of, provenance, tokenization_of
+from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packaged import licence_line, licence_of
+from pyrite.ranking.vectors import PackagedGlove
 
 if TYPE_CHECKING:
     from pyrite.cluster.runs.parts import Base
@@ -78,7 +81,7 @@ class Artifacts(Collections):
         """Return one part, from the cache or newly made (`pyrite.cluster.runs.parts`)."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
-        if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
+        if name == "base" and (absent := build(config["vectors"], "vectors", trust="composed").stand_in()):
             self.note(absent[1])
         from pyrite.cluster.runs.parts import protect
 
@@ -99,8 +102,12 @@ class Artifacts(Collections):
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         """Check the options of runs, alone and together (`pyrite.cluster.config.validate.check_run`)."""
+        licences: dict[str, None] = {}
         for config in configs:
             check_run(config, agent_of(config))
+            licences |= dict.fromkeys(_licences(config))
+        for line in licences:
+            self.note(line)
 
     def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
         """Return the bytes of each part of a configuration, by key: on disk, and about as many in memory.
@@ -114,6 +121,20 @@ class Artifacts(Collections):
                 self.part(config, name)
             sizes[key] = len(agent_content(checkpoint_of(config) or "")) if name == "agent" else place.stat().st_size
         return sizes
+
+    def cut_texts(self, configs: Iterable[dict[str, Any]]) -> list[str]:
+        """Return lines that count the texts of which the runs of configurations read only the beginning."""
+        lines: dict[str, None] = {}
+        seen = set[str]()
+        for config in configs:
+            keys = self.keys(config)
+            new = {name for name in ("base", "tokens") if name in keys and keys[name] not in seen}
+            seen |= {keys[name] for name in new}
+            if "base" in new:
+                lines[cut_words(self.part(config, "base").encoded, config["encoding"])] = None
+            if "tokens" in new and (tokenization := tokenization_of(config)):
+                lines[tokenization.cut(self.part(config, "tokens"))] = None
+        return [line for line in lines if line]
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
         """Return what the functions of a configuration rank with: one object for all of them."""
@@ -152,6 +173,16 @@ def cached_part(name: str, place: Path) -> Any | None:
         return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
     except BadInput:
         return None
+
+
+def _licences(config: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each package whose weights a run starts from."""
+    vectors = build(config["vectors"], "vectors", trust="composed")
+    if isinstance(vectors, PackagedGlove) and (line := licence_of(vectors.package)):
+        yield line
+    checkpoint = config["ranker"].get("checkpoint")
+    if isinstance(checkpoint, str) and (line := licence_line(Path(checkpoint).expanduser())):
+        yield line
 
 
 class OpenedParts:

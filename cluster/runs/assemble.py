@@ -62,11 +62,11 @@ def assemble(
         origin: Evaluation(encoded, parts[name].take(split.dev), [config["validation"]["measure"]])
         for name, origin in validation_parts(config).items()
     }
-    objective = build(config["objective"])
+    objective = build(config["objective"], trust="composed")
     objective.prepare(encoded, parts.get("objective"))
-    batches = build(config["batches"], "batches")
+    batches = build(config["batches"], "batches", trust="composed")
     batches.prepare(base.encoded, base.vectors, split.train)
-    training = build(config["training"])(
+    training = build(config["training"], trust="composed")(
         ranker.to(device),
         objective,
         encoded,
@@ -75,7 +75,7 @@ def assemble(
         _optimizer(config),
         np.random.default_rng(order),
         held_out=_held_out(config, encoded, split),
-        schedule=build(config["scheduler"]),
+        schedule=build(config["scheduler"], trust="composed"),
         validate_every=config["validation"]["every"],
         most_examples=config["limits"]["examples"],
         batches=batches,
@@ -101,7 +101,7 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         try:
-            ranker: Ranker = build(config["ranker"], "ranker").start(inputs)
+            ranker: Ranker = build(config["ranker"], "ranker", trust="composed").start(inputs)
         except AttributeError as error:
             if "Module.__init__() call" not in str(error):
                 raise
@@ -112,7 +112,7 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
     if ranker.drawn:
         _note_new_weights(str(config["ranker"].get("checkpoint")), new_weights(ranker))
     if config.get("peft"):
-        build(config["peft"], "peft").add_to(ranker, generator)
+        build(config["peft"], "peft", trust="composed").add_to(ranker, generator)
     return ranker
 
 
@@ -128,15 +128,15 @@ def make_sampler(
     """Return the sampler of a run's negatives, with another policy than the configured one if it is given."""
     base, functions = parts["base"], {}
     for name, node in config["function"].items():
-        functions[name] = build(node)
+        functions[name] = build(node, trust="composed")
         if isinstance(functions[name], Dense):
-            functions[name].guard = build(config["sampling"]["guard"], "sampling.guard")
+            functions[name].guard = build(config["sampling"]["guard"], "sampling.guard", trust="composed")
             if functions[name].guard.ranker is not None:
                 remedy = "leave the guard's ranker out, or choose bm25, tfidf, embedding or run_file"
                 raise BadInput("a ranker guards lists that are fixed while others train", "function.dense", remedy)
         functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
-    selector, replaced = build(config["selector"]), policy is not None
-    policy = policy or build(config["policy"])
+    selector, replaced = build(config["selector"], trust="composed"), policy is not None
+    policy = policy or build(config["policy"], trust="composed")
     if "agent" in parts:
         policy = equip(policy, selector, parts)
     return Sampler(
@@ -146,7 +146,7 @@ def make_sampler(
         config["sampling"]["negatives"],
         rng,
         {name: parts[f"function:{name}"].guarded.total for name in functions},
-        {name: build(node, f"selectors.{name}") for name, node in config["selectors"].items()},
+        {name: build(node, f"selectors.{name}", trust="composed") for name, node in config["selectors"].items()},
         None if replaced else counts_of(config, functions, policy),
         config["sampling"]["recorded"],
     )
@@ -191,7 +191,7 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
 
 def _optimizer(config: dict[str, Any]) -> OptimizerFactory:
     """Return a function that makes the optimizer, which is when torch checks its options."""
-    factory = build(config["optimizer"])
+    factory = build(config["optimizer"], trust="composed")
 
     def make(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
         try:

@@ -48,7 +48,7 @@ class Collections:
         if key not in self._collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
-            collection = self._open(build(config["collection"], "collection"), config)
+            collection = self._open(build(config["collection"], "collection", trust="composed"), config)
             for line in notes(collection, name):
                 self.note(line)
             if judging := _partial(config):
@@ -90,7 +90,10 @@ class Collections:
                 os.listdir(place)  # makes a network's disk look again
         elif self.collection_key(config) not in self._collections and _partial(config):
             return False
-        readers = [build(config["collection"], "collection"), *collections_of(config.get("evaluate", [])).values()]
+        readers = [
+            build(config["collection"], "collection", trust="composed"),
+            *collections_of(config.get("evaluate", [])).values(),
+        ]
         return all(is_cached(reader, place, config["strict"]) for reader in readers)
 
     def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:

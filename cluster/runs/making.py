@@ -61,10 +61,14 @@ def make_part(artifacts: Any, config: dict[str, Any], name: str) -> Any:
     base: Base = artifacts.part(config, "base")
     if kind == "evaluate":
         collection = artifacts.other_collection(config, which)
-        encoded, words = build(config["encoding"], "encoding").encode(collection)
+        encoded, words = build(config["encoding"], "encoding", trust="composed").encode(collection)
         labels = json.loads(artifacts.part(config, "labels").tobytes()) if config["ranker"].get("categories") else None
         read = RankerReading(config["ranker"], config["encoding"], base.words, labels).read(collection, encoded)
-        return zero_shot(config, Sources(collection, encoded, build(config["vectors"], "vectors").read(words)), read)
+        return zero_shot(
+            config,
+            Sources(collection, encoded, build(config["vectors"], "vectors", trust="composed").read(words)),
+            read,
+        )
     if kind == "compressed":
         state = state_of(config)
         assert isinstance(state, StateOptions)
@@ -76,19 +80,21 @@ def make_part(artifacts: Any, config: dict[str, Any], name: str) -> Any:
         return candidate_table(nearest.lists, sources, documents)
     if kind == "similarity":
         lists = artifacts.part(config, f"function:{which}").lists
-        return similarity_table(build(config["function"][which]), lists, sources)
+        return similarity_table(build(config["function"][which], trust="composed"), lists, sources)
     if kind == "function":
         return _lists(artifacts, config, which, sources, base)
     if kind == "teacher":  # scores the documents that a run may show: relevant ones and the functions' lists
         lists = [artifacts.part(config, f"function:{function}").lists for function in config["function"]]
         listed = [ranked for ranked in lists if ranked is not None]
-        return teacher_scores(build(config["teacher"], "teacher"), sources, base.queries("train"), listed)
+        return teacher_scores(
+            build(config["teacher"], "teacher", trust="composed"), sources, base.queries("train"), listed
+        )
     if kind == "objective":
-        return build(config["objective"]).rank(sources)
+        return build(config["objective"], trust="composed").rank(sources)
     if kind == "validation":
         origin = validation_origin(config, validation_parts(config)[name])
-        return build(origin).of(sources, base.queries("dev"))
-    return build(config["origin"][which]).of(sources, base.queries("test"))
+        return build(origin, trust="composed").of(sources, base.queries("dev"))
+    return build(config["origin"][which], trust="composed").of(sources, base.queries("test"))
 
 
 FEW = 0.05
@@ -97,7 +103,7 @@ FEW = 0.05
 
 def _base(artifacts: Any, config: dict[str, Any]) -> Base:
     collection = artifacts.collection(config)
-    encoder: Encoder = build(config["encoding"], "encoding")
+    encoder: Encoder = build(config["encoding"], "encoding", trust="composed")
     if collection.pieces:
         folder = artifacts.place(config, artifacts.keys(config)["base"]).with_suffix("")
         encoded, words = encode_in_pieces(encoder, collection, folder, run_pieces)
@@ -108,7 +114,7 @@ def _base(artifacts: Any, config: dict[str, Any]) -> Base:
             f"{unmatched:,} of {len(encoded.queries):,} queries share no word with any document; for text without "
             "blanks (Chinese, Japanese, Thai) set collection.tokenizer=characters, or subwords"
         )
-    vectors = build(config["vectors"], "vectors").read(words)
+    vectors = build(config["vectors"], "vectors", trust="composed").read(words)
     try:
         splits = split_queries(collection, encoded, config["folds"], config["limits"])
     except BadInput:
@@ -134,7 +140,10 @@ def _tokens(artifacts: Any, config: dict[str, Any]) -> Tokens:
 
 def _lists(artifacts: Any, config: dict[str, Any], name: str, sources: Sources, base: Base) -> Lists:
     """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of training queries."""
-    function, guard = build(config["function"][name]), build(config["sampling"]["guard"], "sampling.guard")
+    function, guard = (
+        build(config["function"][name], trust="composed"),
+        build(config["sampling"]["guard"], "sampling.guard", trust="composed"),
+    )
     if isinstance(function, BM25) and name in bm25_in_shards(config):
         sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))
@@ -153,8 +162,7 @@ def _lists(artifacts: Any, config: dict[str, Any], name: str, sources: Sources, 
             every[queries] = values
             return every
 
-        features = {name: spread(values, np.nan) for name, values in (lists.features or {}).items()}
-        lists = RankedLists(spread(lists.documents, -1), spread(lists.scores, -np.inf), features)
+        lists = RankedLists(spread(lists.documents, -1), spread(lists.scores, -np.inf))
     if guarded.repeats:
         artifacts.note(
             f"{name}: left out {counted(guarded.repeats, 'document')} with the text of a relevant document or of "

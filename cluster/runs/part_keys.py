@@ -33,7 +33,7 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     limits = {split: config["limits"][split] for split in SPLITS}
     options = [config["encoding"], config["vectors"], limits, config["folds"]]
     content = [FORMAT, fingerprint, *options, *files_of(config["vectors"])]
-    if absent := build(config["vectors"], "vectors").stand_in():
+    if absent := build(config["vectors"], "vectors", trust="composed").stand_in():
         content.append(absent[1])  # so that a study is not resumed with other vectors once these are installed
     base = digest(content)
     keys = {"base": base}
@@ -46,7 +46,9 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     for name, origin in validation_parts(config).items():
         validation = validation_origin(config, origin)
         keys[name] = digest([base, "dev", validation, files_of(validation)])
-    if type(build(config["objective"])).rank is not Objective.rank:  # it ranks documents before the training
+    if (
+        type(build(config["objective"], trust="composed")).rank is not Objective.rank
+    ):  # it ranks documents before the training
         keys["objective"] = digest([base, config["objective"], files_of(config["objective"])])
     guard, listed = config["sampling"]["guard"], bm25_in_shards(config, listed=True)
     for name, node in config["function"].items():
@@ -104,7 +106,7 @@ def state_of(config: dict[str, Any]) -> StateOptions | ProgressOptions:
     """Return the options of the agent's states."""
     if checkpoint := checkpoint_of(config):
         return read_agent(checkpoint).state
-    return build(config["state"])
+    return build(config["state"], trust="composed")
 
 
 def validation_parts(config: dict[str, Any]) -> dict[str, str]:
@@ -121,7 +123,7 @@ def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
 
 def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
     """Return the tokenization of the configured ranker; None if it reads words."""
-    ranker = build(config["ranker"])
+    ranker = build(config["ranker"], trust="composed")
     return ranker.tokenization(**options_of(ranker))
 
 

@@ -56,7 +56,7 @@ def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | No
     """Return the judgements within the order's budget."""
     order = options["order"]
     ((_, node),) = compose([f"method={order}"], "pool")["method"].items()
-    method = build(node, f"judging.order={order}")
+    method = build(node, f"judging.order={order}", trust="composed")
     feeders = {
         f"trained_{function}": [f"function={function}", "ranker=static", "ranker.spread=0", "training.max_epochs=5"]
         for function in options["feeders"]

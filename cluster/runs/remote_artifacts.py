@@ -74,6 +74,11 @@ class RemoteArtifacts(Artifacts):
         if self._ask(_check, configs) is None:
             super().check(configs)
 
+    def cut_texts(self, configs: Iterable[dict[str, Any]]) -> list[str]:
+        configs = list(configs)
+        lines = self._ask(_cut_texts, configs)
+        return super().cut_texts(configs) if lines is None else list(lines)
+
     def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
         import ray
 
@@ -202,6 +207,10 @@ def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Desc
 def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
     Artifacts().check(configs)
     return True
+
+
+def _cut_texts(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[str]:
+    return Artifacts(rerank=rerank).cut_texts(configs)
 
 
 def _seedless(config: dict[str, Any]) -> str:

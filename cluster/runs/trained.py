@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.collections.collection import Collection
@@ -24,6 +26,7 @@ from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
+_log = logging.getLogger(__name__)
 YES_AND_NO = ([" yes", " no"], ["yes", "no"])
 """Words by which a language model without a head judges a document as relevant or not; the first pair in which both
 words are single tokens is used."""
@@ -64,10 +67,12 @@ class RankerReading:
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
         """Encode a collection for the ranker. Judgements and splits are those of `encoded`, of any vocabulary."""
-        ranker = build(self.options, "ranker")
+        ranker = build(self.options, "ranker", trust="composed")
         tokenization = ranker.tokenization(**options_of(ranker))
         if tokenization is not None:
             tokens = tokenization.encode(collection)
+            if cut := tokenization.cut(tokens):
+                _log.warning("%s: %s", options_of(ranker).get("checkpoint"), cut)
             documents, queries = tokens.documents, tokens.queries
         else:
             assert self.words is not None
@@ -127,6 +132,7 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
@@ -143,11 +149,11 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
         if words is not None:
             # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
             options |= {"further": 0, "max_query": encoding["max_query"]}
-        return TrainedRanker(options, name=name, ranker=make(options))
-    ranker = make(options, len(words or [""]), dimension, labels)
+        return TrainedRanker(options, name=name, ranker=make(options, "file"))
+    ranker = make(options, "file", len(words or [""]), dimension, labels)
     try:
         ranker.load_state_dict(load_file(weights))
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
     return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
 
@@ -157,16 +163,18 @@ def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> T
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
         options = options | {"checkpoint": place}
-    ranker = make(options)
+    ranker = make(options, "composed")
     check_whole(ranker, place)
     return TrainedRanker(options, name=name, ranker=ranker)
 
 
-def make(options: dict[str, Any], words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
+def make(
+    options: dict[str, Any], trust: Trust, words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None
+) -> Ranker:
     """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
     vectors, generator = np.zeros((words, dimension), np.float32), torch.Generator().manual_seed(0)
     counts = None if labels is None else LabelCounts(*map(len, labels))
-    ranker: Ranker = build(options, "ranker")
+    ranker: Ranker = build(options, "ranker", trust=trust)
     return ranker.start(RankerInputs(generator, vectors, labels=counts))
 
 

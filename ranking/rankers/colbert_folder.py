@@ -17,9 +17,7 @@ STANFORD = Prompts("[unused0] ", "[unused1] ")
 SPECIALS = 4
 """The most tokens of a text besides its subwords."""
 LENGTH = 32
-"""Length of a query, if a folder fills up queries and does not say to what length, and of a new ranker's
-(ColBERT's).
-"""
+"""Length of a query, if a folder fills up queries and does not say to what length, and in a new ranker (ColBERT's)."""
 
 
 @dataclass(frozen=True)

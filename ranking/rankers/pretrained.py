@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import buckets
+from pyrite.ranking.rankers.attention import use_float32_attention
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
@@ -70,7 +71,8 @@ class Pretrained(nn.Module):
 
     Args:
         model: the model of transformers.
-        precision: float32, bfloat16 or float16, for the operations that are safe in it; weights stay float32.
+        precision: float32, bfloat16 or float16, for the operations that are safe in it; weights stay float32, and so
+            does attention while it trains on a CPU.
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run it through torch.compile.
         budget: tokens per forward pass, padding included. None suits the device.
@@ -89,6 +91,8 @@ class Pretrained(nn.Module):
         if precision not in PRECISIONS:
             raise BadInput(f"no precision {precision!r}", "ranker.precision", f"choose one of {', '.join(PRECISIONS)}")
         self.model, self.precision, self._budget = model, PRECISIONS[precision], budget
+        if self.precision != torch.float32:
+            use_float32_attention(model)
         if gradient_checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
         # Kept out of the modules: a compiled module would change the names of its weights.

@@ -13,6 +13,7 @@ import torch
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.packaged import check_packaged
 
 READ: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, "ignore_mismatched_sizes": True}
 """Options of transformers' `from_pretrained`: only safetensors, and what does not fit is missing."""
@@ -118,10 +119,11 @@ def downloaded(checkpoint: str) -> str:
     """Return a checkpoint's folder; that of a name at the hub is downloaded, without what could be a pickle.
 
     Raises:
-        BadInput: if it can't be downloaded.
+        BadInput: if it can't be downloaded, or is a package's and not what that package is known to hold.
     """
     root = local_root(checkpoint)
     if Path(root).is_dir():
+        check_packaged(Path(root))
         return root
     from huggingface_hub import snapshot_download
 

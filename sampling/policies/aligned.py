@@ -35,18 +35,17 @@ class Aligned(ByNegative):
     for noise, and what is worth most in the end (how many negatives a query gets, for example) does not show in one
     gradient. So the best action is taken only if its lead over `otherwise` is clear, by the differences between parts
     of the sample. At the first batches the dot product predicts less than later
-    (`python -m benchmarks.alignment` measures how much), so before `after` epochs `first`, which goes by scores, is
-    taken.
+    (docs/experiments/policies.md), so before `after` epochs `first`, which goes by scores, is taken.
 
     The idea is that of Dynamic Gradient Alignment (arXiv 2410.02498) for domain weights; R&B (2505.00358), Aioli
     (2411.05735) and, for retrievers, Inf-DDS (2601.21759) are related. It differs in that actions are ways of choosing
     negatives, one is taken at a time, and the plain gradient is compared, not one scaled as Adam scales it.
 
     Args:
-        actions: the actions to choose from, as `pyrite fork` writes them: in_batch, bm25:1-4, bm25@simans,
-            bm25@dynamic:64, bm25*.5, bm25*4; without a selector, uniform draws. None takes the whole list of each
-            function, and of each but the first also ranks 1 to 4 and 1 to 20, `simans` and `dynamic:64`, and with
-            `each` four times as many negatives, if half of a query's remain for the first function.
+        actions: the actions to choose from (see `pyrite.sampling.policies.action.Action`): in_batch, bm25:1-4,
+            bm25@simans, bm25@dynamic:64, bm25*.5, bm25*4; without a selector, uniform draws. None takes the whole list
+            of each function, and of each but the first also ranks 1 to 4 and 1 to 20, `simans` and `dynamic:64`, and
+            with `each` four times as many negatives, if half of a query's remain for the first function.
         each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
             negatives to each query, or a multiple of it. Of `sampling.negatives`, the largest multiple is kept
             for it whatever the action.
@@ -238,7 +237,7 @@ class Always(ByNegative):
         self.selectors = {**dict.fromkeys(functions, Uniform()), **action.selectors()}
 
     def assign(self, batch: Batch, count: int, training: RankerTraining, rng: np.random.Generator) -> NDArray[np.int64]:
-        return self.action.assign(self.functions, self.functions, len(batch), count, self.each, rng, self.times)
+        return self.action.assign(self.functions, len(batch), count, self.each, rng, self.times)
 
 
 def dot(dense: Sequence[Tensor | None], gradient: Sequence[Tensor | None]) -> float:

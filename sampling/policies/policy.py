@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +17,6 @@ from pyrite.sampling.suppliers import Chooser
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
     from pyrite.sampling.selection.selector import Selector
-
-
-class Group(NamedTuple):
-    """Queries of a batch that share a window and selectors.
-
-    Args:
-        rows: bool [b].
-        window, selectors: see `SamplingPolicy`.
-    """
-
-    rows: NDArray[np.bool_]
-    window: tuple[int, int] | None
-    selectors: Mapping[str, Selector]
 
 
 class SamplingPolicy(Chooser):
@@ -50,13 +37,10 @@ class SamplingPolicy(Chooser):
         window: first and last rank, from 1, of the lists that selectors see; None for all ranks. It may change from
             batch to batch: it is read after `assign`.
         selectors: selectors that replace the run's, by the function's name. They may change in the same way.
-        groups: the windows and selectors of the last batch's queries if they differ between queries; each query is in
-            one group. Empty if `window` and `selectors` hold for all.
         each: the negatives that every function but the first supplies to its share of the queries, while the first one
             supplies all queries; None if the policy has no such number.
         multiple: how many times `each` a function other than the first may supply to a query.
-        taken: the decisions of a policy that compares actions: step, action, and `values` by action. If it decides for
-            each query, the action is None, and the values are the shares of the queries of an epoch.
+        taken: the decisions of a policy that compares actions: step, action, and `values` by action.
         independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
             that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
     """
@@ -65,7 +49,6 @@ class SamplingPolicy(Chooser):
     independent: ClassVar[bool] = False
     window: tuple[int, int] | None = None
     selectors: Mapping[str, Selector] = MappingProxyType({})
-    groups: Sequence[Group] = ()
     each: int | None = None
     multiple: ClassVar[int] = 1
     taken: Sequence[Mapping[str, Any]] = ()

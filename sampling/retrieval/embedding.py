@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import numpy as np
@@ -19,6 +20,7 @@ from pyrite.ranking.sources import Sources
 from pyrite.sampling.retrieval.ranked import Ranked
 from pyrite.sampling.suppliers import Picker
 
+_log = logging.getLogger(__name__)
 CHUNK = 4096
 """Queries per search."""
 
@@ -32,8 +34,8 @@ class Embedding(Ranked):
     Args:
         checkpoint: a folder, or a name at the hub.
         layers: number of the encoder's first layers that are used; None for all.
-        max_query: subwords read of a query; None takes the checkpoint's number, or else 32.
-        max_document: subwords read of a document; None takes the checkpoint's number, or else 256.
+        max_query: subwords read of a query; None takes the checkpoint's number, or else all that fits.
+        max_document: subwords read of a document; None takes the checkpoint's number, or else all that fits.
         pooling: `mean`, `cls` or `last` (for decoders); None takes the checkpoint's, or mean.
         similarity: `cosine` or `dot`; None takes the checkpoint's, or cosine.
         tied: whether one tower reads queries and documents; false for a checkpoint with two towers.
@@ -87,7 +89,10 @@ class Embedding(Ranked):
         encoder = BiEncoder(**self.options).start(RankerInputs(torch.Generator().manual_seed(0)))  # type: ignore[arg-type]
         check_whole(encoder, str(self.options["checkpoint"]))
         encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-        tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)
+        tokenization = BiEncoder.tokenization(**self.options)
+        tokens = tokenization.encode(sources.collection)
+        if cut := tokenization.cut(tokens):
+            _log.warning("%s: %s", self.options["checkpoint"], cut)
         documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))
         queries = embed(encoder, tokens.queries, np.arange(len(tokens.queries)), queries=True)
         return VectorIndex.build(documents, IndexOptions()), queries

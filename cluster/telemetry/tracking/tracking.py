@@ -12,6 +12,7 @@ from rich.console import Console
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.groups import option
+from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.limits import TRACKER_CLOSE_TIMEOUT_S
 from pyrite.cluster.output.event_log import EventLog, reason
 from pyrite.cluster.output.run_log import unfinished
@@ -19,9 +20,10 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 
 
-def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
+def trackers(nodes: Mapping[str, Any], trust: Trust) -> list[Tracker]:
     """Build the trackers of a configuration's group `track`, always with TensorBoard."""
-    built: list[Tracker] = [build(node) for node in {**option("track", "tensorboard"), **nodes}.values()]
+    named = {**option("track", "tensorboard"), **nodes}
+    built: list[Tracker] = [build(node, f"track.{name}", trust=trust) for name, node in named.items()]
     for tracker in built:
         tracker.check()
     return built

@@ -139,7 +139,7 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         ([*EVOLVED, "decision_every=0"], "^decision_every is 0"),
         ([*EVOLVED, "decision_every=week"], "^decision_every is 'week'; choose a whole number or 'epoch'$"),
         ([*EVOLVED, "actions.mixture.window=wide"], "window"),
-        ([*EVOLVED, "agent.warm_start=somewhere"], "pyrite fork"),
+        ([*EVOLVED, "agent.warm_start=somewhere"], "was not ahead of a fresh search"),
         ([*EVOLVED, "reward=raw"], "^reward: agent=evolution .* does not read reward=raw; leave it out, or"),
         ([*SEARCHED, "agent=schedule", "state.features=[one]"], "depends on the time"),
         ([*SEARCHED, "agent=schedule", "validation_sample.every=4"], "^validation_sample.every: agent=schedule"),
@@ -383,10 +383,11 @@ def test_the_command_searches_in_ray_tasks(ray_session, beir_folder, own_cache, 
 def test_a_candidate_on_two_workers_has_the_numbers_of_one(ray_session, beir_folder, own_cache, tmp_path):
     sgd = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}  # see tests/cluster/training/test_workers.py
     config = learning(beir_folder, "agent=evolution", "resources.workers=2", "workers=0") | {"optimizer": sgd}
-    parts, agent = Artifacts().parts(config), build(config["agent"])
+    parts, agent = Artifacts().parts(config), build(config["agent"], trust="composed")
     size = RULES[agent.rule].size(2, WINDOWS[config["actions"]["mixture"]["window"]], config["state"]["features"])
     mixture = MixtureAgent(
-        list(config["function"]), build(config["actions"]["mixture"]), build(config["state"]),
+        list(config["function"]), build(config["actions"]["mixture"], trust="composed"),
+        build(config["state"], trust="composed"),
         config["decision_every"], agent.rule, np.linspace(-1, 1, size), {},
     )  # fmt: skip
     candidate = CandidateTraining(0, 0, 0, mixture)

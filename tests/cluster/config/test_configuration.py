@@ -28,7 +28,7 @@ from pyrite.sampling.selection.uniform import Uniform
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
 LISTED = ("origin", "stopping", "track")
 """Groups of which several options are chosen together."""
-ASKED = {"checkpoint": "FOLDER", "forks": "FOLDER", "path": "file", "ids": "id"}
+ASKED = {"checkpoint": "FOLDER", "path": "file", "ids": "id"}
 """Values for options that have no default."""
 
 
@@ -118,12 +118,10 @@ def test_every_name_composes(group, name):
 )
 def test_every_part_that_needs_no_data_is_built_and_shows_what_its_class_does_by_default(group):
     for name in group_options()[group]:
-        if name == "from_forks":  # reads a file
-            continue
         node = compose([f"{group}={name}"])[group] if name == "matryoshka" else option(group, name)
         node.pop("defaults", None)
         inner = {key: ASKED.get(key, value) if value == "???" else value for key, value in node.get(name, node).items()}
-        parameters = inspect.signature(type(build(inner))).parameters.values()
+        parameters = inspect.signature(type(build(inner, trust="composed"))).parameters.values()
         named = {each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
         missing = named - SUPPLIED - set(inner)
         assert not missing, f"{group} {name} does not show {missing}"
@@ -156,13 +154,13 @@ def test_every_part_refuses_an_argument_outside_its_bounds():
 def test_parts_within_parts_are_built_and_held_against_their_class():
     prior = "method.mm.arm.prior={_target_: pyrite.pooling.priors.AgreementPrior, strength: 3.0}"
     config = compose(["method=mm", prior], "pool")
-    assert build(config["method"]["mm"]).arm._prior.strength == 3.0
+    assert build(config["method"]["mm"], trust="composed").arm._prior.strength == 3.0
     config["method"]["mm"]["arm"]["prior"]["strength"] = "much"
     with pytest.raises(BadInput, match="AgreementPrior: strength is 'much'"):
-        build(config["method"]["mm"])
+        build(config["method"]["mm"], trust="composed")
     config["method"]["mm"]["arm"] = {"_target_": "pyrite.pooling.priors.CommonPrior"}
     with pytest.raises(BadInput, match="arm of MM"):
-        build(config["method"]["mm"])
+        build(config["method"]["mm"], trust="composed")
 
 
 def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_scales():
@@ -178,18 +176,18 @@ def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_
 @pytest.mark.parametrize("target", ["foo.Bar", "sampling.nothing.Bar", "Bar", "pyrite.sampling.sampler"])
 def test_a_class_that_is_not_there(target, capfd):
     with pytest.raises(BadInput, match=target):
-        build({"_target_": target})
+        build({"_target_": target}, trust="composed")
     assert not capfd.readouterr().err
 
 
 def test_options_of_a_class_are_called_as_the_user_calls_them():
     node = {"_target_": "pyrite.sampling.selection.window.Window", "last": "far"}
     with pytest.raises(BadInput, match=r"^selector\.last is 'far'"):
-        build(node, "selector")
+        build(node, "selector", trust="composed")
     with pytest.raises(BadInput, match=r"no option selector\.from; Window has first, last, ceiling, pick"):
-        build({"_target_": node["_target_"], "from": 3}, "selector")
+        build({"_target_": node["_target_"], "from": 3}, "selector", trust="composed")
     with pytest.raises(BadInput, match="Selector has no select"):
-        build({"_target_": "pyrite.sampling.selection.selector.Selector"})
+        build({"_target_": "pyrite.sampling.selection.selector.Selector"}, trust="composed")
 
 
 class TakesLess(Uniform):
@@ -218,9 +216,9 @@ def test_a_method_that_can_not_be_called_as_the_base_s_is_refused_when_the_class
     called = r"is called with \(self, batch, function, count, training, rng\); write def select\(self, batch, function"
     for own in (TakesLess, TakesMore):
         with pytest.raises(BadInput, match=rf"{own.__name__}\.select: takes \(self, batch, .*{called}"):
-            build({"_target_": f"{__name__}.{own.__name__}"})
+            build({"_target_": f"{__name__}.{own.__name__}"}, trust="composed")
     for own in (OtherNames, AnyArguments):
-        assert isinstance(build({"_target_": f"{__name__}.{own.__name__}"}), own)
+        assert isinstance(build({"_target_": f"{__name__}.{own.__name__}"}, trust="composed"), own)
 
 
 class Forgets(Reward):
@@ -247,10 +245,10 @@ class Remembers(Forgets):
 
 def test_a_constructor_that_leaves_out_the_base_s_is_refused_when_the_class_is_built():
     with pytest.raises(BadInput, match=r"Forgets.__init__: does not call that of Reward; begin it with super\(\)"):
-        build({"_target_": f"{__name__}.Forgets"})
+        build({"_target_": f"{__name__}.Forgets"}, trust="composed")
     with pytest.raises(BadInput, match=r"ForgetsToo.__init__: does not call that of Fusion; begin it"):
-        build({"_target_": f"{__name__}.ForgetsToo"})
-    assert build({"_target_": f"{__name__}.Remembers"}).scale == 2.0
+        build({"_target_": f"{__name__}.ForgetsToo"}, trust="composed")
+    assert build({"_target_": f"{__name__}.Remembers"}, trust="composed").scale == 2.0
 
 
 class Bare:
@@ -263,9 +261,9 @@ class Bare:
 
 
 def test_arguments_need_no_annotations():
-    assert build({"_target_": f"{__name__}.Bare", "depth": 7}).depth == 7
+    assert build({"_target_": f"{__name__}.Bare", "depth": 7}, trust="composed").depth == 7
     with pytest.raises(BadInput, match="Bare has no option width; Bare has depth, lam"):
-        build({"_target_": f"{__name__}.Bare", "width": 7})
+        build({"_target_": f"{__name__}.Bare", "width": 7}, trust="composed")
 
 
 class Own:

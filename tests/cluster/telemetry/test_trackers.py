@@ -182,10 +182,10 @@ def test_tensorboard_is_among_them_in_any_case():
         "mode": None,
         "entity": None,
     }
-    assert [type(each) for each in trackers({})] == [TensorBoard]
-    assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
+    assert [type(each) for each in trackers({}, "user")] == [TensorBoard]
+    assert [type(each) for each in trackers({"wandb": node}, "user")] == [TensorBoard, WandB]
     with pytest.raises(BadInput, match="mode"):
-        trackers({"wandb": node | {"mode": "loud"}})
+        trackers({"wandb": node | {"mode": "loud"}}, "user")
 
 
 def test_many_runs_at_once_keep_few_files_open(tmp_path, monkeypatch):

@@ -325,6 +325,7 @@ def test_workers_go_on_from_the_state_of_one_process(base, ray_session, tmp_path
     words = [*WORDS, *TOPICS, *(f"thing{number}" for number in range(20))]
     checkpoint = write_checkpoint(tmp_path / "bert", "bert", words)
     options = ["ranker=bi_encoder", f"ranker.checkpoint={checkpoint}", "ranker.layers=2", "weights=true"]
+    base = [text for text in base if not text.startswith("ranker.")]
     config, parts, keys = prepared([*base, *options], 3)
     whole = run(config, parts)
     store = SavedState(Storage(str(tmp_path)), "shared", keys)

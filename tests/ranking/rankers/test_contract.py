@@ -29,7 +29,7 @@ def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vecto
         folder = decoder_checkpoint(headed=True) if request.param == "decoder" else made_up("bert")
         given += [f"ranker.checkpoint={folder}", "ranker.max_document=12"]
     config = compose([f"ranker={request.param}", *given])["ranker"]
-    plain: Ranker = build(config, "ranker")
+    plain: Ranker = build(config, "ranker", trust="composed")
     assert next(plain.parameters(), None) is None, "it reads weights before a run starts"
     tokenization = plain.tokenization(**options_of(plain))
     encoded = tiny_encoded if tokenization is None else read_as(tokenization)
@@ -37,7 +37,7 @@ def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vecto
     def make(seed: int) -> Ranker:
         vectors = tiny_vectors.filled(np.random.default_rng(seed))
         inputs = RankerInputs(torch.Generator().manual_seed(seed), vectors, encoded.idf)
-        ranker: Ranker = build(config, "ranker").start(inputs)
+        ranker: Ranker = build(config, "ranker", trust="composed").start(inputs)
         return ranker.eval()
 
     return make, encoded
