@@ -74,7 +74,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: build(config[key], key, trust="composed") for key in (*kinds, "batches")}
-    ranker = parts["ranker"].func
+    ranker = type(parts["ranker"])
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = build(node, f"{group}.{name}", trust="composed")

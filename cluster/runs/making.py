@@ -39,7 +39,7 @@ from pyrite.rl.similarity import similarity_table
 from pyrite.rl.state import StateOptions
 from pyrite.sampling.guard import negatives_lists
 from pyrite.sampling.guarded_documents import GuardedDocuments
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.judged import Judged
 from pyrite.sampling.teacher import teacher_scores
 
@@ -144,7 +144,7 @@ def _lists(artifacts: Any, config: dict[str, Any], name: str, sources: Sources, 
         build(config["function"][name], trust="composed"),
         build(config["sampling"]["guard"], "sampling.guard", trust="composed"),
     )
-    if isinstance(function, Bm25Function) and name in bm25_in_shards(config):
+    if isinstance(function, BM25) and name in bm25_in_shards(config):
         sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))
     if isinstance(function, Judged):

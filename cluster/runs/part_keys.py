@@ -14,6 +14,7 @@ from pyrite.cluster.runs.agent_file import agent_content, documents_of, has_agen
 from pyrite.cluster.runs.collections import Collections, collections_of
 from pyrite.ranking.digest import digest
 from pyrite.ranking.encoding import SPLITS
+from pyrite.ranking.part import options_of
 
 if TYPE_CHECKING:
     from pyrite.ranking.tokenization import Tokenization
@@ -123,7 +124,7 @@ def validation_origin(config: dict[str, Any], name: str) -> dict[str, Any]:
 def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
     """Return the tokenization of the configured ranker; None if it reads words."""
     ranker = build(config["ranker"], trust="composed")
-    return ranker.func.tokenization(**ranker.keywords)
+    return ranker.tokenization(**options_of(ranker))
 
 
 def nearest_part(config: dict[str, Any]) -> str:
@@ -132,7 +133,7 @@ def nearest_part(config: dict[str, Any]) -> str:
     return f"function:{name}"
 
 
-BM25 = "pyrite.sampling.retrieval.bm25.Bm25Function"
+BM25 = "pyrite.sampling.retrieval.bm25.BM25"
 
 
 def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]:

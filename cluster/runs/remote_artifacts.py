@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
-from pyrite.cluster.executors.task import Done, Listed, Task, Wait
+from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait
 from pyrite.cluster.limits import POLL_S, TASK_RESTARTS
 from pyrite.cluster.output.lock import Busy, file_lock
 from pyrite.cluster.runs.artifacts import Artifacts, cached_part, message_of
@@ -146,7 +146,7 @@ class RemoteArtifacts(Artifacts):
         return path.exists()
 
 
-class _Making(Listed):
+class _Making(ListedTasks):
     """Hands out tasks as soon as what they need exists, and again if another command is making the same."""
 
     def __init__(self, tasks: Iterable[Task], print: Callable[[str], None]) -> None:
