@@ -100,7 +100,7 @@ def one_copy(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
 
 def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[str, Any], seconds: float) -> float:
     """Return the environment steps per second of a learning, updates included."""
-    algorithm = build(config["agent"]).build(
+    algorithm = build(config["agent"], trust="composed").build(
         backend.environments,
         state_tables_of(config, parts).space,
         actions_of(config).space,

@@ -15,7 +15,7 @@ from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from pyrite.cluster.executors.lost_process import NOTICE, cause_of, draining, is_draining, is_loss, leave, nodes_of_job
-from pyrite.cluster.executors.task import MAX_RESTARTS
+from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.rollouts.environments import Environments
@@ -77,7 +77,7 @@ def learn(
             failures, losses = failures + 1, losses + 1
             if isinstance(cause := cause_of(error), BadInput):  # without the traceback that Ray adds
                 raise cause from None
-            if not is_loss(error) or failures > MAX_RESTARTS:
+            if not is_loss(error) or failures > TASK_RESTARTS:
                 raise
             named = re.search(r"class_name: (\S+)", str(error))
             process = named[1] if named else "a process of the learning"

@@ -34,7 +34,7 @@ def workers_of(config: Mapping[str, Any], nodes: Sequence[Mapping[str, float]]) 
     if config["hosts"]:
         return int(config["hosts"] if config["workers"] is None else config["workers"])
     cpus, copies, wanted = config["resources"]["cpu"], config["copies"], config["workers"]
-    room = sum(int(node.get("CPU", 0) // cpus) for node in nodes) - build(config["agent"]).learners
+    room = sum(int(node.get("CPU", 0) // cpus) for node in nodes) - build(config["agent"], trust="composed").learners
     bound = room if wanted is None else min(wanted, room)
     return max((share for share in range(1, bound + 1) if copies % share == 0), default=0)
 
@@ -43,7 +43,7 @@ def check_room(config: Mapping[str, Any]) -> None:
     """Raise `BadInput` if a learning asks for more than a local Ray, which never grows, has in all."""
     if is_cluster(config["address"]):
         return
-    present, learners = ray.cluster_resources(), build(config["agent"]).learners
+    present, learners = ray.cluster_resources(), build(config["agent"], trust="composed").learners
     check_demand(config["resources"], present)
     if learners:
         needed = {"CPU": (learners + 1) * config["resources"]["cpu"]}
@@ -68,7 +68,7 @@ def bundles_of(config: Mapping[str, Any], workers: int) -> list[dict[str, float]
         bundle = {"CPU": RUNNER_CPUS + resources["cpu"], **gpu, **(resources["custom"] or {})}
         bundles[host * (workers // hosts)] = bundle
     first = {"memory": WAITING} if workers else {"CPU": resources["cpu"]}
-    return [first, *bundles, *([{"CPU": resources["cpu"], **gpu}] * build(config["agent"]).learners)]
+    return [first, *bundles, *([{"CPU": resources["cpu"], **gpu}] * build(config["agent"], trust="composed").learners)]
 
 
 @contextmanager

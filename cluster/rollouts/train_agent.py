@@ -98,7 +98,7 @@ def train_agent(
 
     if state is None and config["random_baseline"]:
         rows += _random_baseline(config, backend, parts, report, on_loss)
-    algorithm = _build(config, build(config["agent"]), backend, parts, 0, on_loss)
+    algorithm = _build(config, build(config["agent"], trust="composed"), backend, parts, 0, on_loss)
     algorithm.recall = lambda: (checkpoints.load(store) or {}).get("learning")
     try:
         if state:
@@ -108,7 +108,7 @@ def train_agent(
         outcome = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
         agent = TrainedAgent(
             functions=list(config["function"]),
-            state=build(config["state"]),
+            state=build(config["state"], trust="composed"),
             decision_every=config["decision_every"],
             pairs=config["training"]["batch_size"],
             dimension=parts["compressed"].dimension,
@@ -165,7 +165,7 @@ def _convergence(config: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str
     """Return whether the agent has converged by the configured criterion, and after which episode; {} without one."""
     if config.get("until") is None:
         return {}
-    plateau: Plateau = build(config["until"])
+    plateau: Plateau = build(config["until"], trust="composed")
     learned, random = ([row for row in rows if (row["agent"] == LEARNED) == own] for own in (True, False))
     episode = plateau.converged_at(learned, random)
     return {"converged": episode is not None, "converged_at": episode}
@@ -176,7 +176,7 @@ def _imitate(config: dict[str, Any], algorithm: Lockstep, parts: Mapping[str, An
     node = config["actions"]["imitate"]
     if not node or not node["epochs"]:
         return None
-    options = build(node)
+    options = build(node, trust="composed")
     rng = np.random.default_rng(np.random.SeedSequence(config["seed"], spawn_key=(2,)))
     # An environment that neither the agent nor the random agent uses, in this process whatever the backend.
     environments = Environments(config).make(parts, 2 * config["copies"], 1)

@@ -195,7 +195,7 @@ def test_one_step_follows_equations_9_to_11(terminated, truncated):
 
 
 def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else():
-    printed: ActorCritic = build(option("agent", "as_printed"))
+    printed: ActorCritic = build(option("agent", "as_printed"), trust="composed")
     assert printed.quota == {"steps": 1}
     assert_equations_9_to_11(episode_of(1, False), **printed.options | {"actor_lr": 0.5})
 
