@@ -101,8 +101,13 @@ class Agent(ABC):
                 num_cpus_per_env_runner=cpus,
                 **PARALLEL,
             )
-            .learners(num_learners=self.learners, num_cpus_per_learner=cpus, num_gpus_per_learner=gpus)
-            .training(gamma=gamma, learner_class=self.learner)
+            .learners(
+                learner_class=self.learner,
+                num_learners=self.learners,
+                num_cpus_per_learner=cpus,
+                num_gpus_per_learner=gpus,
+            )
+            .training(gamma=gamma)
             .rl_module(rl_module_spec=spec)
             .fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=0)
             .debugging(log_level="CRITICAL", log_sys_usage=False)

@@ -119,7 +119,7 @@ class PolicyGradientAgent(Agent):
         self.quota, self.widths, self.learners, self.options = quota, widths, learners, options
 
     def config(self) -> AlgorithmConfig:
-        return LockstepConfig().training(learner_config_dict=self.options)
+        return LockstepConfig().learners(learner_config_dict=self.options)
 
     def update_arguments(self, episodes: list[SingleAgentEpisode], number: int, config: AlgorithmConfig) -> Any:
         if not self.learners:
