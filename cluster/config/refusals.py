@@ -62,6 +62,8 @@ RENAMED_IN: dict[str, dict[str, str]] = {
 """New names by old ones, of options that mean something else in other verbs, by primary file."""
 OF_TRIALS = ("asha", "hyperband", "median", "none")
 """Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
+MAIN_OPTION = {"guard": "relative"}
+"""The option that a value in the place of a mapping is meant for."""
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
 LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
 
@@ -127,6 +129,8 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
+    if key in MAIN_OPTION and first["type"] == "model_type":
+        remedy = f"write {key}.{MAIN_OPTION[key]}={first['input']}"
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"
     remedy = "give a list, as [A,B]" if "Sequence" in message or message.startswith("choose a list") else remedy
@@ -152,10 +156,10 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         siblings = _siblings(unknown[1], overrides, config, compose)
         # The name of another tool is the ranker's option, not that of an agent or of a method.
         of_verb = root_of(unknown[1]) in set(groups_of(config)) - set(groups_of("config"))
-        instead = "" if of_verb else suggest_all(overrides, unknown[1])
+        instead = "" if of_verb else suggest_all(overrides, unknown[1], config, compose)
         return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
     if taken := re.match(r"Could not override '([^']+)'\. No match in the defaults list", whole):  # of another verb
-        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
+        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1], config, compose)
     unnamed = re.search(r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", whole)
     if unnamed and (group := _without_value(overrides, config)):
         return f"{group} has no value; choose one of {', '.join(group_options()[group])}"
