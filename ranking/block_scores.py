@@ -17,7 +17,7 @@ from pyrite.ranking.dropout import seeded_dropout
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.dense import DenseRanker
-from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.ranker import Ranker, joined
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.vector_memory import VectorMemory
 
@@ -120,7 +120,7 @@ class BlockScores:
             some = texts.take(order[start : start + self.chunk])
             parts.append(checkpoint(read, some, use_reentrant=False, preserve_rng_state=False))
         back = torch.from_numpy(np.argsort(order, kind="stable"))
-        return torch.cat(parts)[back.to(parts[0].device)]
+        return joined(parts)[back.to(parts[0].device)]
 
 
 def _nested(

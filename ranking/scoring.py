@@ -10,7 +10,7 @@ from torch import Tensor
 from pyrite.ranking.alike import digests, group_alike, tie_repeats
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.rankers.dense import DenseRanker
-from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.ranker import Ranker, joined
 from pyrite.ranking.sparse_products import sparse_products
 from pyrite.ranking.texts import Texts
 
@@ -26,7 +26,7 @@ def represent(ranker: Ranker, texts: Texts, rows: NDArray[np.integer], queries: 
     """Represent the texts at `rows`, `READ` at a time. Shape [rows, …]."""
     read = ranker.represent_queries if queries else ranker.represent_documents
     parts = [read(texts.take(rows[start : start + READ])) for start in range(0, len(rows), READ)]
-    return torch.cat(parts)
+    return joined(parts)
 
 
 @torch.no_grad()

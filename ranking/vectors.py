@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from pyrite.ranking.collections.judgement_files import is_number
 from pyrite.ranking.collections.opened import bounded
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packaged import check_packaged
+from pyrite.ranking.part import Part
 from pyrite.ranking.texts import Texts
 
 
@@ -66,7 +67,7 @@ def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.flo
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
 
 
-class VectorSource(ABC):
+class VectorSource(Part):
     """The base of sources of word vectors."""
 
     @abstractmethod

@@ -18,7 +18,6 @@ MODULES = sorted(
 )  # fmt: skip
 
 REACHED = {
-    "cluster/commands/fork.py": "cluster/runs/test_fork.py",
     "cluster/mining/data_card.py": "cluster/mining/test_mine.py",
     "cluster/mining/miner.py": "cluster/mining/test_mine.py",
     "cluster/mining/writing.py": "cluster/mining/test_mine.py",

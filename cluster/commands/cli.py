@@ -38,7 +38,7 @@ Where should a neural ranker's negatives come from? Compare ways of choosing the
 
   pyrite study scale=tiny
       on Python's docstrings, in a minute
-  pyrite init data=pairs.csv && pyrite study study.yaml
+  pyrite study collection.path=pairs.csv 'function=[in_batch,bm25]' negatives.bm25=0,1,8 scale=tiny
       on your pairs of queries and passages
   pyrite mine collection.path=pairs.csv function=bm25
       mine negatives for another trainer

@@ -122,7 +122,7 @@ def folders() -> Iterator[Finding]:
         cache = cache_folder(os.environ.get("PYRITE_CACHE"))
         yield _folder("cache", cache, "set PYRITE_CACHE to a folder that can be written")
     except BadInput as error:
-        yield Finding("cache", error.what, "problem", error.remedy)
+        yield Finding("cache", error.what, "problem", error.remedy or "")
     yield _folder("outputs", Path("outputs"), "give out=FOLDER, or change to a folder that can be written")
     yield _folder("temporary", Path(tempfile.gettempdir()), "set TMPDIR to a folder that can be written")
 

@@ -80,8 +80,10 @@ class LearnExperiment(Experiment):
         _, outdated = self.store.finished(self.store.keys())
         note(*outdated_lines(outdated, "trainings"))
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
+        named += f" episodes={config['episodes']}"
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
+        note(*artifacts.cut_texts([config]))
         shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
         return Work(True, shared, shared)
 

@@ -173,7 +173,8 @@ class StudyExperiment(Experiment):
         self.read_sentences = what_was_read.sentences(used)
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
-        print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), line)
+        reduced = filter(None, [plan.reduced])
+        print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), *reduced, line)
         # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
         waiting, seeds = [each for each in self.runs if each.name not in done], plan.seeds
         self.waiting = sorted(waiting, key=lambda run: seeds.index(run.config["seed"]))
@@ -186,6 +187,7 @@ class StudyExperiment(Experiment):
         configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
         artifacts.make(configs)
+        print_lines(console, *artifacts.cut_texts(configs))
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
         return Work(left, *sizes, facts, self._saved(), self._needs())
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.config.aliases import as_typed, named_parts
+from pyrite.cluster.config.aliases import named_parts
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
 from pyrite.cluster.config.override import key_of
@@ -41,7 +41,6 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     from pyrite.cluster.config.refusals import reason, refuse_lists, see, unreadable
     from pyrite.cluster.config.validate import check_parts, check_shape
 
-    typed = overrides
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
     refuse_lists(overrides, config)
     missing = []  # groups without a default that are not given
@@ -61,10 +60,7 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     _take_classes(resolved, choices, overrides)
     _resolve_negatives(resolved, overrides)
     resolved = with_new_paths({str(key): value for key, value in resolved.items()})
-    try:
-        check_shape(resolved, config)
-    except BadInput as error:
-        raise as_typed(error, typed, config) from None
+    check_shape(resolved, config)
     named = {
         str(group): option
         for group, option in choices.items()

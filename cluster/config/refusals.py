@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
-RENAMED: dict[str, str] = {
-    "hold": "decision_every",
-    "yardstick": "random_baseline",
-    "panel": "validation_sample",
-    "worth": "ranking_quality",
-}
-"""New names by old ones. A key is the end of an option's path, or all of it."""
 REMOVED: dict[str, str] = {
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
@@ -33,20 +26,27 @@ REMOVED: dict[str, str] = {
     "ranker, and peft=lora, ranker.precision=bfloat16 or ranker.gradient_checkpointing=true needs less memory",
     "experiment.published": "a paper's figures are in benchmarks/papers, and `python -m benchmarks.published OUT` "
     "prints them beside a study's: leave it out",
-    "refresh.on_loss": "an index that is lost is always waited for: leave it out",
-    "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
-    "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more "
-    "episodes, or measure with `pyrite fork` what each action is worth",
+    "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more episodes",
     "agent.iterations": "it belonged to agent.warm_start, which was removed: leave it out",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
     "shards, or on_lost_shard=skip to not wait for a shard that died",
-    "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
+    "ranker.preset": "a checkpoint is read whole: leave it out; ranker.layers=, ranker.max_query= and "
+    "ranker.max_document= cut one, and each table says so",
     "changes": "options stay the same throughout a run: train one run per setting, or choose a scheduler=",
+    "keep_at": "it kept states for `pyrite fork`, which was removed: leave it out",
+    "run_time": "Slurm ends a job that takes too long, and a study begins no run after its time_budget: leave it out, "
+    "or give `pyrite study time_budget=2h`",
+    "run_memory": "Ray ends the process that takes the most before a machine's memory is full: leave it out, or "
+    "reserve memory for each run, as resources.memory=8 (GB)",
 }
-"""Options that were removed, and what to do instead."""
+"""Options of the last release that were removed: why, and what to do instead."""
 REMOVED_PARTS: dict[str, str] = {
     "agent=population": "it compares rankers after each part of a training, so what pays late is lost: "
     "give agent=schedule",
+    "policy=by_query": "no decision per query was better than one for all (docs/experiments/forks.md): give "
+    "policy=recommended",
+    "policy=from_forks": "forks left feedback nothing to choose among actions (docs/experiments/forks.md): give "
+    "policy=recommended",
     "ranker=cascade": "it was an experiment that nothing came of: BM25 can choose the candidates, with "
     "ranker=cross_encoder function=bm25 selector=top",
     **dict.fromkeys(
@@ -55,9 +55,8 @@ REMOVED_PARTS: dict[str, str] = {
         "use search=optuna, and trial_scheduler=asha to stop runs early",
     ),
 }
-"""Parts that were removed, and what to use instead."""
+"""Parts of the last release that were removed: why, and what to use instead."""
 RENAMED_IN: dict[str, dict[str, str]] = {
-    "judge": {"documents": "collection"},
     "pool": {"scale": "pool_scale"},
 }
 """New names by old ones, of options that mean something else in other verbs, by primary file."""
@@ -267,12 +266,8 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
 
 
 def no_option(option: str) -> str:
-    """Return the message for an option that does not exist, with its new name, or what to use instead."""
+    """Return the message for an option that does not exist, or does not exist any more, with what to use instead."""
     for old, instead in REMOVED.items():
         if re.search(rf"(^|\.){re.escape(old)}$", option):
             return f"there is no option {option} any more: {instead}"
-    for old, new in RENAMED.items():
-        named, count = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
-        if count:
-            return f"there is no option {option}: it is called {named} now"
     return f"there is no option {option}"

@@ -132,9 +132,6 @@ class RunConfig(NegativesConfig):
     judging: JudgedConfig
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
-    run_time: str | Annotated[float, Field(gt=0)] | None
-    run_memory: Annotated[float, Field(gt=0)] | None
-    keep_at: list[Count]
     weights: bool
     embeddings: bool
 
@@ -361,18 +358,6 @@ class AuditConfig(Config):
     out: str
 
 
-class ForkConfig(CommandConfig):
-    run: Name | None
-    at: Natural | Annotated[list[Natural], Field(min_length=1)]
-    instead: list[str] | None
-    by: Literal["positive_rank", "score_gap", "guard_margin", "margin"] | None
-    regress: bool
-    length: Count
-    replicates: Count
-    bases: Count
-    workers: Natural | None
-
-
 SHAPES: dict[str, type[Config]] = {
     "config": RunConfig,
     "learn": LearningConfig,
@@ -382,6 +367,5 @@ SHAPES: dict[str, type[Config]] = {
     "mine": MineConfig,
     "rank": RankConfig,
     "audit": AuditConfig,
-    "fork": ForkConfig,
 }
 """Schemas by the name of the primary file."""

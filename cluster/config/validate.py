@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
-from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher
@@ -73,11 +72,9 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
     from pyrite.sampling.retrieval.dense import Dense
     from pyrite.sampling.retrieval.memory import Memory
 
-    if config["run_time"] is not None:
-        seconds_of(config["run_time"], "run_time")
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: build(config[key], key, trust="composed") for key in (*kinds, "batches")}
-    ranker = parts["ranker"].func
+    ranker = type(parts["ranker"])
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = build(node, f"{group}.{name}", trust="composed")
@@ -143,15 +140,12 @@ def _remedy(parameter: inspect.Parameter) -> str:
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
-    from pyrite.sampling.policies.by_query import ByQuery
     from pyrite.sampling.retrieval.function import RetrievalFunction
 
-    policy, objective = (
-        build(config["policy"], "policy", trust="composed"),
-        build(config["objective"], "objective", trust="composed"),
-    )
+    policy = build(config["policy"], "policy", trust="composed")
+    objective = build(config["objective"], "objective", trust="composed")
     functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
-    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned` and `by_query`
+    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned`
         if action.function in functions:
             action.check_ranks(functions[action.function].depth)
     policy.set_functions(list(functions))
@@ -166,8 +160,6 @@ def check_counts(config: dict[str, Any]) -> None:
         if len(objective.stages()) > 1:
             what = "an objective with several stages needs lists of one length"
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
-    if isinstance(policy, ByQuery):
-        policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard", trust="composed").active)
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}", trust="composed")
     if objective.needs_teacher and not config.get("teacher"):

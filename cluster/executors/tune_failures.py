@@ -24,7 +24,7 @@ from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.cluster.output.event_log import reason
 
 _log = logging.getLogger(__name__)
-REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"
+REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.max_document, scale"
 
 
 class RetryableTrial(Trial):

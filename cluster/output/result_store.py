@@ -137,7 +137,8 @@ class SavedState:
 
     def load(self) -> bytes | None:
         """Return the last state; None at the start, or if the state is damaged."""
-        return self._whole(self.file)
+        state = self.storage.read(self.file)
+        return None if unpacked(state) is None else state
 
     def save(self, state: bytes) -> None:
         """Write the state, whole or not at all."""
@@ -147,30 +148,3 @@ class SavedState:
         """Delete the state."""
         if self.file.rpartition("/")[2] in self.storage.names("states"):
             self.storage.delete(self.file)
-
-    def mark_hung(self, limit: str) -> None:
-        """Record that the work did not react when it reached a limit, for the next attempt."""
-        self.storage.write(self._beside("hung", ""), limit.encode())
-
-    def hung(self) -> str | None:
-        """Return the limit at which the last attempt hung, and delete the record; None if it did not hang."""
-        limit = self.storage.read(self._beside("hung", ""))
-        if limit is None:
-            return None
-        self.storage.delete(self._beside("hung", ""))
-        return limit.decode()
-
-    def keep_at(self, step: int, state: bytes) -> None:
-        """Write the state before a training step, from which `pyrite fork` continues."""
-        self.storage.write(self._beside("at", step), state)
-
-    def kept_at(self, step: int) -> bytes | None:
-        """Return what `keep_at` wrote; None if it did not, or the state is damaged."""
-        return self._whole(self._beside("at", step))
-
-    def _beside(self, kind: str, name: object) -> str:
-        return f"{self.file.removesuffix('.safetensors')}-{kind}-{name}.safetensors"
-
-    def _whole(self, file: str) -> bytes | None:
-        state = self.storage.read(file)
-        return None if unpacked(state) is None else state

@@ -49,11 +49,9 @@ class Planned:
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
 
-UNIDENTIFIED = (
-    "weights", "index", "cache", "save_every", "save_every_batches", "keep_at", "run_time", "run_memory",
-)  # fmt: skip
+UNIDENTIFIED = ("weights", "index", "cache", "save_every", "save_every_batches")
 """Options on which no result depends, so that runs which differ in them are the same run."""
-LISTED = ("origin", "measures", "evaluate", "keep_at")
+LISTED = ("origin", "measures", "evaluate")
 """Those of `UNTRAINED` that take a list."""
 UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"))
 """Options on which no trained ranker depends. They are part of no method."""

@@ -24,7 +24,7 @@ from pyrite.ranking.errors import BadInput
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that may change when a learning is resumed, because its result does not depend on them."""
-NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights", "run_time", "run_memory")
+NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
 """Keys of a configuration on which the result does not depend."""
 CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
 """Folders of the code on which the result depends."""

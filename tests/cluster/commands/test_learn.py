@@ -139,7 +139,7 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         ([*EVOLVED, "decision_every=0"], "^decision_every is 0"),
         ([*EVOLVED, "decision_every=week"], "^decision_every is 'week'; choose a whole number or 'epoch'$"),
         ([*EVOLVED, "actions.mixture.window=wide"], "window"),
-        ([*EVOLVED, "agent.warm_start=somewhere"], "pyrite fork"),
+        ([*EVOLVED, "agent.warm_start=somewhere"], "was not ahead of a fresh search"),
         ([*EVOLVED, "reward=raw"], "^reward: agent=evolution .* does not read reward=raw; leave it out, or"),
         ([*SEARCHED, "agent=schedule", "state.features=[one]"], "depends on the time"),
         ([*SEARCHED, "agent=schedule", "validation_sample.every=4"], "^validation_sample.every: agent=schedule"),

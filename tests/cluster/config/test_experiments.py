@@ -67,7 +67,16 @@ def test_runs_of_each_experiment_are_sound(name):
     assert len({identity(run.config) for run in runs}) == len(runs) > 1
     for run in runs:
         check_run(run.config, None)
-        assert run.config["ranker"]["preset"] == "tiny"
+        ranker = run.config["ranker"]
+        assert ranker.get("preset") == (None if ranker.get("checkpoint") else "tiny")
+
+
+def test_what_an_experiment_reduces_at_a_scale_is_said():
+    assert study("saeidi2017_rankers", "scale=small", "limits.dev=50").reduced == (
+        "experiment=saeidi2017_rankers sets at scale=small: limits.train=800 limits.test=1000 ranker.layers=1 "
+        "ranker.max_query=16 ranker.max_document=32 sampling.negatives=7"
+    )
+    assert study("saeidi2017_rankers").reduced == ""
 
 
 @pytest.mark.by_day(2)

@@ -40,7 +40,7 @@ def test_every_option_of_every_file_says_what_it_means(path):
 
 
 @pytest.mark.by_day(2)
-@pytest.mark.parametrize("primary", ["config", "learn", "pool", "fork"])
+@pytest.mark.parametrize("primary", ["config", "learn", "pool"])
 def test_every_option_of_a_command_says_what_it_means(primary):
     config = compose([], primary)
     assert {key for key in paths(config) if key[0] != CHOICES} <= set(explanations(config, primary))

@@ -8,14 +8,13 @@ import pytest
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
-from pyrite.cluster.config.refusals import RENAMED
+from pyrite.cluster.config.refusals import REMOVED, REMOVED_PARTS
 from pyrite.cluster.config.validate import check_pooling, check_run, check_shares
 from pyrite.ranking.errors import BadInput
 
 GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
 
 METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
-GONE = "any more: an index that is lost is always waited for: leave it out"
 NO_POPULATION = "any more: runs that continue from each other's weights are no independent sample"
 DENSE = "ranker=bi_encoder function=dense"
 OF_RUNS = [
@@ -51,7 +50,6 @@ OF_RUNS = [
     ("guard.relativ=.05", "did you mean sampling.guard.relative=.05?"),
     ("selector.bm25.lam=0", "no option selector.bm25.lam; is selector.bm25=NAME missing?"),
     ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
-    ("run_time=-1", "run_time is -1; choose a number above 0"),
     ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
     ("sede=3", "there is no option sede; did you mean seed?"),
     ("+function._target_=mine.F", "begin the file with `bm25:`, `_target_` beneath"),
@@ -66,10 +64,7 @@ OF_RUNS = [
         "selector._target_=pyrite.sampling.policies.fixed.Fixed",
         "selector._target_: Fixed is no selector; name a subclass",
     ),
-    (
-        "selector.bm25=top selectors.bm25._target_=pyrite.ranking.objectives.pairwise.PairwiseHinge",
-        "PairwiseHinge is no",
-    ),
+    ("selector.bm25=top selectors.bm25._target_=pyrite.ranking.objectives.pairwise.Hinge", "Hinge is no"),
     ("function=dense function.dense.refresh=never", "refresh is 'never'; set its options, as function.dense"),
     ("+function.own._target_=pyrite.sampling.guard.Guard", "function.own._target_: Guard is no function"),
     ("ranker._target_=pyrite.sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
@@ -99,9 +94,15 @@ OF_RUNS = [
     ("resources.workers=3 resources.least=4", "resources.least: least is 4, but the run starts with 3 workers"),
     # What was removed.
     ("resources.shard=true", "there is no option resources.shard any more: nobody has split a ranker over GPUs"),
-    (f"{DENSE} function.dense.refresh.on_loss=continue", GONE),
-    (f"{DENSE} function.dense.refresh.on_lost_index=wait", GONE),
     (f"{DENSE} function.dense.replicas=2", "replicas any more: each run has one reader"),
+    ("keep_at=[94]", "keep_at any more: it kept states for `pyrite fork`, which was removed: leave it out"),
+    ("run_time=2h", "run_time any more: Slurm ends a job that takes too long"),
+    ("+run_memory=8", "run_memory any more: Ray ends the process that takes the most"),
+    ("policy=by_query policy.feature=margin", "no policy=by_query any more: no decision per query was better"),
+    (
+        "policy=from_forks policy.forks=outputs/f",
+        "no policy=from_forks any more: forks left feedback nothing to choose",
+    ),
     ("changes=[{after:3,optimizer.lr:0.1}]", "no option changes any more: options stay the same"),
     ("scheduler=pb2", NO_POPULATION),
     ("scheduler=asha", "trial_scheduler=asha"),
@@ -113,7 +114,6 @@ OF_RUNS = [
     ("function=[]", "function has no value; choose one of"),
     ("collection.path=", "collection.path: is empty; name a file or folder"),
     ("seed=-1", "seed is -1; choose a number from 0 up"),
-    ("run_time=[]", "run_time is []; choose a text or a number"),
     ("strict=3", "strict is 3; choose true or false"),
     ("sampling.recorded=2", "sampling.recorded is 2; choose a number of at most 1"),
     ("negatives=4", "for all functions give sampling.negatives=4"),
@@ -132,13 +132,8 @@ OF_RUNS = [
     ("collection=pairs collection.pth=x", "did you mean collection.path=x?"),
 ]
 OF_VERBS = [
-    ("learn", "hold=4", "decision_every now"),
-    ("learn", "panel.size=9", "validation_sample.size now"),
-    ("learn", "on_loss=continue", "on_loss any more: whatever a learning loses is repeated from its last state"),
     ("learn", "episodes=0", "episodes is 0; choose a number from 1 up"),
     ("learn", "episodes=many", "episodes is 'many'; choose a whole number"),
-    ("judge", "documents=beir", "collection=beir now"),
-    ("judge", "documents.path=x", "collection.path=x now"),
     ("pool", "scale=tiny", "pool_scale=tiny now"),
     ("pool", "qrels=''", "qrels: is empty; name a file or folder"),
     ("pool", "pools=some.yaml runs=some", "pools= excludes runs= and qrels="),
@@ -151,9 +146,6 @@ OF_VERBS = [
     ("study", "methods=[{label:a,overrides:[function=bm25]}]", METHODS),
     ("study", "methods=[bm25]", METHODS),
     ("study", "local=maybe", "local is 'maybe'; choose true or false or 'auto'"),
-    ("fork", "at=abc", "at is 'abc'; choose a whole number or a list, as [A,B]"),
-    ("fork", "actions={a:1}", "actions.0 is {'a': 1}; choose a text"),
-    ("fork", "instead=[7]", "instead.0 is 7; choose a text"),
 ]
 
 
@@ -185,15 +177,11 @@ def test_what_fits_is_not_refused():
     check("pools=some.yaml", "pool")
 
 
-def test_no_new_name_is_an_old_one_and_no_name_of_another_tool_an_option():
+def test_no_name_that_is_removed_or_of_another_tool_is_an_option():
     assert suggestion("colour=red") is None
-    assert not set(RENAMED) & set(RENAMED.values())
+    assert not set(REMOVED) & set(compose([]))
+    assert not set(REMOVED_PARTS) & {f"{group}={name}" for group, names in group_options().items() for name in names}
     assert not {*SAME_VALUE, *ADVICE} & (set(compose([])) | set(group_options()) - {"data"}) - {"scheduler"}
-
-
-@pytest.mark.parametrize("override", ["actions=null", "instead=null", "actions=[]"])
-def test_no_actions_are_those_of_the_run(override):
-    assert not compose([override], "fork")["instead"]
 
 
 def test_every_suggested_option_exists():

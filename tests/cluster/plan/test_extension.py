@@ -65,9 +65,9 @@ def test_further_values_are_added_to_what_is_compared(tmp_path):
     of_option = extended(plan, {}, ["training.batch_size=16"])  # which was not given: the value of the runs is kept
     assert sorted(run.config["training"]["batch_size"] for run in of_option.runs()[0])[0] == 16
     assert ids(plan) < ids(of_option)
-    same = extended(plan, {}, ["run_time=30m"])
+    same = extended(plan, {}, ["save_every=45"])
     assert ids(same) == ids(plan)
-    assert same.runs()[0][0].config["run_time"] == "30m"
+    assert same.runs()[0][0].config["save_every"] == 45
 
 
 def test_what_can_not_be_added_is_refused(tmp_path):
