@@ -51,7 +51,7 @@ def licence_of(package: str) -> str | None:
         declared: Any = importlib.metadata.metadata(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-    licence = declared.get("License-Expression") or declared.get("License") or "not declared"
+    licence = next((declared[key] for key in ("License-Expression", "License") if key in declared), "not declared")
     return f"weights of the package {package} {declared['Version']}; licence: {licence}"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.output.cache import cache_of
-from pyrite.cluster.runs.part_keys import bm25_in_shards
+from pyrite.cluster.runs.part_options import bm25_in_shards
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import torch
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.runs.embeddings import vectors_of
-from pyrite.cluster.runs.part_keys import validation_parts
+from pyrite.cluster.runs.part_options import validation_origins
 from pyrite.cluster.runs.parts import Base, read_encoded
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
@@ -58,9 +58,10 @@ def assemble(
     if config["embeddings"]:  # refused before the run trains
         labels_of(encoded.queries, "embeddings=true")
         vectors_of(ranker, encoded, np.zeros(1, np.int64))
+    measure = [config["validation"]["measure"]]
     validation = {
-        origin: Evaluation(encoded, parts[name].take(split.dev), [config["validation"]["measure"]])
-        for name, origin in validation_parts(config).items()
+        origin: Evaluation(encoded, parts[f"validation:{name}" if name else "validation"].take(split.dev), measure)
+        for name, origin in validation_origins(config).items()
     }
     objective = build(config["objective"], trust="composed")
     objective.prepare(encoded, parts.get("objective"))
