@@ -22,6 +22,9 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pyrite.rl.agents.evolution import Evolution
+from pyrite.rl.agents.search import PolicySearch
+from pyrite.rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
 
 from pyrite.ranking.encoding import EncodedCollection, Judgements
 from pyrite.ranking.evaluation.evaluation import Evaluation
@@ -33,9 +36,6 @@ from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.training import RankerTraining
-from pyrite.rl.agents.evolution import Evolution
-from pyrite.rl.agents.search import PolicySearch
-from pyrite.rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
 from pyrite.rl.progress import FEATURES, ProgressOptions
 from pyrite.sampling.policies.mixture import Mixture
 from pyrite.sampling.policies.policy import SamplingPolicy

@@ -25,12 +25,9 @@ BASES = {
 PARTS: dict[str, dict[str, str]] = {
     "agent": {
         "actor_critic": "pyrite.rl.agents.actor_critic.ActorCritic",
-        "bandit": "pyrite.rl.agents.bandit.ThompsonSearch",
-        "evolution": "pyrite.rl.agents.evolution.Evolution",
         "ppo": "pyrite.rl.agents.ppo.PPO",
         "random": "pyrite.rl.agents.random.RandomAgent",
         "reinforce": "pyrite.rl.agents.reinforce.Reinforce",
-        "schedule": "pyrite.rl.agents.schedule.ScheduleSearch",
     },
     "batches": {
         "by_category": "pyrite.ranking.batches.grouped.ByCategory",
@@ -160,9 +157,6 @@ PARTS: dict[str, dict[str, str]] = {
         "tri_sampler": "pyrite.sampling.selection.tri_sampler.TriSampler",
         "uniform": "pyrite.sampling.selection.uniform.Uniform",
         "window": "pyrite.sampling.selection.window.Window",
-    },
-    "state": {
-        "progress": "pyrite.rl.progress.ProgressOptions",
     },
     "stopping": {
         "certified_recall": "pyrite.pooling.certified_recall.CertifiedRecall",

@@ -26,7 +26,6 @@ from pyrite.ranking.rankers.static_folder import Vocabulary
 from pyrite.ranking.splits import Split
 from pyrite.ranking.training import Batch, OptimizerFactory, RankerTraining
 from pyrite.rl.document_selector import LearnedSelector
-from pyrite.rl.mixture import MixtureAgent, MixturePolicy
 from pyrite.rl.policy import LearnedPolicy
 from pyrite.rl.state import StateOptions, StateTables
 from pyrite.rl.trained import TrainedAgent
@@ -34,6 +33,7 @@ from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.dense import Dense
 from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
 
 _log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ def make_sampler(
     selector, replaced = build(config["selector"], trust="composed"), policy is not None
     policy = policy or build(config["policy"], trust="composed")
     if "agent" in parts:
-        policy = equip(policy, selector, parts)
+        equip(policy, selector, parts)
     return Sampler(
         policy,
         functions,
@@ -159,14 +159,9 @@ def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, funct
     return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))
 
 
-def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
-    """Give the learned policy or selector of a run its agent, and return the policy.
-
-    A `MixturePolicy` replaces a learned policy whose agent mixes functions.
-    """
-    agent: TrainedAgent | MixtureAgent = parts["agent"]
-    if isinstance(agent, MixtureAgent):
-        return MixturePolicy(agent) if isinstance(policy, LearnedPolicy) else policy
+def equip(policy: SamplingPolicy, selector: Selector, parts: dict[str, Any]) -> None:
+    """Give the learned policy or selector of a run its agent."""
+    agent: TrainedAgent = parts["agent"]
     tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
     if tables.compressed.dimension != agent.dimension:
         what = f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}"
@@ -174,7 +169,6 @@ def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
     for part in (policy, selector):
         if isinstance(part, LearnedPolicy | LearnedSelector):
             part.equip(agent, tables)
-    return policy
 
 
 def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) -> HeldOut | None:

@@ -13,7 +13,6 @@ from pyrite.ranking.part import options_of
 
 if TYPE_CHECKING:
     from pyrite.ranking.tokenization import Tokenization
-    from pyrite.rl.progress import ProgressOptions
     from pyrite.rl.state import StateOptions
 
 
@@ -21,12 +20,10 @@ def observed_functions(config: dict[str, Any]) -> list[str]:
     """Return the functions whose candidates an agent's states describe; none if there is no agent or no such state."""
     if checkpoint_of(config) is None and "state" not in config:
         return []
-    from pyrite.rl.progress import ProgressOptions
-
-    return [] if isinstance(state_of(config), ProgressOptions) else [*config["function"]]
+    return [*config["function"]]
 
 
-def state_of(config: dict[str, Any]) -> StateOptions | ProgressOptions:
+def state_of(config: dict[str, Any]) -> StateOptions:
     """Return the options of the agent's states."""
     if checkpoint := checkpoint_of(config):
         return read_agent(checkpoint).state
