@@ -36,7 +36,6 @@ from pyrite.ranking.errors import BadInput
 if TYPE_CHECKING:
     from pyrite.cluster.executors.processes import Processes
     from pyrite.cluster.runs.artifacts import Artifacts
-    from pyrite.pooling.systems.inputs import Rerank
 
 MOVED = "moved"
 """Key in `config.yaml` of the new paths of collections, by the old ones."""
@@ -197,7 +196,7 @@ class Experiment(ABC):
         """Whether a running or named Ray does the work; it then builds the parts too."""
         return self.options.get("local") is not True and ray_is_there(self.options["address"])
 
-    def artifacts_of(self, console: Console, rerank: Rerank | None = None) -> Artifacts:
+    def artifacts_of(self, console: Console) -> Artifacts:
         """Return the builder of its parts: tasks of a running Ray, or this process."""
 
         def note(line: str) -> None:
@@ -206,10 +205,10 @@ class Experiment(ABC):
         if not self.on_cluster:
             from pyrite.cluster.runs.artifacts import Artifacts
 
-            return Artifacts(note, rerank)
+            return Artifacts(note)
         from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 
-        return RemoteArtifacts(note, rerank, join=self.join)
+        return RemoteArtifacts(note, join=self.join)
 
     @property
     def trust(self) -> Trust:
