@@ -20,9 +20,10 @@ from ranking.bounds import Between, checked
 from ranking.collections.arrow_files import batches, write
 from ranking.collections.candidate_files import each_once
 from ranking.collections.faults import Faults, RowFault
+from ranking.collections.pair_dialects import BESIDE
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
-from ranking.collections.row_files import Row, TextOptions, kind_of, read_rows, row_files, unread_files
-from ranking.collections.row_forms import BESIDE, Parts, RowForm
+from ranking.collections.row_files import Row, TextOptions, classes_of, kind_of, read_rows, row_files, unread_files
+from ranking.collections.row_forms import Parts, RowForm
 from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
 from ranking.errors import BadInput
 from ranking.hub import HUB, local_path
@@ -176,6 +177,7 @@ class Pairs(Reader):
         beside = itertools.chain.from_iterable(ids)
         for split, file in files:
             kind = kind_of(file)
+            form.classes = classes_of(file)
             count, names, labelled, skipped = 0, dict[str, None](), None, dict(faults.skipped)
             for line, row in read_rows(file, faults, options, form.names()):
                 count += 1
@@ -193,6 +195,8 @@ class Pairs(Reader):
                     faults.report_row(fault, file, line)
                     continue
                 labelled = parts.labelled
+                if parts.empty:
+                    faults.report("empty text", "a document is empty", file, line, times=parts.empty)
                 content.source["rows"] += 1
                 of_row = split_named(row["split"]) if isinstance(row.get("split"), str) else None
                 content.splits += of_row is not None

@@ -130,7 +130,7 @@ RUN_DIALECTS = (
 """The forms of runs, in the order in which they are preferred."""
 QREL_DIALECTS = (
     Dialect(
-        "SMART", "query document:name _:zero _:nothing", (BLANKS,), values={"grade": 1}, least=1,
+        "SMART", "query document:name _zero:zero _value:nothing", (BLANKS,), values={"grade": 1}, least=1,
         note="judgements in SMART's form (all documents in it are relevant)",
     ),
     Dialect("TREC", "query _iteration document grade", (TAB,)),
@@ -217,9 +217,10 @@ def form_of(
     # In none of these forms: the complaint about the first line says what a form with as many columns has.
     plain = {len(dialect.names): dialect for dialect in reversed(dialects) if not (dialect.begins or dialect.refused)}
     usual = next(dialect for dialect in dialects if dialect.name == "TREC")
-    dialect = plain.get(len(rows[BLANKS][0]), usual)
-    example = f"name its columns in a first line, such as `query document {needs[0]}`; {SKIP}"
-    return Form(dialect.names, BLANKS, dialect, remedy=example)
+    if dialect := plain.get(len(rows[BLANKS][0])):
+        return Form(dialect.names, BLANKS, dialect)
+    example = f"name its columns in a first line (query document {needs[0]}), or set strict=false to skip such lines"
+    return Form(usual.names, BLANKS, usual, remedy=example)
 
 
 def _by_header(
