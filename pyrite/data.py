@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -196,21 +197,51 @@ def _path(path: str | os.PathLike[str]) -> str:
 
 
 def _kept(table: object) -> str:
-    """Return the path of a Parquet file in the cache folder that holds a table.
+    """Return the path of a Parquet file in the cache folder that holds a table, or of a folder with one per split.
 
     Its name is what commands and reports call the collection, so the digest is that of its folder.
     """
-    import polars as pl
-
+    splits = table if isinstance(table, Mapping) and all(map(_is_table, table.values())) and table else {}
+    contents = {f"{name}.parquet": _parquet(rows) for name, rows in splits.items()} or {
+        "table.parquet": _parquet(table)
+    }
     from ranking.collections.cache import default_cache
     from ranking.whole_file import replace_file
+
+    state = hashlib.sha256()
+    for name, content in contents.items():
+        state.update((name if splits else "").encode() + content)
+    cache = os.environ.get("PYRITE_CACHE") or ""
+    root = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
+    folder = root / "tables" / state.hexdigest()[:16] / ("table" if splits else "")
+    for name, content in contents.items():
+        if not (folder / name).exists():
+            with replace_file(folder / name) as temporary:
+                temporary.write_bytes(content)
+    return str(folder) if splits else str(folder / "table.parquet")
+
+
+def _is_table(value: object) -> bool:
+    """Return whether a value of a mapping is a table of a split, not a column."""
+    of_rows = (
+        isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) and len(row) > 1 for row in value)
+    )
+    return of_rows or hasattr(type(value), "columns") or hasattr(type(value), "column_names")
+
+
+def _parquet(table: object) -> bytes:
+    """Return a table as Parquet."""
+    import polars as pl
 
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
     if table is None or isinstance(table, str | bytes) or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
-    for convert in ("collect", "to_polars"):  # a lazy frame; a dataset
+    if getattr(frame, "format", {}) and getattr(frame, "format", {}).get("type") == "custom":
+        frame = [dict(row) for row in frame]  # a data set of `datasets` with a transform, which reading applies
+    classes = _classes(frame)
+    for convert in ("collect", "to_polars"):  # a lazy frame; a data set
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
     if hasattr(frame, "reset_index") and hasattr(frame, "columns"):  # the index of a pandas frame
         named = [name for name in frame.index.names if name is not None and name not in frame.columns]
@@ -221,14 +252,16 @@ def _kept(table: object) -> str:
         what = f"a {type(table).__name__} is no table of pairs ({str(error).splitlines()[0]})"
         raise BadInput(what, "from_pairs", remedy) from None
     content = io.BytesIO()
-    frame.write_parquet(content)
-    cache = os.environ.get("PYRITE_CACHE") or ""
-    folder = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
-    path = folder / "tables" / hashlib.sha256(content.getvalue()).hexdigest()[:16] / "table.parquet"
-    if not path.exists():
-        with replace_file(path) as temporary:
-            temporary.write_bytes(content.getvalue())
-    return str(path)
+    frame.write_parquet(content, metadata={"huggingface": json.dumps(classes)} if classes else None)
+    return content.getvalue()
+
+
+def _classes(frame: Any) -> dict[str, Any]:
+    """Return the names of the classes of a data set's columns, in the form in which `datasets` writes them."""
+    features = getattr(frame, "features", None)
+    found = features.items() if isinstance(features, Mapping) else ()
+    named = {name: {"names": feature.names} for name, feature in found if hasattr(feature, "names")}
+    return {"info": {"features": named}} if named else {}
 
 
 class Pairs(Collection, name="pairs"):

@@ -55,6 +55,10 @@ def lists_of_run(
             what = f"{document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)"
             remedy = "is it a run over this collection? strict=false leaves such lines out"
             faults.report("unknown document", what, path, times=len(unknown), remedy=remedy)
+        strangers = run.filter(pl.col("q").is_null())["query"].unique(maintain_order=True)
+        if len(strangers):
+            what = "%s: queries of the run that %s lacks: %d (such as %r), left out"
+            logger.warning(what, path, collection.name, len(strangers), strangers[0])
         lines.append(run.drop_nulls("d"))
     if faults.skipped:
         skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())

@@ -26,7 +26,7 @@ from ranking.collections.row_files import Row, TextOptions, classes_of, kind_of,
 from ranking.collections.row_forms import Parts, RowForm
 from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
 from ranking.errors import BadInput
-from ranking.hub import HUB, local_path
+from ranking.hub import HUB, URI, local_path
 
 CHUNK = 50_000
 """Documents of a frame."""
@@ -88,7 +88,8 @@ class Pairs(Reader):
 
     @property
     def name(self) -> str:
-        path = Path(self.path) if str(self.path).startswith(HUB) else Path(self.path).expanduser().resolve()
+        named = Path(self.path).expanduser()
+        path = named if URI.match(str(self.path)) or str(self.path).startswith(HUB) else named.resolve()
         return path.name.split(".")[0]
 
     def sources(self) -> dict[str, str]:
@@ -105,6 +106,7 @@ class Pairs(Reader):
         rows = content.rows.drop_nulls("grade")
         judged = _agreed(rows, faults)
         content.source["joined"] = len(rows) - len(judged)
+        content.facts |= _without_zero(judged["grade"], self.relevant_from)
         judged = judged.select(pl.col(name).cast(kind) for name, kind in JUDGEMENTS.items())
         if not set(judged["split"].drop_nulls().unique()) <= {TRAIN}:
             return judged.with_columns(pl.col("split").fill_null(TRAIN))
@@ -343,6 +345,15 @@ def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
         remedy = "fix it, or set strict=false to take the highest label and count such pairs"
         faults.report("contradicting labels", what, row["file"], row["line"], times=len(wrong), remedy=remedy)
     return grades
+
+
+def _without_zero(grades: pl.Series, relevant_from: float | None) -> dict[str, str]:
+    """Return the fact that all labels are above 0, as stars from 1 to 5 are, which makes all pairs relevant."""
+    if relevant_from is not None or grades.n_unique() < 2 or int(grades.min() or 0) < 1:  # type: ignore[arg-type]
+        return {}
+    labels = f"{grades.min()} to {grades.max()}, none is 0"
+    remedy = "collection.relevant_from= sets the lowest relevant one"
+    return {"judgements by labels that are all above 0": f"{labels}: all {len(grades):,} pairs are relevant ({remedy})"}
 
 
 def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bool = False) -> None:

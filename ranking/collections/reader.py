@@ -14,6 +14,7 @@ import polars as pl
 from ranking.collections.faults import Faults
 from ranking.collections.opened import compression_of
 from ranking.errors import BadInput
+from ranking.hub import local_path
 from ranking.reading import Reading
 
 OF_USE = {"self": ("drop", "keep"), "duplicates": ("keep", "merge")}
@@ -148,7 +149,7 @@ class FolderReader(Reader):
         Raises:
             BadInput: if it is not a folder.
         """
-        named = Path(self.path).expanduser()
+        named = local_path(self.path)
         if not named.is_dir():
             what = "not a folder" if named.exists() else "no such folder"
             raise BadInput(what, named, "check the path (collection.path=)")

@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -360,20 +360,21 @@ def classes_of(file: Path) -> dict[str, list[str]]:
 
 def _features(file: Path) -> Any:
     """Return the library's description of the columns of a parquet or Arrow file; None if it has none."""
-    schema = {"parquet": pq.read_schema, "arrow": _schema}.get(_kind(file) or "")
+    metadata = {"parquet": lambda: pq.read_metadata(file).metadata, "arrow": lambda: _metadata(file)}.get(
+        _kind(file) or ""
+    )
     try:
-        metadata = (schema(file).metadata if schema else None) or {}
-        return json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+        return json.loads((metadata() if metadata else {})[b"huggingface"])["info"]["features"]
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading its rows says what is wrong
         return None
 
 
-def _schema(file: Path) -> pa.Schema:
+def _metadata(file: Path) -> Any:
     with pa.memory_map(str(file)) as source:
         try:
-            return pa.ipc.open_stream(source).schema
+            return pa.ipc.open_stream(source).schema.metadata
         except pa.ArrowInvalid:
-            return pa.ipc.open_file(source).schema
+            return pa.ipc.open_file(source).schema.metadata
 
 
 def _json(file: Path) -> Any:

@@ -73,8 +73,10 @@ def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
     (place / "input.two.gz").write_bytes(gzip.compress(b"1 Q0 d1 1 1 x\n1 Q0 d2 1 1 y\n"))
     assert read_runs(str(place)).names == ["a", "b", "two"]
     other = write_files(tmp_path / "other", {"a": "1 Q0 d1 1 1 same\n"})
-    with pytest.raises(BadInput, match="two runs are called 'a'"):
-        read_runs([str(place), str(other)])
+    assert read_runs([str(place), str(other)]).names == ["other/a", "runs/a", "runs/b", "runs/two"]
+    write_files(tmp_path / "third", {"c": "1 Q0 d1 1 1 two\n"})
+    with pytest.raises(BadInput, match="two runs are called 'two'"):
+        read_runs([str(place), str(tmp_path / "third")])
 
 
 def test_the_table_of_teams(folder, tmp_path):

@@ -107,7 +107,7 @@ def test_the_terminal_shows_all_figures_whole():
 
 def test_what_is_no_collection_is_refused(base, others, tmp_path):
     for places, said in (
-        ([tmp_path], "is no BEIR folder"),
+        ([tmp_path], "is no collection, and holds none"),
         ([others, others / "one"], "two collections are called one"),
     ):
         with pytest.raises(BadInput, match=said):
