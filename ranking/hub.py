@@ -9,7 +9,10 @@ import socket
 import urllib.request
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
+
+from platformdirs import user_cache_dir
 
 from ranking.digest import digest
 from ranking.errors import BadInput
@@ -79,29 +82,45 @@ def _from_hub(name: str, patterns: list[str]) -> Path:
         raise BadInput(f"can't be fetched from the hub ({why})", f"{HUB}{name}", remedy) from None
 
 
+@cache
 def _fetched(uri: str) -> Path:
     """Return the copy of what a URI names, in the cache folder; it is fetched again if that has changed."""
-    import fsspec
-    from platformdirs import user_cache_dir
-
     remedy = "copy it to this machine, and give collection.path=PATH"
     try:
-        files, place = fsspec.url_to_fs(uri)
+        files, place = _storage(uri)
         info = files.info(place)
         is_folder = info["type"] == "directory"
         content = files.find(place, detail=True) if is_folder else {place: info}
-        folder = (
-            Path(user_cache_dir("pyrite")) / "fetched" / digest([uri, {key: str(it) for key, it in content.items()}])
-        )
-        copy = folder / (Path(place.rstrip("/")).name or "files")
+        state = digest([uri, {name: str(details) for name, details in content.items()}])
+        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(place.rstrip("/")).name or "files")
         if not copy.exists():
             unfinished = Path(f"{copy}.{os.getpid()}")
             unfinished.parent.mkdir(parents=True, exist_ok=True)
-            files.get(place.rstrip("/") + "/" * is_folder, str(unfinished) + "/" * is_folder, recursive=is_folder)
+            for name in content:
+                target = unfinished / os.path.relpath(name, place) if is_folder else unfinished
+                target.parent.mkdir(parents=True, exist_ok=True)
+                files.get_file(name, str(target))
             unfinished.rename(copy)
     except ImportError as error:
         raise BadInput(f"can't be read without another package ({error})", uri, f"install it, or {remedy}") from None
+    except FileNotFoundError:
+        raise BadInput("no such file there, or no network", uri, f"check the address, or {remedy}") from None
     except Exception as error:  # of the network, of each kind of storage: their classes differ
-        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        why = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise BadInput(f"can't be fetched ({why})", uri, f"check address and network, or {remedy}") from None
     return copy
+
+
+def _storage(uri: str) -> tuple[Any, str]:
+    """Return the file system of a URI and the path in it: pyarrow's for object stores, that of fsspec for others."""
+    import fsspec
+    from fsspec.implementations.arrow import ArrowFSWrapper
+    from pyarrow import fs
+
+    if uri.partition(":")[0] not in ("s3", "gs", "gcs", "abfs", "abfss", "hdfs"):
+        files, place = fsspec.url_to_fs(uri)
+        return files, place
+    # Google's client would otherwise try again for a quarter of an hour.
+    limit = f"{'&' if '?' in uri else '?'}retry_limit_seconds=10" * uri.startswith("g")
+    store, place = fs.FileSystem.from_uri(uri + limit)
+    return ArrowFSWrapper(store), place

@@ -22,7 +22,16 @@ from ranking.collections.candidate_files import each_once
 from ranking.collections.faults import Faults, RowFault
 from ranking.collections.pair_dialects import BESIDE
 from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
-from ranking.collections.row_files import Row, TextOptions, classes_of, kind_of, read_rows, row_files, unread_files
+from ranking.collections.row_files import (
+    Row,
+    TextOptions,
+    check_parts,
+    classes_of,
+    kind_of,
+    read_rows,
+    row_files,
+    unread_files,
+)
 from ranking.collections.row_forms import Parts, RowForm
 from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
 from ranking.errors import BadInput
@@ -152,6 +161,7 @@ class Pairs(Reader):
     def _fill(self, content: _Content, faults: Faults) -> None:
         form = RowForm(self.query, self.positive, self.negatives, self.scores, self.label, self.relevant_from)
         files = self._files()
+        check_parts([file for _, file in files])
         unnamed = [file.name for split, file in files if split is None]
         if 0 < len(unnamed) < len(files):
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"

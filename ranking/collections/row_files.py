@@ -75,7 +75,7 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
             or a folder that the library datasets has saved (`save_to_disk`), with or without splits.
 
     Raises:
-        BadInput: if there is nothing to read, or a part of a table is missing.
+        BadInput: if there is nothing to read.
     """
     if path.is_file():
         kind_of(path)
@@ -85,7 +85,6 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
     files = next(filter(None, (layout(path) for layout in (_saved_splits, _saved, _tables))), None)
     if files is None:
         raise _without_tables(path)
-    check_parts([file for _, file in files])
     return files
 
 

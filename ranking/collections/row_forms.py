@@ -272,7 +272,7 @@ def _of_class(label: float | None, names: Sequence[str], column: str) -> float |
         )
     if label is None or not 0 <= label < len(names):
         raise RowFault(f"no label (column {column})")
-    return grades[int(label)]
+    return float(grades[int(label)])
 
 
 def _named(found: list[Document], row: Mapping[str, Any]) -> list[Document]:
