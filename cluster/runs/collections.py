@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from cluster.output.lock import file_lock
 from cluster.output.provenance import contents
 from cluster.runs.what_was_read import notes
 from ranking.backing import BackedPath
+from ranking.collections.beir import Beir
 from ranking.collections.cache import is_cached, open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.format_of import reader_of, recognised
@@ -134,13 +135,15 @@ def collections_of(places: list[str]) -> dict[str, Reader]:
 
 
 def _readers_at(place: str) -> list[Reader]:
-    """Return the reader of a path, or those of the folders in it."""
+    """Return the reader of a path, one for each collection in its folders, or those of the folders in it."""
     try:
-        return [reader_of(place)]
+        reader = reader_of(place)
     except BadInput:
         root = local_path(place)
         inner = [folder for folder in sorted(root.glob("*")) if folder.is_dir() and recognised(folder)]
         if not inner:
             remedy = "name a BEIR folder, or another form that collection.path= reads: evaluate=[…]"
             raise BadInput("is no collection, and holds none", place, remedy) from None
-    return [reader_of(folder) for folder in inner]
+        return [reader_of(folder) for folder in inner]
+    subsets = reader.subsets() if isinstance(reader, Beir) else []
+    return [replace(reader, subset=subset) for subset in subsets] or [reader]

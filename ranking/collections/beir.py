@@ -46,6 +46,10 @@ class Beir(FolderWithCandidates):
 
     subset: str | None = field(default=None, kw_only=True)
 
+    @property
+    def name(self) -> str:
+        return self.subset or super().name
+
     def sources(self) -> dict[str, str]:
         files = [*self._files("corpus"), *self._files("queries"), *(file for _, file in self._qrels())]
         return stamps([*files, *self.given_files()])
@@ -83,7 +87,8 @@ class Beir(FolderWithCandidates):
         here = self.folder
         names = [f"{name}.jsonl{packed}" for packed in ("", *ENDINGS)] + [f"{name}.parquet", f"{name}.json"]
         present = [here / file for file in names if (here / file).exists()]
-        files = present[:1] or self._chosen(sorted((here / name).glob("*.parquet")))
+        of_subset = sorted((here / f"{self.subset}-{name}").glob("*.parquet"))  # as MTEB has languages
+        files = present[:1] or of_subset or self._chosen(sorted((here / name).glob("*.parquet")))
         if not files:
             raise self._without(name)
         check_parts(files)
@@ -92,6 +97,8 @@ class Beir(FolderWithCandidates):
     def _without(self, name: str) -> BadInput:
         """Return the error for a folder without documents or queries."""
         here = self.folder
+        if self.subset is None and self.subsets():
+            return self._without_qrels(here, [])
         inner = [inner for inner in sorted(here.iterdir()) if (inner / f"{name}.jsonl").exists()]
         there = ", ".join(sorted(file.name for file in here.iterdir())[:6]) or "nothing"
         remedy = f"name the folder in it: collection.path={inner[0]}" if inner else "a BEIR folder has one of them"
@@ -99,8 +106,8 @@ class Beir(FolderWithCandidates):
         return BadInput(what, here / f"{name}.jsonl", remedy)
 
     def _qrels_folder(self) -> Path:
-        """Return the folder of judgements: `qrels`, or `default` as MTEB has it."""
-        folders = [self.folder / name for name in ("qrels", "default")]
+        """Return the folder of judgements: `qrels`, or `default` as MTEB has it, or that of a language."""
+        folders = [self.folder / name for name in ("qrels", f"{self.subset}-qrels", "default")]
         return next(filter(Path.is_dir, folders), folders[0])
 
     def _chosen(self, files: list[Path]) -> list[Path]:
@@ -110,9 +117,11 @@ class Beir(FolderWithCandidates):
     def _qrels(self) -> list[tuple[str | None, Path]]:
         """Return the split and path of each file of judgements; several if a split is in parts of parquet."""
         qrels = self._qrels_folder()
-        present = self._chosen(sorted(qrels.iterdir()) if qrels.is_dir() else [])
-        if self.subset is not None and present:
-            return [(TEST, file) for file in present]
+        there = sorted(qrels.iterdir()) if qrels.is_dir() else []
+        of_subset = self._chosen(there) if self.subset is not None else []
+        if of_subset:
+            return [(TEST, file) for file in of_subset]
+        present = there if self.subset is None or qrels.name != "qrels" else []
         parts = [(split_named(file.name), file) for file in present if file.suffix == ".parquet"]
         of_splits = [(split, self._of_split(split, present), [file for name, file in parts if name == split])
                      for split in SPLIT_FILES]  # fmt: skip
@@ -131,12 +140,18 @@ class Beir(FolderWithCandidates):
         names = {f"{name}{ending}" for name in SPLIT_FILES[split] for ending in TABLES}
         return list({plain_name(file): file for file in reversed(present) if plain_name(file) in names}.values())
 
+    def subsets(self) -> list[str]:
+        """Return the names of the collections that are in the same folders."""
+        parts = (re.fullmatch(r"(.+)-00000-of-\d+\.parquet", file.name) for file in (self.folder / "qrels").glob("*"))
+        of_folders = [folder.name.removesuffix("-qrels") for folder in self.folder.glob("*-qrels")]
+        named = [match[1] for match in parts if match and not split_named(match[1])]
+        return sorted([*named, *of_folders])
+
     def _without_qrels(self, qrels: Path, present: list[Path]) -> BadInput:
         """Return the error for a folder without judgements of a split."""
-        subsets = [match[1] for file in present if (match := re.fullmatch(r"(.+)-00000-of-\d+\.parquet", file.name))]
-        if subsets:
+        if subsets := self.subsets():
             what = f"it holds the judgements of {len(subsets)} collections ({', '.join(subsets[:4])})"
-            return BadInput(what, qrels, f"choose one of them: collection.subset={subsets[0]}")
+            return BadInput(what, self.folder, f"choose one of them: collection.subset={subsets[0]}")
         there = f" (it holds {', '.join(file.name for file in present[:6])})" if present else ""
         remedy = "a BEIR folder has at least one: name the file by its split, for example qrels/test.tsv"
         return BadInput(f"no train.tsv, dev.tsv or test.tsv in it{there}", qrels, remedy)

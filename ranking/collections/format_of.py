@@ -40,9 +40,9 @@ def format_of(path: str | Path) -> str:
     if name := recognised(place):
         return name
     inside = sorted(place.iterdir())
-    inner = next((folder for folder in inside if folder.is_dir() and recognised(folder)), None)
+    inner = [folder for folder in inside if folder.is_dir() and recognised(folder)]
     remedy = f"give collection=NAME, of {', '.join([*FOLDERS, 'pairs'])}; docs/guide/collections.md has their files"
-    remedy = f"name the folder in it: {inner}" if inner else remedy
+    remedy = f"name the folder in it: {inner[0]}" if inner else remedy
     holds = ", ".join(file.name for file in inside[:6]) or "nothing"
     raise BadInput(f"can't recognise the format of the collection (the folder holds {holds})", place, remedy)
 
@@ -55,6 +55,8 @@ def reader_of(path: str | Path) -> Reader:
 
 def recognised(folder: Path) -> str | None:
     """Return the format of a folder; None if no reader knows its files."""
+    if Beir(folder).subsets():
+        return "beir"  # whose reader asks for one of them
     readers = {name: reader(folder) for name, reader in FOLDERS.items()}
     for name, reader in readers.items():
         if _finds(reader.sources):
