@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import betabinom
 
 from pooling.judging.agreement import cohen_kappa, krippendorff_alpha
-from pooling.judging.export import disagreements, qrels, table, write, write_qrels
+from pooling.judging.export import disagreements, qrels, table, write_qrels
+from pooling.judging.export_files import write
 from pooling.judging.progress import CURVE_POINTS, TopicProgress
 from pooling.judging.store import Event, Snapshot, Store, read
 from pooling.stopping import TargetRecall
