@@ -64,10 +64,11 @@ class Collection(Part):
         """Return pairs, triplets or tuples of a query, its positive and its negatives (CSV, JSON lines, Parquet).
 
         Args:
-            path: a file or a folder; or a table: a data frame of pandas or polars, a table of Arrow, a dataset of
-                `datasets`, a list or generator of mappings with the same keys, or a mapping of columns. The named index
-                of a pandas frame is a column of it. A table is saved in the cache folder under the digest of its
-                content, so that `--resume` finds it. On a cluster, all machines must see that folder.
+            path: a file, a folder or a URI; or a table: a data frame of pandas or polars, a table of Arrow, a dataset
+                of `datasets`, a list or generator of mappings with the same keys, or a mapping of columns; or a mapping of
+                tables by split, as `load_dataset` returns it. The named index of a pandas frame is a column of it. A
+                table is saved in the cache folder under the digest of its content, so that `--resume` finds it. On a
+                cluster, all machines must see that folder.
             options: options of the reader, as `query="question"`.
 
         Raises:
@@ -157,7 +158,7 @@ class Collection(Part):
             return Artifacts().collection(config), config
 
 
-SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table\.parquet(?::(\d+))?")
+SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table([/\\][^/\\]+)?\.parquet(?::(?P<row>\d+))?")
 """The place of an error in a table that `_kept` saved, and its row."""
 
 
@@ -170,7 +171,7 @@ def about_tables() -> Iterator[None]:
         saved = SAVED.fullmatch(str(error.where))
         if saved is None:
             raise
-        where = f"row {saved[1]} of the table" if saved[1] else "the table"
+        where = f"row {saved['row']} of the table" if saved["row"] else "the table"
         remedy = re.sub(r"collection\.(\w+)=(\w+)", r'\1="\2"', error.remedy or "")
         if remedy != error.remedy:
             remedy += " of from_pairs"
