@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from glob import glob
@@ -69,7 +70,7 @@ class Runs:
 
 class _Run(NamedTuple):
     """One run that was read: its file, its table (topic, document, place), its tag (None if it has none, or several),
-    whether it has no lines, and counts of irregularities, by description.
+    whether it has no lines, counts of irregularities, by description, and the name that it gets.
     """
 
     file: Path
@@ -77,6 +78,7 @@ class _Run(NamedTuple):
     tag: str | None
     empty: bool
     notes: dict[str, int]
+    name: str = ""
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -127,33 +129,26 @@ def read_runs(
     where = paths if isinstance(paths, str) else None
     if all(run.empty for run in runs):
         raise BadInput(f"no {'readable ' * bool(no_runs)}lines in any of the runs", where, _REMEDY)
-    names = _names(runs)
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise BadInput(f"two runs are called {min(twice)!r}", where, "rename a file")
-    by_name = sorted(range(len(runs)), key=lambda place: names[place].encode())
+    runs = _named(runs, where)
     table = pl.concat(
-        runs[place].table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
-        for number, place in enumerate(by_name)
+        run.table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
+        for number, run in enumerate(runs)
     )
-    ordered = [names[place] for place in by_name]
     folders = {file: file.parent.name for one in given for file in one.files if one.of_teams}
-    teams, strangers = _teams(ordered, groups, [folders.get(runs[place].file) for place in by_name])
+    teams, strangers = _teams([run.name for run in runs], groups, [folders.get(run.file) for run in runs])
+    systems = Counter(run.file for run in runs)
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
         "files left out that are no runs": no_runs,
         "folders within the folder of runs, which are not read": sum(one.unread for one in given),
         **{note: sum(run.notes[note] for run in runs) for note in runs[0].notes},
-        "runs named by their file, for want of a tag of their own": sum(
-            name != run.tag for name, run in zip(names, runs, strict=True)
-        ),
+        "runs named by their file, for want of a tag of their own": sum(run.name != run.tag for run in runs),
         "runs whose team is their folder": len(folders) * (groups == "prefix"),
-        "files with the runs of several systems, each of which is read": len(
-            {run.file for run in runs if sum(run.file == other.file for other in runs) > 1}
-        ),
+        "files with the runs of several systems, each of which is read": sum(count > 1 for count in systems.values()),
         "names in the table of groups that are none of the runs": strangers,
         **faults.notes,
     }
-    return Runs(ordered, teams, sorted(table["topic"].unique(), key=by_value), table, notes)
+    return Runs([run.name for run in runs], teams, sorted(table["topic"].unique(), key=by_value), table, notes)
 
 
 class _Given(NamedTuple):
@@ -204,19 +199,25 @@ def _files_in(folder: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if not (file.is_dir() or file.name.startswith(".")))
 
 
-def _names(runs: Sequence[_Run]) -> list[str]:
-    """Return the name of each run: its tag if no other has it, or its file, with the folder if it must be."""
-    tags = [run.tag for run in runs]
-    of_files = [_stem(run.file) for run in runs]
-    untagged = [tag is None or tags.count(tag) > 1 for tag in tags]
-    needed = [stem for stem, is_so in zip(of_files, untagged, strict=True) if is_so]
-    if len(set(needed)) < len(needed):
-        of_files = [f"{run.file.parent.name}/{stem}" for run, stem in zip(runs, of_files, strict=True)]
-    several = [
-        f"{stem}/{tag}" if tag is not None and of_files.count(stem) > 1 else stem
-        for stem, tag in zip(of_files, tags, strict=True)
-    ]
-    return [name if is_so else str(tag) for name, tag, is_so in zip(several, tags, untagged, strict=True)]
+def _named(runs: Sequence[_Run], where: str | None) -> list[_Run]:
+    """Return runs in the order of their names: the tag if no other has it, or the file."""
+    tags = Counter(run.tag for run in runs)
+    untagged = [run for run in runs if run.tag is None or tags[run.tag] > 1]
+    files = Counter(run.file for run in untagged)
+    stems = Counter(map(_stem, files))
+
+    def of_file(run: _Run) -> str:
+        """Return the name of the file, with its folder if files have the same name, and the tag if it has several."""
+        folder = f"{run.file.parent.name}/" if max(stems.values()) > 1 else ""
+        return f"{folder}{_stem(run.file)}" + f"/{run.tag}" * (files[run.file] > 1)
+
+    named = [run._replace(name=str(run.tag) if tags[run.tag] == 1 and run.tag else of_file(run)) for run in runs]
+    names = Counter(run.name for run in named)
+    if len(names) < len(named):
+        raise BadInput(
+            f"two runs are called {min(name for name in names if names[name] > 1)!r}", where, "rename a file"
+        )
+    return sorted(named, key=lambda run: run.name.encode())
 
 
 def _stem(file: Path) -> str:

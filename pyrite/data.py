@@ -65,8 +65,8 @@ class Collection(Part):
 
         Args:
             path: a file, a folder or a URI; or a table: a data frame of pandas or polars, a table of Arrow, a dataset
-                of `datasets`, a list or generator of mappings with the same keys, or a mapping of columns; or a mapping of
-                tables by split, as `load_dataset` returns it. The named index of a pandas frame is a column of it. A
+                of `datasets`, a list or generator of mappings with the same keys, or a mapping of columns; or a mapping
+                of tables by split, as `load_dataset` returns it. The named index of a pandas frame is a column of it. A
                 table is saved in the cache folder under the digest of its content, so that `--resume` finds it. On a
                 cluster, all machines must see that folder.
             options: options of the reader, as `query="question"`.

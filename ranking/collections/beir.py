@@ -118,21 +118,25 @@ class Beir(FolderWithCandidates):
         """Return the split and path of each file of judgements; several if a split is in parts of parquet."""
         qrels = self._qrels_folder()
         there = sorted(qrels.iterdir()) if qrels.is_dir() else []
-        of_subset = self._chosen(there) if self.subset is not None else []
-        if of_subset:
-            return [(TEST, file) for file in of_subset]
-        present = there if self.subset is None or qrels.name != "qrels" else []
-        parts = [(split_named(file.name), file) for file in present if file.suffix == ".parquet"]
-        of_splits = [(split, self._of_split(split, present), [file for name, file in parts if name == split])
-                     for split in SPLIT_FILES]  # fmt: skip
-        for split, plain, tables in of_splits:
-            if len(kinds := [*plain, *tables[:1]]) > 1:
-                both = " and ".join(file.name for file in kinds)
-                raise BadInput(f"two files of the split {split} ({both})", qrels, "move one of them elsewhere")
-        files = [(split, file) for split, plain, tables in of_splits for file in (tables or plain)]
+        in_folder = self.subset is not None and qrels.name == "qrels"  # with the files of other subsets
+        files = [(TEST, file) for file in self._chosen(there)] if in_folder else self._of_splits(there)
         if not files:
-            raise self._without_qrels(qrels, present)
+            raise self._without_qrels(qrels, there)
         check_parts([file for _, file in files])
+        return files
+
+    def _of_splits(self, present: list[Path]) -> list[tuple[str | None, Path]]:
+        """Return the split and path of the files that are called by a split; refuse two forms of one split."""
+        files: list[tuple[str | None, Path]] = []
+        for split in SPLIT_FILES:
+            parts = [file for file in present if file.suffix == ".parquet" and split_named(file.name) == split]
+            plain = self._of_split(split, present)
+            if len(kinds := [*plain, *parts[:1]]) > 1:
+                both = " and ".join(file.name for file in kinds)
+                raise BadInput(
+                    f"two files of the split {split} ({both})", present[0].parent, "move one of them elsewhere"
+                )
+            files += [(split, file) for file in parts or plain]
         return files
 
     def _of_split(self, split: str, present: list[Path]) -> list[Path]:
