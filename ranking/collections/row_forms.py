@@ -243,9 +243,8 @@ def _unlisted(value: Any, name: str) -> dict[str, Any]:
 
 def _titled(title: Any, document: Document) -> Document:
     """Return a document with the title of its row."""
-    if not isinstance(title, str | int | float | None):
-        raise RowFault(f"a title is no text ({type(title).__name__})")
-    return document._replace(text=titled(title, document.text))
+    words = [part.text for part in documents(title, "the title")]
+    return document._replace(text=titled(" ".join(words), document.text))
 
 
 def _listed(option: str | Sequence[str]) -> tuple[str, ...]:

@@ -215,12 +215,26 @@ def form_of(
         dialect, separator = forms[shares.index(best)]
         return Form(dialect.names, separator, dialect)
     # In none of these forms: the complaint about the first line says what a form with as many columns has.
-    plain = {len(dialect.names): dialect for dialect in reversed(dialects) if not (dialect.begins or dialect.refused)}
+    plain = {
+        len(dialect.names): dialect for dialect in reversed(dialects)
+        if not (dialect.begins or dialect.refused or dialect.values)
+    }  # fmt: skip
+    width = len(rows[BLANKS][0])
     usual = next(dialect for dialect in dialects if dialect.name == "TREC")
-    if dialect := plain.get(len(rows[BLANKS][0])):
-        return Form(dialect.names, BLANKS, dialect)
-    example = f"name its columns in a first line (query document {needs[0]}), or set strict=false to skip such lines"
-    return Form(usual.names, BLANKS, usual, remedy=example)
+    dialect = plain.get(width, usual)
+    remedy = SKIP if width in plain else _header_to_write(width, needs)
+    return Form(dialect.names, BLANKS, dialect, remedy=remedy)
+
+
+def _header_to_write(width: int, needs: Sequence[str]) -> str:
+    """Return the remedy for lines of so many columns that no form has."""
+    if width < 3 and "grade" not in needs:
+        return f"a run has a query, a document and a {' or '.join(needs)} in each line; {SKIP}"
+    names = ", ".join(["query", "document", needs[0]][:width])
+    others = "; call the others as you like" if width > 3 else ""
+    return (
+        f"write a first line that names the {width} columns ({names}{others}), or set strict=false to skip such lines"
+    )
 
 
 def _by_header(

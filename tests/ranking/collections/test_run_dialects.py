@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,9 @@ REFUSED = {
                                  r"of the grade .*it has query_id, doc_id, stars; call one of them grade"),
     "a run": ("301 Q0 d1 1 2.5 me\n301 Q0 d2 2 1.5 me\n", ":1: not judgements: its columns are those of a run"),
     "an answer without a grade": ('{"qid": "1", "docid": "2"}\n', r":1: broken line: no grade: it has query, document"),
-    "no form": ("301 d1\n302 d2\n", r":1: .*not 4 columns .*name its columns in a first line \(query document grade\)"),
+    "no form": ("301 d1\n302 d2\n", r":1: .*not 4 columns .*names the 2 columns \(query, document\)"),
+    "words": ("301 0 d1 relevant\n301 0 d2 not\n", ":1: broken line: grade 'relevant' is not a whole number"),
+    "six columns": ("301 0 d1 1 # seen\n", r":1: .*the 6 columns \(query, document, grade; call the others as you li"),
 }  # fmt: skip
 
 
@@ -109,6 +112,15 @@ def test_the_remedies_of_columns_work(tmp_path):
     assert read_qrels(tmp_path / "qrels").rows() == [("301", "d1", 1)]
     (tmp_path / "qrels").write_text("query document grade\n301 d1 1\n")
     assert read_qrels(tmp_path / "qrels").rows() == [("301", "d1", 1)]
+    (tmp_path / "qrels").write_text("query document\n301 d1\n")
+    assert read_qrels(tmp_path / "qrels").rows() == [("301", "d1", 1)]
+    (tmp_path / "qrels").write_text("query iteration document grade hash what\n301 0 d1 1 # seen\n")
+    assert read_qrels(tmp_path / "qrels").rows() == [("301", "d1", 1)]
+    (tmp_path / "run").write_text("301 Q0 d1 1 2.5\n")
+    with pytest.raises(BadInput, match=r"names the 5 columns \(query, document, score; call the others as you like\)"):
+        read_run(tmp_path / "run")
+    (tmp_path / "run").write_text("query it document rank score\n301 Q0 d1 1 2.5\n")
+    assert read_run(tmp_path / "run").rows() == [("301", "d1", 1, 2.5, "run")]
     (tmp_path / "run").write_text("query document score tag rank\n301 d1 2.5 me 1\n")
     assert read_run(tmp_path / "run").rows() == [("301", "d1", 1, 2.5, "me")]
 
@@ -227,3 +239,12 @@ def test_negative_ranks_are_counted(tmp_path):
     [count] = [count for note, count in read_runs(str(folder), order="rank").notes.items() if "negative ranks" in note]
     assert count == 1
     assert not any("negative" in note and count for note, count in read_runs(str(folder)).notes.items())
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_archives_of_tar_are_known_by_their_bytes(tmp_path, mode):
+    (tmp_path / "a").write_text("301 Q0 d1 1 2.5 me\n")
+    with tarfile.open(tmp_path / "run", mode) as archive:  # type: ignore[call-overload]
+        archive.add(tmp_path / "a", "a")
+    with pytest.raises(BadInput, match="run: is a tar archive; unpack it with tar -xf"):
+        read_run(tmp_path / "run")
