@@ -31,7 +31,8 @@ TITLED = ("document", "passage", "context", "passage_text", "text")
 """Columns of a positive whose title is in a column of its own, as in a corpus."""
 TITLES = (TITLE, "passage_title", "document_title", "doc_title", "context_title")
 LIKE_NEGATIVES = re.compile(r"neg|bad|wrong|incorrect|reject|distract|irrelevant|hard", re.I)
-"""Names that look like negatives, and are none of the usual ones."""
+LIKE_LABELS = re.compile(r"label|stars?|relev|grade|judge?ment|class", re.I)
+"""Names that look like negatives or labels, and are none of the usual ones."""
 NAME_BESIDE = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
 """What to do with a file of ids."""
 PAIRED_IDS = re.compile(r"^(pos|positive|neg|negative|document|doc|passage)s?(_document)?_p?ids$")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from ranking.collections.names import first
 from ranking.collections.pair_dialects import (
     BESIDE,
     LABEL,
+    LIKE_LABELS,
     LIKE_NEGATIVES,
     LISTED,
     NEGATIVES,
@@ -28,6 +29,14 @@ from ranking.collections.pair_dialects import (
     without_columns,
 )
 from ranking.collections.row_values import Document, documents, identifier, numbers, query_text, titled
+
+LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
+    "query": lambda name: name.lower() in QUERY,
+    "positive": lambda name: name.lower() in (*POSITIVE, *TITLES),
+    "label": LIKE_LABELS.search,
+    "negatives": LIKE_NEGATIVES.search,
+}
+"""How the names of columns look that an option may choose."""
 
 
 class Parts(NamedTuple):
@@ -77,13 +86,12 @@ class RowForm:
 
     def unread(self) -> dict[str, list[str]]:
         """Return the columns that have a usual name and were not taken, by the option that chooses them."""
-        usual = {"query": QUERY, "positive": (*POSITIVE, *TITLES), "label": LABEL}
-        wanted = {option: names for option, names in usual.items() if getattr(self, option) is None}
         plain = [names for names, columns in self._known.items() if columns.listed is None]
-        left = [name for name in dict.fromkeys(itertools.chain(*plain)) if name not in self.used()]
-        found = {option: [name for name in left if name.lower() in names] for option, names in wanted.items()}
-        if self.negatives is None:
-            found["negatives"] = [name for name in left if LIKE_NEGATIVES.search(name) and name not in SEPARATE]
+        left = [name for name in dict.fromkeys(itertools.chain(*plain)) if name not in {*self.used(), *SEPARATE}]
+        found = {
+            option: list(filter(looks_like, left))
+            for option, looks_like in LOOK_LIKE.items() if getattr(self, option) is None
+        }  # fmt: skip
         return {option: names for option, names in found.items() if names}
 
     def names(self) -> tuple[str, ...]:

@@ -116,6 +116,12 @@ def test_an_empty_negative_is_left_out_alone(tmp_path, faulty):
     assert len(collection.given) == 3 * len(ROWS) - 1
 
 
+def test_columns_that_look_like_labels_are_named(pairs):
+    facts = pairs([row | {"stars": n % 5 + 1} for n, row in enumerate(ROWS)]).facts
+    assert facts["columns that are not read"] == "stars (collection.label= chooses it)"
+    assert len(pairs([row | {"stars": n % 5 + 1} for n, row in enumerate(ROWS)], label="stars").judgements) == len(ROWS)
+
+
 # BEIR as it is at the hub
 
 
