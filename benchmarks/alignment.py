@@ -20,14 +20,14 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.runs.fork import Fork, base_states, continue_fork
-from ranking.checkpoint import from_bytes
-from ranking.splits import Split
-from sampling.policies.action import Action
-from sampling.policies.aligned import Aligned
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.runs.fork import Fork, base_states, continue_fork
+from pyrite.ranking.checkpoint import from_bytes
+from pyrite.ranking.splits import Split
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.aligned import Aligned
 
 SMALLEST = [
     "{collection} --bases 2 --epochs 0 --length 2 vectors=random encoding.min_count=1 training.max_epochs=2 "

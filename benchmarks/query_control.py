@@ -18,15 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.feedback_control import HEAD, Changing, Made, train
-from cluster.statistics.fork_values import SIDES
-from ranking.ranked_lists import RankedLists
-from ranking.training import Batch, RankerTraining
-from sampling.policies.action import Action
-from sampling.policies.by_query import ByQuery
-from sampling.policies.forked import ForkedPolicy
-from sampling.policies.mixture import Mixture
-from sampling.policies.policy import SamplingPolicy
-from sampling.query_features import Feature, QuerySplit
+from pyrite.cluster.statistics.fork_values import SIDES
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.by_query import ByQuery
+from pyrite.sampling.policies.forked import ForkedPolicy
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.query_features import Feature, QuerySplit
 
 QUERY_FEATURES: tuple[Feature, ...] = ("positive_rank", "score_gap", "margin")
 ACTIONS = ("random", f"bm25:1-{HEAD}")

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from pooling.sentinels import NO_GRADE
 from pyrite.data import Collection, as_collection
 from pyrite.parts import Part, is_whole, path_text, written
+from pyrite.pooling.sentinels import NO_GRADE
+from pyrite.ranking.errors import BadInput
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
-from ranking.errors import BadInput
 
 Path = str | os.PathLike[str]
-FILES = "write a file (ranking.trec_files.write_run and write_qrels), and give its path"
+FILES = "write a file (pyrite.ranking.trec_files.write_run and write_qrels), and give its path"
 
 
 class Method(Part):
@@ -206,7 +206,7 @@ class Pool:
         Raises:
             BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
         """
-        from cluster.commands.judge import judge
+        from pyrite.cluster.commands.judge import judge
 
         texts = [*as_collection(data).overrides(), *self.overrides(self.method)]
         named = Method.of("method", self.method).name  # the page follows one; the user's own replaces the default
@@ -271,11 +271,11 @@ class Pool:
 
     @cached_property
     def _campaign(self) -> Any:
-        from cluster.config.compose import compose
-        from cluster.plan.pool_methods import split, variants
-        from cluster.pools.sources import open_pools
-        from pooling.campaign import Campaign
-        from pooling.simulation import needs_of
+        from pyrite.cluster.config.compose import compose
+        from pyrite.cluster.plan.pool_methods import split, variants
+        from pyrite.cluster.pools.sources import open_pools
+        from pyrite.pooling.campaign import Campaign
+        from pyrite.pooling.simulation import needs_of
 
         names, options, others = split(self.overrides(self.method))
         (variant,) = variants(names, options, [])
@@ -295,8 +295,8 @@ class Pool:
             return []
         import polars as pl
 
-        from ranking.collections.faults import Faults
-        from ranking.trec_files import read_qrels
+        from pyrite.ranking.collections.faults import Faults
+        from pyrite.ranking.trec_files import read_qrels
 
         rows = read_qrels(self.qrels, config["encoding"], Faults(config["strict"]), config["qrels_repeated"])
         numbers = [

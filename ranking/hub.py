@@ -14,8 +14,8 @@ from urllib.parse import urlparse
 
 from platformdirs import user_cache_dir
 
-from ranking.digest import digest
-from ranking.errors import BadInput
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
 
 HUB = "hf:"
 """The beginning of a path that names a dataset at the hub."""

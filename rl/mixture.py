@@ -10,16 +10,16 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.batch import Batch
-from ranking.bounds import AtLeast, NonNegative, checked
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
-from ranking.training import RankerTraining
-from rl.progress import ProgressOptions, TrainingProgress
-from sampling.policies.policy import ByNegative
-from sampling.policies.shares import reindexed, share_negatives, share_queries
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.simans import of_lists
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.training import RankerTraining
+from pyrite.rl.progress import ProgressOptions, TrainingProgress
+from pyrite.sampling.policies.policy import ByNegative
+from pyrite.sampling.policies.shares import reindexed, share_negatives, share_queries
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.simans import of_lists
 
 WINDOWS = {"none": 0, "to": 1, "from_to": 2}
 FORMAT = "pyrite-mixture-1"

@@ -15,8 +15,8 @@ from ray.tune import Callback, FailureConfig, PlacementGroupFactory, RunConfig, 
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
-from cluster.executors.lost_process import is_loss, leave
-from cluster.executors.task import (
+from pyrite.cluster.executors.lost_process import is_loss, leave
+from pyrite.cluster.executors.task import (
     AGAIN,
     ERROR,
     FINAL,
@@ -33,11 +33,11 @@ from cluster.executors.task import (
     bound,
     built,
 )
-from cluster.executors.tune_failures import FaultTolerantScheduler
-from cluster.executors.worker import origin_of, portable
-from cluster.output.storage import Storage, Unwritable, unwritable
-from cluster.output.throttle import Throttle
-from ranking.whole_file import FULL
+from pyrite.cluster.executors.tune_failures import FaultTolerantScheduler
+from pyrite.cluster.executors.worker import origin_of, portable
+from pyrite.cluster.output.storage import Storage, Unwritable, unwritable
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.ranking.whole_file import FULL
 
 _NUMBERS = itertools.count()
 THREAD_END_S = "120"

@@ -1,6 +1,6 @@
 """Retries trials of Ray Tune whose process or machine is lost; one that was killed for memory gets more of a machine.
 
-An error of a body is caught in its process (`cluster.executors.tune.attempt`). What Tune sees failing is a loss.
+An error of a body is caught in its process (`pyrite.cluster.executors.tune.attempt`). What Tune sees failing is a loss.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ray.tune.execution import tune_controller
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
-from cluster.executors.task import MAX_RESTARTS, STEP, VALUE, Scheduler, TaskLost, step_of
-from cluster.output.event_log import reason
+from pyrite.cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
+from pyrite.cluster.executors.task import MAX_RESTARTS, STEP, VALUE, Scheduler, TaskLost, step_of
+from pyrite.cluster.output.event_log import reason
 
 _log = logging.getLogger(__name__)
 REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
-from cluster.output.episodes import LEARNED, RANDOM
-from cluster.reports.canvas import COLOURS, grid, name_axes, png
-from rl.mixture import MixtureAgent
+from pyrite.cluster.output.episodes import LEARNED, RANDOM
+from pyrite.cluster.reports.canvas import COLOURS, grid, name_axes, png
+from pyrite.rl.mixture import MixtureAgent
 
 BINS = 24
 """The number of parts of an episode in which actions are counted."""

@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.executors.address import is_cluster
-from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import Resources, at_once, check_demand, demand
-from cluster.executors.task import Executor, Task, Watch
-from cluster.output.result_store import ResultStore
-from cluster.runs.assemble import assemble
-from ranking.training import RankerTraining
-from rl.mixture import MixtureAgent, MixturePolicy
-from sampling.sampler import Sampler
+from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.resources import Resources, at_once, check_demand, demand
+from pyrite.cluster.executors.task import Executor, Task, Watch
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.training import RankerTraining
+from pyrite.rl.mixture import MixtureAgent, MixturePolicy
+from pyrite.sampling.sampler import Sampler
 
 FOLDER = "trainings"
 """Folder of the results of trainings."""
-BODY, ON_WORKERS = "cluster.rollouts.candidates:train_candidate", "cluster.rollouts.candidates:train_on_workers"
+BODY, ON_WORKERS = (
+    "pyrite.cluster.rollouts.candidates:train_candidate",
+    "pyrite.cluster.rollouts.candidates:train_on_workers",
+)
 """Bodies of the tasks."""
 
 
@@ -121,7 +124,7 @@ def in_ray_tasks(
     """
     import ray
 
-    from cluster.executors.ray_tasks import RayExecutor
+    from pyrite.cluster.executors.ray_tasks import RayExecutor
 
     options, workers = config["resources"], config["workers"]
     alone = options["workers"] == 1
@@ -165,7 +168,7 @@ def train_on_workers(
     config: dict[str, Any], shared: Mapping[str, Any], training: CandidateTraining, store: ResultStore
 ) -> dict[str, Any]:
     """Train a candidate on `resources.workers` workers, with equal numbers up to rounding."""
-    from cluster.training.workers import on_workers
+    from pyrite.cluster.training.workers import on_workers
 
     work = partial(_train_share, config, dict(shared), training, store)
     return on_workers(work, config["resources"], f"{FOLDER}/{training.key}")
@@ -179,7 +182,7 @@ def _train_share(
     coordinator: Any,
     first: bool,
 ) -> dict[str, Any]:
-    from cluster.executors.ray_tasks import opened
-    from cluster.training.attach import attach_workers
+    from pyrite.cluster.executors.ray_tasks import opened
+    from pyrite.cluster.training.attach import attach_workers
 
     return train_candidate(config, opened(shared), training, store, attach_workers, writes=first)

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.build import build
-from cluster.output.episodes import LEARNED, table
-from cluster.output.result_store import ResultStore
-from cluster.output.tables import as_parquet
-from cluster.rollouts.candidates import CandidateTraining, Evaluate, key_of
-from cluster.rollouts.train_agent import EPISODES, LearningProgress, OnProgress
-from cluster.runs.agent_file import FILE
-from cluster.telemetry.training_metrics import LearningMetrics, study_of
-from ranking.errors import BadInput
-from rl.agents.search import PolicySearch
-from rl.mixture import RULES, MixtureAgent
+from pyrite.cluster.config.build import build
+from pyrite.cluster.output.episodes import LEARNED, table
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.tables import as_parquet
+from pyrite.cluster.rollouts.candidates import CandidateTraining, Evaluate, key_of
+from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, OnProgress
+from pyrite.cluster.runs.agent_file import FILE
+from pyrite.cluster.telemetry.training_metrics import LearningMetrics, study_of
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.agents.search import PolicySearch
+from pyrite.rl.mixture import RULES, MixtureAgent
 
 
 def search_agent(

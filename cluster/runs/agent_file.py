@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.agents import checkpoint_of
-from cluster.output.storage import Storage
-from ranking.checkpoint import from_bytes
-from ranking.errors import BadInput
+from pyrite.cluster.config.agents import checkpoint_of
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.checkpoint import from_bytes
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from rl.mixture import MixtureAgent
-    from rl.trained import TrainedAgent
+    from pyrite.rl.mixture import MixtureAgent
+    from pyrite.rl.trained import TrainedAgent
 
 FILE = "agent.safetensors"
 
@@ -38,9 +38,9 @@ def agent_content(checkpoint: str) -> bytes:
 
 def read_agent(checkpoint: str) -> TrainedAgent | MixtureAgent:
     """Return the agent in a folder, which chooses functions or documents, or mixes functions."""
-    from rl.mixture import FORMAT as MIXTURE
-    from rl.mixture import MixtureAgent
-    from rl.trained import TrainedAgent
+    from pyrite.rl.mixture import FORMAT as MIXTURE
+    from pyrite.rl.mixture import MixtureAgent
+    from pyrite.rl.trained import TrainedAgent
 
     content, file = agent_content(checkpoint), f"{checkpoint}/{FILE}"
     state = from_bytes(content, file)

@@ -9,18 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from pooling.pool import make_pool
-from pooling.simulation import adjudicator_of, simulate
-from pooling.systems.inputs import Rerank
-from pooling.systems.systems import ranked_by_all
-from pooling.terms import with_terms
-from ranking.backing import at_hand, publish
-from ranking.collections.collection import Collection
-from ranking.digest import digest
-from ranking.errors import BadInput
-from ranking.whole_file import replace_file
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.pooling.pool import make_pool
+from pyrite.pooling.simulation import adjudicator_of, simulate
+from pyrite.pooling.systems.inputs import Rerank
+from pyrite.pooling.systems.systems import ranked_by_all
+from pyrite.pooling.terms import with_terms
+from pyrite.ranking.backing import at_hand, publish
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import replace_file
 
 PAIR = ["query", "document"]
 FORMAT = 1
@@ -36,9 +36,9 @@ def partially_judged(
 ) -> Collection:
     """Return the collection as if only `options["budget"]` documents of each query had been judged, in an order.
 
-    The pool consists of the systems of `pooling.systems` that need no training, and of rankers trained with negatives
-    of `feeders`. These are trained with all judgements of the training queries, since they represent rankers from
-    elsewhere. The options are `judging` of conf/config.yaml: order, budget, depth, feeders, of.
+    The pool consists of the systems of `pyrite.pooling.systems` that need no training, and of rankers trained with
+    negatives of `feeders`. These are trained with all judgements of the training queries, since they represent rankers
+    from elsewhere. The options are `judging` of conf/config.yaml: order, budget, depth, feeders, of.
     """
     key = digest([FORMAT, collection.fingerprint, options])
     file = cache / "judging" / f"{key}.parquet"

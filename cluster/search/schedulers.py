@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.config.build import as_node, build, locate
-from cluster.config.durations import seconds_of
-from cluster.config.override import key_of
-from cluster.executors.task import Scheduler
-from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Stop
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import as_node, build, locate
+from pyrite.cluster.config.durations import seconds_of
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.executors.task import Scheduler
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.outcome import Stop
+from pyrite.ranking.errors import BadInput
 
 METRIC, TIME = "validation", "epoch"
 CHOICES = "choose asha, median or hyperband"
@@ -221,7 +221,7 @@ class TimeBudget:
     """The time of a study, which starts when this is built. Runs that have started by its end are completed.
 
     Args:
-        budget: see `cluster.config.durations.seconds_of`; None sets no limit.
+        budget: see `pyrite.cluster.config.durations.seconds_of`; None sets no limit.
         finished: returns whether the user's stoppers have ended the study; None if there are none.
         now: a clock.
     """

@@ -7,8 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from pooling.judging.store import FILE
-from ranking.errors import BadInput
+from pyrite.pooling.judging.store import FILE
+from pyrite.ranking.errors import BadInput
 
 
 def back_up(folder: Path, copy: Path) -> int:

@@ -8,9 +8,9 @@ from typing import Literal
 
 import polars as pl
 
-from pooling.judging.export_files import trec_lines, write
-from pooling.judging.store import KNOWN, Snapshot
-from pooling.runs import by_value
+from pyrite.pooling.judging.export_files import trec_lines, write
+from pyrite.pooling.judging.store import KNOWN, Snapshot
+from pyrite.pooling.runs import by_value
 
 Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import polars as pl
 
-from ranking import trec_files
-from ranking.errors import BadInput
-from ranking.whole_file import replace_file
+from pyrite.ranking import trec_files
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import replace_file
 
 PACKED: Mapping[str, Callable[[bytes], bytes]] = {
     ".gz": partial(gzip.compress, mtime=0), ".bz2": bz2.compress, ".xz": lzma.compress,

@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ranking.collections.faults import Faults, RowFault
-from ranking.collections.json_rows import json_lines, parsed
-from ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first, first_value
-from ranking.collections.opened import encoding_of, open_bytes
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults, RowFault
+from pyrite.ranking.collections.json_rows import json_lines, parsed
+from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first, first_value
+from pyrite.ranking.collections.opened import encoding_of, open_bytes
+from pyrite.ranking.errors import BadInput
 
 Row = tuple[Any, Any, Any, Any]
 """Query, document, grade or score, and tag, as they are written; the tag may be None."""

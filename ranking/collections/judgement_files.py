@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.json_judgements import Row, json_judgements
-from ranking.collections.lines import lines, tables
-from ranking.collections.opened import plain_name
-from ranking.collections.reader import JUDGEMENTS
-from ranking.collections.run_dialects import (
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.json_judgements import Row, json_judgements
+from pyrite.ranking.collections.lines import lines, tables
+from pyrite.ranking.collections.opened import plain_name
+from pyrite.ranking.collections.reader import JUDGEMENTS
+from pyrite.ranking.collections.run_dialects import (
     NAMES,
     OF_PYRITE,
     QREL_DIALECTS,
@@ -27,7 +27,7 @@ from ranking.collections.run_dialects import (
     form_of,
     named_columns,
 )
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 RUN: Mapping[str, pl.DataType] = {
     "query": pl.String(),
@@ -62,9 +62,9 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
     """Yield judgements: query, document (String), grade (Int32) and line (Int64), in the order of the file.
 
     Args:
-        path: a file in one of the dialects `ranking.collections.run_dialects.QREL_DIALECTS`, CSV or TSV with a header,
-            parquet, or JSON (`ranking.collections.json_judgements`). Plain or compressed; lines that begin with # are
-            skipped. A grade may be true or false.
+        path: a file in one of the dialects `pyrite.ranking.collections.run_dialects.QREL_DIALECTS`, CSV or TSV with a
+            header, parquet, or JSON (`pyrite.ranking.collections.json_judgements`). Plain or compressed; lines that
+            begin with # are skipped. A grade may be true or false.
         faults: receives each broken line.
 
     Raises:
@@ -92,9 +92,9 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
     −rank. A form without a tag gets the file's name.
 
     Args:
-        path: a file in one of the dialects `ranking.collections.run_dialects.RUN_DIALECTS`, CSV or TSV with a header,
-            parquet, or JSON (`ranking.collections.json_judgements`). Plain or compressed; lines that begin with # are
-            skipped.
+        path: a file in one of the dialects `pyrite.ranking.collections.run_dialects.RUN_DIALECTS`, CSV or TSV with a
+            header, parquet, or JSON (`pyrite.ranking.collections.json_judgements`). Plain or compressed; lines that
+            begin with # are skipped.
         faults: receives each broken line, and a file of something else in the place of a run.
 
     Raises:

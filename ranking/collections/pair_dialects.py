@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ranking.collections.faults import RowFault
-from ranking.collections.names import TITLE, first
+from pyrite.ranking.collections.faults import RowFault
+from pyrite.ranking.collections.names import TITLE, first
 
 QUERY = (
     "query", "anchor", "question", "sentence1", "messages", "question1", "sentence_0", "query_text", "prompt",

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from ranking.collections.faults import RowFault
-from ranking.collections.names import first
-from ranking.collections.pair_dialects import (
+from pyrite.ranking.collections.faults import RowFault
+from pyrite.ranking.collections.names import first
+from pyrite.ranking.collections.pair_dialects import (
     BESIDE,
     LABEL,
     LIKE_LABELS,
@@ -28,7 +28,7 @@ from ranking.collections.pair_dialects import (
     listed_column,
     without_columns,
 )
-from ranking.collections.row_values import Document, documents, identifier, numbers, query_text, titled
+from pyrite.ranking.collections.row_values import Document, documents, identifier, numbers, query_text, titled
 
 LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
     "query": lambda name: name.lower() in QUERY,
@@ -62,7 +62,7 @@ class _Columns:
 
 @dataclass
 class RowForm:
-    """The meaning of a row's columns: the options of `ranking.collections.pairs.Pairs`.
+    """The meaning of a row's columns: the options of `pyrite.ranking.collections.pairs.Pairs`.
 
     Attributes:
         classes: the names of the classes of columns of labels, in the file that is read.

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ranking.collections.faults import SKIP, RowFault
-from ranking.collections.json_rows import Point
-from ranking.collections.names import IDS, TEXT, TITLE, first, first_value
+from pyrite.ranking.collections.faults import SKIP, RowFault
+from pyrite.ranking.collections.json_rows import Point
+from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first, first_value
 
 
 class Document(NamedTuple):

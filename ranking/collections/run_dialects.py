@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ranking.collections.faults import SKIP
-from ranking.collections.lines import BLANK, QUOTED
-from ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first
+from pyrite.ranking.collections.faults import SKIP
+from pyrite.ranking.collections.lines import BLANK, QUOTED
+from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first
 
 NAMES: Mapping[str, Sequence[str]] = {
     "query": QUERY_IDS,

@@ -9,8 +9,8 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, checked
-from rl.agents.search import PolicySearch, Search
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.rl.agents.search import PolicySearch, Search
 
 
 class ThompsonSearch(PolicySearch):
@@ -58,7 +58,7 @@ class _Thompson(Search):
         windows = np.linspace(0, 1, options.windows)
         grid = product(*[shares] * max(parameters - 1, 0), windows if parameters > 1 else shares)
         arms = np.array([arm for arm in grid if sum(arm[:-1]) <= 1 + 1e-9])
-        # Schedules that stay where they begin (`rl.mixture.ScheduleRule`).
+        # Schedules that stay where they begin (`pyrite.rl.mixture.ScheduleRule`).
         self.arms = np.concatenate([np.tile([0.0, 1.0, 0.5], (len(arms), 1)), np.repeat(arms, 2, axis=1)], axis=1)
         self.candidates, self.rng = min(options.candidates, len(arms)), rng
         self.plays, self.sums = np.zeros(len(arms)), np.zeros(len(arms))

@@ -8,13 +8,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, Positive, checked
-from rl.agents.search import PolicySearch, Search
-from rl.progress import TYPICAL
+from pyrite.ranking.bounds import AtLeast, Positive, checked
+from pyrite.rl.agents.search import PolicySearch, Search
+from pyrite.rl.progress import TYPICAL
 
 
 class Evolution(PolicySearch):
-    """CMA-ES (Hansen 2016) over the weights of `rl.mixture.LinearRule`; the mean of its distribution is kept.
+    """CMA-ES (Hansen 2016) over the weights of `pyrite.rl.mixture.LinearRule`; the mean of its distribution is kept.
 
     It compares whole trainings. So there is no critic that is wrong at first and no discount, and a choice that costs
     at once and pays late is measured by what it pays. The mean is kept instead of the best candidate, because the best
@@ -23,8 +23,8 @@ class Evolution(PolicySearch):
     Args:
         candidates: candidates per generation, at least 4. The budget is `episodes`: trainings in all.
         seeds: rankers trained per candidate. The candidates of a generation share their seeds; the next has new ones.
-        sigma: the first standard deviation of each weight, for features scaled by `rl.progress.TYPICAL`: a weight of 2
-            takes a share from a tenth to nine tenths between two typical values of a feature.
+        sigma: the first standard deviation of each weight, for features scaled by `pyrite.rl.progress.TYPICAL`: a
+            weight of 2 takes a share from a tenth to nine tenths between two typical values of a feature.
     """
 
     rule = "linear"

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from rl.agents.search import PolicySearch, Search
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.agents.search import PolicySearch, Search
 
 
 class ScheduleSearch(PolicySearch):
-    """Optuna's Gaussian process or TPE over `rl.mixture.ScheduleRule`: tunes what a person would tune by hand.
+    """Optuna's Gaussian process or TPE over `pyrite.rl.mixture.ScheduleRule`: tunes what a person would tune by hand.
 
     It is the fair rival of a policy with feedback. The result is chosen in the last generations: the best candidates so
     far are trained again with new seeds, and the one with the best mean over all its trainings wins, since the best of

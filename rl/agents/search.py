@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, checked
+from pyrite.ranking.bounds import AtLeast, checked
 
 
 class Search(ABC):
@@ -42,7 +42,7 @@ class PolicySearch(ABC):
         seeds: rankers trained per candidate.
 
     Attributes:
-        rule: the rule that it searches, a key of `rl.mixture.RULES`.
+        rule: the rule that it searches, a key of `pyrite.rl.mixture.RULES`.
     """
 
     rule: ClassVar[str]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from cluster.reports.report import Report, drawings
+from pyrite.cluster.reports.report import Report, drawings
 from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
 

@@ -16,26 +16,26 @@ from ray.tune.execution import tune_controller
 from ray.tune.search import ConcurrencyLimiter
 from rich.console import Console
 
-from cluster.commands.mine import MineExperiment
-from cluster.config.compose import compose
-from cluster.executors import lost_process, tune_failures
-from cluster.executors.lost_process import NOTICE, NodeDraining
-from cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
-from cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Task, TaskLost, Watch
-from cluster.executors.tune import THREAD_END_S, TuneExecutor, _Events, _Trials, placement_of
-from cluster.executors.tune_failures import FaultTolerantScheduler
-from cluster.executors.worker import Origin
-from cluster.index.encoder_pool import EncoderOptions
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage, Unwritable
-from cluster.plan.sweep import Planned, identity, plan, points
-from cluster.pools.trial import resources_of
-from cluster.telemetry.live_table import LiveTable
-from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import tracked
-from cluster.training.coordinator import _scaling
-from cluster.training.study_runs import task_of
-from ranking.errors import BadInput
+from pyrite.cluster.commands.mine import MineExperiment
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors import lost_process, tune_failures
+from pyrite.cluster.executors.lost_process import NOTICE, NodeDraining
+from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
+from pyrite.cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Task, TaskLost, Watch
+from pyrite.cluster.executors.tune import THREAD_END_S, TuneExecutor, _Events, _Trials, placement_of
+from pyrite.cluster.executors.tune_failures import FaultTolerantScheduler
+from pyrite.cluster.executors.worker import Origin
+from pyrite.cluster.index.encoder_pool import EncoderOptions
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage, Unwritable
+from pyrite.cluster.plan.sweep import Planned, identity, plan, points
+from pyrite.cluster.pools.trial import resources_of
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from pyrite.cluster.telemetry.tracking.tracking import tracked
+from pyrite.cluster.training.coordinator import _scaling
+from pyrite.cluster.training.study_runs import task_of
+from pyrite.ranking.errors import BadInput
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -179,7 +179,7 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
     rooms = iter([3, 1, None])
     trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler())
     limiter = ConcurrencyLimiter(trials, 2)
-    monkeypatch.setattr("cluster.executors.tune.LOOK_S", 0)
+    monkeypatch.setattr("pyrite.cluster.executors.tune.LOOK_S", 0)
     watch = _Events(trials, limiter, lambda resources: next(rooms) if resources["CPU"] else 0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]

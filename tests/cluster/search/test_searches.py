@@ -14,23 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ray.tune import Callback, Stopper
 
-from cluster.commands.study import StudyExperiment
-from cluster.config.groups import CHOICES, option
-from cluster.config.trust import from_folder
-from cluster.executors.local import LocalExecutor
-from cluster.executors.task import Done, Task
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage
-from cluster.plan.searches import searches
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
-from cluster.runs.outcome import Outcome, write_outcome
-from cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
-from cluster.search.hyperband import SeededHyperBand
-from cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, schedulers_of
 from pyrite import StudyResult
-from ranking.errors import BadInput
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.config.groups import CHOICES, option
+from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.task import Done, Task
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.searches import searches
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
+from pyrite.cluster.runs.outcome import Outcome, write_outcome
+from pyrite.cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
+from pyrite.cluster.search.hyperband import SeededHyperBand
+from pyrite.cluster.search.optuna_runs import OptunaRuns, StoredSearch
+from pyrite.cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, schedulers_of
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.examples import few
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pooling.judging import store as stores
-from pooling.judging.backup import back_up
-from pooling.judging.export import table, write_qrels
-from pooling.judging.export_files import write
-from pooling.judging.store import Event, Store, read
-from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
+from pyrite.pooling.judging import store as stores
+from pyrite.pooling.judging.backup import back_up
+from pyrite.pooling.judging.export import table, write_qrels
+from pyrite.pooling.judging.export_files import write
+from pyrite.pooling.judging.store import Event, Store, read
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 
 GRADES = [("2", "=d1", 0), ("10", "d2", 2), ("10", "dé", 1)]
 NAMES = ("q", "q.txt", "q.qrels", "q.2024", "q.json", "q.jsonl", "q.tsv", "q.parquet", "q.txt.gz", "q.json.xz", "q.gz")

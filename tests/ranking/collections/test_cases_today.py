@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ranking.collections.beir import Beir
-from ranking.collections.candidate_files import read_candidates
-from ranking.collections.faults import Faults
-from ranking.collections.format_of import format_of
-from ranking.collections.pair_dialects import grades_of_classes
-from ranking.collections.pairs import Pairs
-from ranking.collections.topic_files import topic_rows
-from ranking.errors import BadInput
-from ranking.hub import local_path
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.candidate_files import read_candidates
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.format_of import format_of
+from pyrite.ranking.collections.pair_dialects import grades_of_classes
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.collections.topic_files import topic_rows
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import local_path
 from tests.ranking.collections.animals import DOCUMENTS, EXPECTED, QUERIES, ROWS, answers, write_beir, write_lines
 
 STRAY = {"query": "where does the stray sleep", "answer": "A stray sleeps anywhere."}

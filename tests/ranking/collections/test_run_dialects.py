@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pooling.runs import read_runs
-from ranking.collections.faults import Faults
-from ranking.collections.judgement_files import qrels_rows
-from ranking.errors import BadInput
-from ranking.trec_files import read_qrels, read_run
+from pyrite.pooling.runs import read_runs
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.judgement_files import qrels_rows
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels, read_run
 from tests.made_up import write_files
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from rl.agents.bandit import ThompsonSearch
-from rl.agents.evolution import Evolution
-from rl.agents.schedule import ScheduleSearch
-from rl.agents.search import PolicySearch, Search
-from rl.progress import TYPICAL
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.agents.bandit import ThompsonSearch
+from pyrite.rl.agents.evolution import Evolution
+from pyrite.rl.agents.schedule import ScheduleSearch
+from pyrite.rl.agents.search import PolicySearch, Search
+from pyrite.rl.progress import TYPICAL
 from tests.ranking.trained import equal
 
 GENERATIONS = 10
