@@ -1,6 +1,6 @@
 """Measures how much of a planted effect each learner of policies finds: a positive control for feedback.
 
-    python -m benchmarks.feedback_control [--effect time|query] [--trainings N] [--seeds N] [--searches N]
+    python -m benchmarks.feedback_control [--trainings N] [--seeds N] [--searches N]
 
 A made-up collection has topics in pairs that share words. A query has one judged document of its topic; the others are
 hidden positives. BM25's first ten ranks are documents of the other topic of the pair, which teach most. In a random
@@ -10,8 +10,6 @@ random documents at that batch. The clock cannot know it, and the features of `s
 Each learner has the same number of trainings, and is measured with new seeds. It prints the AP of the dev queries, and
 which share of the oracle's gain, over BM25 always and over the tuned constant, each learner gets. Only a learner that
 gets a good part of it may be cited for "feedback does not pay".
-
-With `--effect query` the best action differs between queries instead (`benchmarks.query_control`).
 """
 
 from __future__ import annotations
@@ -24,29 +22,30 @@ from functools import partial
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pyrite.rl.agents.evolution import Evolution
+from pyrite.rl.agents.search import PolicySearch
+from pyrite.rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
 
 from pyrite.ranking.encoding import EncodedCollection, Judgements
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.training import RankerTraining
-from pyrite.rl.agents.evolution import Evolution
-from pyrite.rl.agents.search import PolicySearch
-from pyrite.rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
 from pyrite.rl.progress import FEATURES, ProgressOptions
 from pyrite.sampling.policies.mixture import Mixture
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.function import RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.retrieval.ranked import Ranked
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.uniform import Uniform
 
-SMALLEST = [f"--effect {effect} --trainings 8 --seeds 2 --topics 8 --epochs 4" for effect in ("time", "query")]
+SMALLEST = ["--trainings 8 --seeds 2 --topics 8 --epochs 4"]
 FUNCTIONS = ["random", "bm25"]
 PER_TOPIC, WORDS, HEAD, TRAIN = 12, 8, 10, 2
 
@@ -114,10 +113,10 @@ def make(topics: int) -> Made:
 class Changing(Ranked):
     """Lists whose head becomes hidden positives at a batch."""
 
-    def __init__(self, made: Made, at: float, lists: RankedLists | None = None) -> None:
+    def __init__(self, made: Made, at: float) -> None:
         super().__init__(2 * HEAD)
         self.made, self.at = made, at
-        self.prepare(made.encoded, lists or made.clean)
+        self.prepare(made.encoded, made.clean)
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         return self.made.clean.take(queries)
@@ -137,25 +136,23 @@ class Oracle(SamplingPolicy):
         return np.full(len(batch), int(training.step < self.at))  # type: ignore[arg-type]
 
 
-def train(
-    made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy], bm25: Changing | None = None
-) -> float:
-    """The last AP of a training; without `bm25` the change is drawn by the seed."""
+def train(made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy]) -> float:
+    """The last AP of a training, whose change is drawn by the seed."""
     rng = np.random.default_rng([seed, 1])
-    random = RandomFunction()
+    random = Random()
     random.prepare(made.encoded, None)
     train_queries = np.flatnonzero(made.encoded.split == 0)
     vectors = rng.normal(size=(len(made.encoded.idf), 16)).astype(np.float32)
     vectors[0] = 0
     training = RankerTraining(
-        Static(vectors, torch.Generator().manual_seed(seed), further=0), SoftmaxLikelihood(), made.encoded,
+        Static(further=0).start(RankerInputs(torch.Generator().manual_seed(seed), vectors)), Softmax(), made.encoded,
         train_queries, Evaluation(made.encoded, made.candidates, ["AP@36"]), partial(torch.optim.Adam, lr=0.004),
         np.random.default_rng([seed, 2]), 16, max_epochs=epochs, patience=99, keep="last",
     )  # fmt: skip
     steps = training.steps_per_epoch * epochs
     change = np.random.default_rng([seed, 0])
     at = float(change.uniform(0.1, 0.6) * steps) if change.random() < 0.5 else np.inf
-    functions: dict[str, RetrievalFunction] = {"random": random, "bm25": bm25 or Changing(made, at)}
+    functions: dict[str, RetrievalFunction] = {"random": random, "bm25": Changing(made, at)}
     training.fit(Sampler(policy_of(at), functions, Uniform(), 4, np.random.default_rng([seed, 3])))
     return training.validations[-1]
 
@@ -193,15 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=30, help="that measure each learner")
     parser.add_argument("--topics", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--effect", choices=["time", "query"], default="time", help="what the best action depends on")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
     made, epochs, seeds = make(chosen.topics), chosen.epochs, range(chosen.seeds)
-    if chosen.effect == "query":
-        from benchmarks.query_control import report
-
-        report(made, chosen.trainings, chosen.searches, chosen.seeds, epochs)
-        return
 
     def measured(policy_of: Callable[[float], SamplingPolicy]) -> NDArray[np.float64]:
         return np.array([train(made, seed, epochs, policy_of) for seed in seeds])

@@ -14,34 +14,46 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pyrite.cluster.config.aliases import is_override
-from pyrite.parts import Part, path_text, written
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.parts import PARTS
+from pyrite.parts import chosen, part_of, path_text, written
+from pyrite.public import Public
+from pyrite.ranking.collections.cache import cache_folder
+from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import described
+from pyrite.ranking.whole_file import replace_file
 
 
-class Collection(Part):
+class Collection(Public):
     """Documents, queries and judgements, read when they are needed.
 
     >>> Collection.from_pairs("pairs.csv", query="question").overrides()
     ['collection=pairs', 'collection.path=pairs.csv', 'collection.query=question']
 
     Use one of the constructors `from_path`, which recognises the format, `from_pairs`, `from_beir`, `from_trec`,
-    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader
-    (`pyrite options collection=NAME`). Verbs also take the path itself, or a `Reader` of your own.
+    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader, `pyrite.Pairs`
+    and others. Verbs also take the path itself, or a `Reader` of your own.
+
+    Args:
+        reader: what reads it: `pyrite.Pairs(PATH)`, or an object of a class of your own.
     """
 
-    group = "collection"
+    def __init__(self, reader: Reader | type[Reader]) -> None:
+        self.reader: Reader = part_of("collection", reader)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        if not self.name:
-            raise BadInput("a collection needs its format", remedy="write Collection.from_path(PATH) or the like")
-        if "strict" in options:
-            remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
-            raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
-        super().__init__(*arguments, **options)
+    def overrides(self) -> list[str]:
+        """Return the overrides that choose the collection."""
+        return chosen("collection", self.reader)
+
+    def __repr__(self) -> str:
+        return f"Collection({described(self.reader)})"
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
@@ -56,8 +68,7 @@ class Collection(Part):
         """
         from pyrite.ranking.collections.format_of import format_of
 
-        name = format_of(_path(path))
-        return next(kind for kind in Collection.__subclasses__() if kind.name == name)(path=_path(path), **options)
+        return _read_by(format_of(_path(path)), path=_path(path), **options)
 
     @classmethod
     def from_pairs(cls, path: object, **options: Any) -> Collection:
@@ -74,22 +85,23 @@ class Collection(Part):
         Raises:
             BadInput: if it is neither a path nor a table.
         """
-        return Pairs(path=os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path), **options)
+        place = os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path)
+        return _read_by("pairs", path=place, **options)
 
     @classmethod
     def from_beir(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return a folder in BEIR's format."""
-        return Beir(path=_path(path), **options)
+        return _read_by("beir", path=_path(path), **options)
 
     @classmethod
     def from_trec(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return TREC documents, topics and qrels."""
-        return Trec(path=_path(path), **options)
+        return _read_by("trec", path=_path(path), **options)
 
     @classmethod
     def from_msmarco(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return MS MARCO's files."""
-        return MsMarco(path=_path(path), **options)
+        return _read_by("msmarco", path=_path(path), **options)
 
     @classmethod
     def from_ir_datasets(cls, ids: str | Mapping[str, str], **options: Any) -> Collection:
@@ -102,7 +114,7 @@ class Collection(Part):
         if not isinstance(ids, str | Mapping):
             remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
             raise BadInput(f"is a {type(ids).__name__}", "ids", remedy)
-        return IrDatasets(ids=ids if isinstance(ids, str) else dict(ids), **options)
+        return _read_by("ir_datasets", ids=ids if isinstance(ids, str) else dict(ids), **options)
 
     @classmethod
     def from_hf(cls, name: str, **options: Any) -> Collection:
@@ -112,12 +124,12 @@ class Collection(Part):
             name: its name, as `sentence-transformers/natural-questions`.
             options: options of `from_pairs`.
         """
-        return Pairs(path=f"hf:{name}", **options)
+        return _read_by("pairs", path=f"hf:{name}", **options)
 
     @classmethod
     def pydocs(cls, **options: Any) -> Collection:
-        """Return the documentation of the installed packages."""
-        return Pydocs(**options)
+        """Return the documentation of Python's standard library and of a list of packages."""
+        return _read_by("pydocs", **options)
 
     def describe(self, strict: bool = True) -> str:
         """Read the collection and return what was read, as a command prints it.
@@ -133,7 +145,7 @@ class Collection(Part):
         from pyrite.cluster.runs.what_was_read import notes, sentence
 
         collection, config = self._read(strict)
-        return "\n".join([sentence(collection, config), *notes(collection, self.name)])
+        return "\n".join([sentence(collection, config), *notes(collection, config[CHOICES]["collection"])])
 
     def counts(self, strict: bool = True) -> dict[str, int]:
         """Read the collection and return its numbers of documents, queries, judgements, and queries per split.
@@ -181,16 +193,23 @@ def about_tables() -> Iterator[None]:
 
 def as_collection(data: object) -> Any:
     """Return a collection for a path, a table or a `Reader` of the user's own, and anything else as it is."""
-    from pyrite.ranking.collections.reader import Reader
-
     if isinstance(data, os.PathLike) or (isinstance(data, str) and not is_override(data)):
         return Collection.from_path(data)
     kind = data if isinstance(data, type) else type(data)
     if issubclass(kind, Reader):
-        return Collection.of("collection", data)
-    of_rows = isinstance(data, list | tuple) and bool(data) and all(isinstance(row, Mapping) for row in data)
-    of_columns = isinstance(data, Mapping) or hasattr(kind, "columns") or hasattr(kind, "column_names")
-    return Collection.from_pairs(data) if of_rows or of_columns else data
+        return Collection(data)  # type: ignore[arg-type]
+    of_rows = isinstance(data, list | tuple) and isinstance(next(iter(data), None), Mapping)
+    is_table = of_rows or isinstance(data, Mapping) or not {"columns", "column_names"}.isdisjoint(dir(kind))
+    return Collection.from_pairs(data) if is_table else data
+
+
+def _read_by(name: str, **options: Any) -> Collection:
+    """Return a collection of one of Pyrite's readers."""
+    if "strict" in options:
+        remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
+        raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
+    kind: Any = locate(PARTS["collection"][name])
+    return Collection(kind(**options))
 
 
 def _path(path: str | os.PathLike[str]) -> str:
@@ -202,50 +221,42 @@ def _kept(table: object) -> str:
 
     Its name is what commands and reports call the collection, so the digest is that of its folder.
     """
-    splits = table if isinstance(table, Mapping) and all(map(_is_table, table.values())) and table else {}
-    contents = {f"{name}.parquet": _parquet(rows) for name, rows in splits.items()} or {
-        "table.parquet": _parquet(table)
-    }
-    from pyrite.ranking.collections.cache import default_cache
-    from pyrite.ranking.whole_file import replace_file
-
+    splits = table if isinstance(table, Mapping) and table and all(map(_is_table, table.values())) else None
+    named = {f"{name}.parquet": rows for name, rows in (splits or {"table": table}).items()}
+    contents = {name: _parquet(rows) for name, rows in named.items()}
     state = hashlib.sha256()
     for name, content in contents.items():
         state.update((name if splits else "").encode() + content)
-    cache = os.environ.get("PYRITE_CACHE") or ""
-    root = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
-    folder = root / "tables" / state.hexdigest()[:16] / ("table" if splits else "")
+    place = cache_folder(os.environ.get("PYRITE_CACHE")).absolute() / "tables" / state.hexdigest()[:16]
+    folder = place / "table" if splits else place
     for name, content in contents.items():
         if not (folder / name).exists():
             with replace_file(folder / name) as temporary:
                 temporary.write_bytes(content)
-    return str(folder) if splits else str(folder / "table.parquet")
+    return str(folder if splits else folder / "table.parquet")
 
 
 def _is_table(value: object) -> bool:
     """Return whether a value of a mapping is a table of a split, not a column."""
-    of_rows = (
-        isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) and len(row) > 1 for row in value)
-    )
-    return of_rows or hasattr(type(value), "columns") or hasattr(type(value), "column_names")
+    rows = value if isinstance(value, list) else []
+    of_rows = bool(rows) and all(isinstance(row, Mapping) and len(row) > 1 for row in rows)
+    return of_rows or not {"columns", "column_names"}.isdisjoint(dir(type(value)))
 
 
 def _parquet(table: object) -> bytes:
     """Return a table as Parquet."""
-    import polars as pl
-
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
     if table is None or isinstance(table, str | bytes) or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
-    if getattr(frame, "format", {}) and getattr(frame, "format", {}).get("type") == "custom":
+    if (getattr(frame, "format", None) or {}).get("type") == "custom":
         frame = [dict(row) for row in frame]  # a data set of `datasets` with a transform, which reading applies
     classes = _classes(frame)
     for convert in ("collect", "to_polars"):  # a lazy frame; a data set
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
-    if hasattr(frame, "reset_index") and hasattr(frame, "columns"):  # the index of a pandas frame
-        named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if hasattr(frame, "reset_index"):  # the named index of a pandas frame
+        named = [name for name in frame.index.names if name not in (None, *frame.columns)]
         frame = frame.reset_index(level=named) if named else frame
     try:
         frame = pl.DataFrame(frame, infer_schema_length=None)
@@ -263,27 +274,3 @@ def _classes(frame: Any) -> dict[str, Any]:
     found = features.items() if isinstance(features, Mapping) else ()
     named = {name: {"names": feature.names} for name, feature in found if hasattr(feature, "names")}
     return {"info": {"features": named}} if named else {}
-
-
-class Pairs(Collection, name="pairs"):
-    """See `Collection.from_pairs`."""
-
-
-class Beir(Collection, name="beir"):
-    """See `Collection.from_beir`."""
-
-
-class Trec(Collection, name="trec"):
-    """See `Collection.from_trec`."""
-
-
-class MsMarco(Collection, name="msmarco"):
-    """See `Collection.from_msmarco`."""
-
-
-class IrDatasets(Collection, name="ir_datasets"):
-    """See `Collection.from_ir_datasets`."""
-
-
-class Pydocs(Collection, name="pydocs"):
-    """See `Collection.pydocs`."""

@@ -23,7 +23,9 @@ from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.moved import with_present_paths
 from pyrite.cluster.config.override import key_of, replaced, values_by_key
+from pyrite.cluster.config.trust import from_folder, named_classes, trusting
 from pyrite.cluster.output.manifest import refuse_other_files
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
@@ -32,6 +34,7 @@ from pyrite.pooling.judging import export, export_files, store
 from pyrite.pooling.judging.backup import back_up
 from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
 from pyrite.pooling.judging.folder import private_file
+from pyrite.pooling.judging.log_check import check_log
 from pyrite.pooling.judging.opening import Judging, open_judging
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.topics import read_topics, topics_of
@@ -64,11 +67,12 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         overrides: overrides of conf/judge.yaml. The folder remembers them.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
     """
-    if resume is not None:
-        overrides = _grown(resume, overrides)
-    storage = _folder(overrides)
-    merged = replaced(_remembered(storage), overrides)
-    config = compose(merged, "judge") | {"out": storage.path("")}
+    with from_folder(), trusting(named_classes(overrides)):
+        if resume is not None:
+            overrides = _grown(resume, overrides)
+        storage = _folder(overrides)
+        merged = replaced(_remembered(storage), overrides)
+        config = compose(merged, "judge") | {"out": storage.path("")}
     if len(config["method"]) > 1:
         raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
     if storage.read(OVERRIDES) is None:
@@ -162,7 +166,9 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     if rule is not None:
         check_arguments(Options, {"resolve": rule})
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
-    content = store.read(Path(storage.path("")))
+    folder = Path(storage.path(""))
+    content = store.read(folder)
+    check_log(store.events_of(folder), content.settings.get("grades"), folder / store.FILE)
     if as_table:
         export_files.write(Path(path), export.table(content))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
@@ -195,8 +201,10 @@ def run(app: Starlette, listening: socket.socket) -> None:
     import uvicorn
 
     # Requests are not logged: the address of the first one holds the token.
+    from pyrite.pooling.judging.connection import TimedProtocol
+
     config = uvicorn.Config(
-        app, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
+        app, http=TimedProtocol, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=5,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])
@@ -215,7 +223,8 @@ def _remembered(storage: Storage) -> list[str]:
     try:
         saved = json.loads(content) if content else []
         saved = saved if isinstance(saved, dict) else {"overrides": list(saved)}  # a list until version 0.1
-        return absolute(saved["overrides"], recorded_folder(saved))
+        overrides = [with_present_paths(override) for override in saved["overrides"]]
+        return absolute(overrides, recorded_folder(saved))
     except (ValueError, TypeError, KeyError):
         raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
 
@@ -245,7 +254,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         pool = make_pool(runs, None, config["depth"], config["relevant_from"], on_progress=on_progress)
     if config["machine"] is not None:
         pool = with_machine(pool, read(config["machine"]))
-    reader = build(config["collection"])
+    reader = build(config["collection"], "collection", trust="composed")
     of_collection = reader.faults(config["strict"])
     path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = read_texts(path)
@@ -257,7 +266,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         if topics is None:
             topics = topics_of(reader.read_queries(of_collection))
         ((named, node),) = config["method"].items()
-        method = build(node)
+        method = build(node, f"method.{named}", trust="composed")
         if "texts" in needs_of(method):
             topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
             pool = with_terms(pool, texts, topic_texts)

@@ -19,11 +19,12 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from pyrite.cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
-from pyrite.cluster.executors.task import MAX_RESTARTS, STEP, VALUE, Scheduler, TaskLost, step_of
+from pyrite.cluster.executors.task import STEP, VALUE, Scheduler, TaskLost, step_of
+from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.cluster.output.event_log import reason
 
 _log = logging.getLogger(__name__)
-REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"
+REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.max_document, scale"
 
 
 class RetryableTrial(Trial):
@@ -60,7 +61,7 @@ class RetryableTrial(Trial):
         step = step_of(self.last_result or {})
         self.without_progress = 0 if step > self.reached else self.without_progress + 1
         self.reached = max(step, self.reached)
-        if self.without_progress < MAX_RESTARTS:  # otherwise the task itself may be what ends its process
+        if self.without_progress < TASK_RESTARTS:  # otherwise the task itself may be what ends its process
             self.max_failures += 1
 
 

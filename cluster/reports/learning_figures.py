@@ -1,4 +1,4 @@
-"""Draws how an agent learned, its decisions over a training, and the value of actions at forks of a training."""
+"""Draws how an agent learned, and its decisions over a training."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.colors import TwoSlopeNorm
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
 from pyrite.cluster.output.episodes import LEARNED, RANDOM
 from pyrite.cluster.reports.canvas import COLOURS, grid, name_axes, png
-from pyrite.rl.mixture import MixtureAgent
 
 BINS = 24
 """The number of parts of an episode in which actions are counted."""
@@ -91,65 +86,4 @@ def policy_picture(episodes: pl.DataFrame, functions: Sequence[str]) -> bytes:
         ax.set_ylim(0, 1)
         name_axes(ax, "course of an episode (0 its start, 1 its end)", "share of decisions")
     axes[-1].legend(frameon=True, fontsize=8, loc="upper right")
-    return png(figure)
-
-
-def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> Figure:
-    """Draw shares and window by batch, a thin line per training of the last generation and their mean.
-
-    A decision of a training is its step, the share of each function, and the first and last rank of the window.
-    """
-    functions = agent.functions
-    figure, (shares, ranks) = grid(["", ""], [""], 2.4)
-    for index, name in enumerate(functions[1:], 1):
-        colour = COLOURS[(index - 1) % len(COLOURS)]
-        _lines(shares, trainings, 1 + index, colour, name)
-    shares.set_ylim(-0.03, 1.03)
-    name_axes(shares, "batch", "share")
-    shares.legend(frameon=False, fontsize=8, loc="best")
-    first = 1 + len(functions)
-    longest = max((len(decision) for decisions in trainings for decision in decisions), default=0)
-    if agent.actions.window != "none" and longest > first:
-        _lines(ranks, trainings, first + 1, COLOURS[0], "last rank that is seen")
-        if agent.actions.window == "from_to":
-            _lines(ranks, trainings, first, COLOURS[1], "first rank")
-        ranks.set_yscale("log")
-        ranks.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ranks.yaxis.set_major_formatter(ScalarFormatter())
-        ranks.yaxis.set_minor_formatter(NullFormatter())
-        ranks.legend(frameon=False, fontsize=8, loc="best")
-    name_axes(ranks, "batch", "rank in the list")
-    return figure
-
-
-def _lines(ax: Axes, trainings: Sequence[Sequence[Sequence[float]]], column: int, colour: str, name: str) -> None:
-    for decisions in trainings:
-        batches, values = ([decision[at] for decision in decisions] for at in (0, column))
-        ax.plot(batches, values, color=colour, lw=0.6, alpha=0.4)
-    shortest = min((len(decisions) for decisions in trainings), default=0)
-    if shortest:
-        every = np.array([[decision[column] for decision in decisions[:shortest]] for decisions in trainings])
-        ax.plot([decision[0] for decision in trainings[0][:shortest]], every.mean(0), color=colour, lw=2, label=name)
-
-
-def fork_map(table: pl.DataFrame, measure: str) -> bytes:
-    """Draw one cell per action and batch: its final value ± half its 95% interval, as PNG."""
-    times, actions = sorted(set(table["at"])), list(dict.fromkeys(table.sort("action")["action"]))
-    cells = np.full((len(actions), len(times)), np.nan)
-    figure, axes = grid([""], [""], max(1.2 + 0.45 * len(actions), 2.2))
-    ax = axes[0]
-    most = max(float(table["final"].abs().max() or 0), 1e-9)  # type: ignore[arg-type]
-    for row in table.iter_rows(named=True):
-        y, x = actions.index(row["action"]), times.index(row["at"])
-        cells[y, x] = row["final"]
-        half = (row["high"] - row["low"]) / 2
-        shown = f"{row['final']:+.4f}" + (f"\n± {half:.4f}" if half == half else "")
-        legible = "white" if abs(row["final"]) > 0.7 * most else "black"
-        ax.text(x, y, shown, ha="center", va="center", fontsize=8, color=legible)
-    drawn = ax.imshow(cells, cmap="RdBu", norm=TwoSlopeNorm(0, -most, most), aspect="auto", alpha=0.75)
-    ax.set_xticks(range(len(times)), [str(at) for at in times])
-    ax.set_yticks(range(len(actions)), actions)
-    ax.grid(False)
-    name_axes(ax, "batches before the fork", "")
-    figure.colorbar(drawn, ax=ax, label=f"{measure} gained", fraction=0.05)
     return png(figure)

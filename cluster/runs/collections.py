@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.lock import file_lock
 from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.runs.what_was_read import notes
-from pyrite.ranking.backing import BackedPath
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import is_cached, open_collection
 from pyrite.ranking.collections.collection import Collection
@@ -52,7 +50,7 @@ class Collections:
         if key not in self._collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
-            collection = self._open(build(config["collection"], "collection"), config)
+            collection = self._open(build(config["collection"], "collection", trust="composed"), config)
             for line in notes(collection, name):
                 self.note(line)
             if judging := _partial(config):
@@ -94,16 +92,18 @@ class Collections:
                 os.listdir(place)  # makes a network's disk look again
         elif self.collection_key(config) not in self._collections and _partial(config):
             return False
-        readers = [build(config["collection"], "collection"), *collections_of(config.get("evaluate", [])).values()]
+        readers = [
+            build(config["collection"], "collection", trust="composed"),
+            *collections_of(config.get("evaluate", [])).values(),
+        ]
         return all(is_cached(reader, place, config["strict"]) for reader in readers)
 
     def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:
-        """Return a collection from the cache, or read it now. If the cache is a URI, this node reads and uploads it."""
+        """Return a collection from the cache, or read it now."""
         place, strict = cache_of(config) / "collections", config["strict"]
-        run = partial(run_pieces, here=isinstance(place, BackedPath))
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
         with alone:
-            collection = open_collection(reader, place, strict, run)
+            collection = open_collection(reader, place, strict, run_pieces)
         for name, values in OF_USE.items():
             if (value := getattr(reader, name)) not in values:
                 raise BadInput(f"{name} is {value!r}", f"collection.{name}", f"choose {' or '.join(values)}")

@@ -16,7 +16,6 @@ from pyrite.pooling.simulation import adjudicator_of, simulate
 from pyrite.pooling.systems.inputs import Rerank
 from pyrite.pooling.systems.systems import ranked_by_all
 from pyrite.pooling.terms import with_terms
-from pyrite.ranking.backing import at_hand, publish
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
@@ -42,12 +41,11 @@ def partially_judged(
     """
     key = digest([FORMAT, collection.fingerprint, options])
     file = cache / "judging" / f"{key}.parquet"
-    if not at_hand(file):
+    if not file.exists():
         note(f"judging {options['budget']} documents a query of {collection.name} by {options['order']}")
         judged = _judged(collection, options, rerank)
         with replace_file(file) as temporary:
             judged.write_parquet(temporary)
-        publish(file)
     left = pl.read_parquet(file)
     fingerprint = hashlib.sha256(f"{collection.fingerprint} {key}".encode()).hexdigest()[:16]
     facts = collection.facts | {"judgements left": f"{len(left):,} of {len(collection.judgements):,}"}
@@ -58,7 +56,7 @@ def _judged(collection: Collection, options: dict[str, Any], rerank: Rerank | No
     """Return the judgements within the order's budget."""
     order = options["order"]
     ((_, node),) = compose([f"method={order}"], "pool")["method"].items()
-    method = build(node, f"judging.order={order}")
+    method = build(node, f"judging.order={order}", trust="composed")
     feeders = {
         f"trained_{function}": [f"function={function}", "ranker=static", "ranker.spread=0", "training.max_epochs=5"]
         for function in options["feeders"]

@@ -41,8 +41,6 @@ def _sampler(name: str, seed: int, parallel: int) -> optuna.samplers.BaseSampler
     if name == "gp":  # a Gaussian process with expected improvement, for few runs and few settings
         return optuna.samplers.GPSampler(seed=seed)
     if name == "cmaes":  # evolution with an adapted covariance (Hansen 2016), for many runs and several settings
-        import cmaes  # noqa: F401  an extra, which the refusal names
-
         return optuna.samplers.CmaEsSampler(seed=seed)
     # A Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other.
     return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)
@@ -169,6 +167,8 @@ class StoredSearch:
     """
 
     def __init__(self, url: str, names: Sequence[str]) -> None:
+        if url.startswith("redis"):  # Optuna would read pickles from it
+            raise BadInput("is no database of SQL", url, "give a URL such as sqlite:///search.db")
         try:
             storage = optuna.storages.get_storage(url)
             known = set(optuna.get_all_study_names(storage))

@@ -17,6 +17,7 @@ from typing import Any
 from pyrite.cluster.config.build import as_node, build, locate
 from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.cluster.executors.task import Scheduler
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.runs.outcome import Stop
@@ -182,7 +183,7 @@ class EarlyStopping(Scheduler):
             self.stopped[run.trial_id] = Stop(epoch, tuple(value for _, value in run.passed))
 
 
-def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
+def schedulers_of(node: dict[str, Any] | None, trust: Trust) -> Callable[[], Any] | None:
     """Return what builds a scheduler of Ray Tune from its options; None if there are none. Others are refused."""
     from ray.tune.error import TuneError
     from ray.tune.schedulers import HyperBandScheduler, PopulationBasedTraining, TrialScheduler
@@ -192,10 +193,11 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
 
     def make() -> Any:
         try:
-            return build(node, "trial_scheduler")
+            return build(node, "trial_scheduler", trust=trust)
         except (TuneError, ValueError, AssertionError) as error:  # of its options
             raise BadInput(str(error), "trial_scheduler") from None
 
+    check_classes(node, trust)
     target = locate(node["_target_"])
     if not issubclass(target, TrialScheduler):
         raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
@@ -206,11 +208,11 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], Any] | None:
     return make
 
 
-def built_as(kind: type, nodes: Sequence[Any], key: str) -> list[Any]:
+def built_as(kind: type, nodes: Sequence[Any], key: str, trust: Trust) -> list[Any]:
     """Build objects of a class of Ray Tune from paths of classes or parts with `_target_`; refuse others."""
     built = []
     for node in map(as_node, nodes):
-        built.append(build(node, key))
+        built.append(build(node, key, trust=trust))
         if not isinstance(built[-1], kind):
             name = kind.__name__
             raise BadInput(f"is no {name.lower()} of Ray Tune", node["_target_"], f"subclass ray.tune.{name}")

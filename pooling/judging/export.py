@@ -17,6 +17,8 @@ RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
     "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
 }  # fmt: skip
 """The grade that counts of several, given in the order in which they were made."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Starts of a text that a spreadsheet takes for a formula; the last are the wide forms of =, +, - and @."""
 _ORDINALS = ("first", "second", "third")
 
 
@@ -43,7 +45,8 @@ def grades_of(snapshot: Snapshot, rule: Rule) -> pl.DataFrame:
 def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     """Return the documents with different grades as a table with tabs: by assessor, and which grade counts.
 
-    Each judge has two columns. Those of a document with fewer judges than others are empty.
+    Each judge has two columns. Those of a document with fewer judges than others are empty. A text that a spreadsheet
+    would take for a formula begins with an apostrophe.
     """
     places = _by_document(snapshot.judgements)
     disputed = [place for place in _in_order(places) if _differ(places[place])]
@@ -55,7 +58,8 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
         grades = [grade for _, grade in places[place]]
         counts = resolved.get(place, RULES[rule](grades))
         empty = [""] * 2 * (judges - len(grades))
-        rows.append([*place, str(counts), *(str(value) for judged in places[place] for value in judged), *empty])
+        judged = [text for name, grade in places[place] for text in (plain(name), str(grade))]
+        rows.append([*map(plain, place), str(counts), *judged, *empty])
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
@@ -100,10 +104,16 @@ def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
     return write(path.with_name(f"{path.name}.machine.txt"), left.select("topic", "document", "grade"))
 
 
+def plain(text: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
 def _no_formula(column: str) -> pl.Expr:
     text = pl.col(column)
     marked = pl.concat_str(pl.lit("'"), text)
-    return pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(marked).otherwise(text).alias(column)
+    is_formula = pl.any_horizontal(text.str.starts_with(start) for start in FORMULA)
+    return pl.when(is_formula).then(marked).otherwise(text).alias(column)
 
 
 def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:

@@ -235,10 +235,10 @@ def test_what_makes_no_sense_is_refused(options, says, base, tmp_path, refusal):
 
 
 def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alone(base, tmp_path):
-    (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks")
+    (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks", "user")
     assert type(made) is Callback
     with pytest.raises(BadInput, match=r"is no callback of Ray Tune; subclass ray\.tune\.Callback"):
-        built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks")
+        built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks", "user")
     asked = [*base, "policy=fixed", "function=bm25", "callbacks=[tests.mine.Slack]", f"out={tmp_path}"]
     plan = StudyExperiment.new(asked).plan
     assert plan.options["callbacks"] == [{"_target_": "tests.mine.Slack"}]  # the user's own word is enough
@@ -276,7 +276,7 @@ def planned(count: int = RUNS, drawn: tuple[str, ...] = ("lr",)) -> list[Planned
 
 
 def scheduler(name: str, **told: Any) -> EarlyStopping:
-    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | OPTIONS[name]), **told)
+    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | OPTIONS[name], "user"), **told)
     found.enter(planned())
     return found
 
@@ -341,7 +341,7 @@ def test_a_run_that_is_ahead_waits_for_those_before_it():
 
 
 def test_methods_are_never_stopped_for_another():
-    search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha")))
+    search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha"), "user"))
     own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), CONFIG, ("lr",)) for n in range(2)]
     search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), CONFIG, ("lr",)), *planned(1, ())])
     assert search.reached("a0", 1, 0.9) == {"a0": True}
@@ -379,13 +379,13 @@ def test_a_search_goes_on_as_its_log_says(tmp_path):
 
 def test_stoppers_end_runs_and_searches():
     nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2}]
-    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers"))
+    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers", "user"))
     search.enter(planned())
     assert search.reached("run0", 1, 0.1) == {"run0": True}
     assert search.reached("run0", 2, 0.2) == {"run0": False}
     assert not search.finished()
     timed = [{"_target_": "ray.tune.stopper.TimeoutStopper", "timeout": 0}]
-    assert EarlyStopping(None, built_as(Stopper, timed, "stoppers")).finished()
+    assert EarlyStopping(None, built_as(Stopper, timed, "stoppers", "user")).finished()
 
 
 SEARCH = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-5,1e-1))",
@@ -432,7 +432,7 @@ def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
     asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
     experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
     assert experiment.plan.options["trial_scheduler"] == {"_target_": "ray.tune.schedulers.FIFOScheduler"}
-    assert schedulers_of(experiment.plan.options["trial_scheduler"]) is not None
+    assert schedulers_of(experiment.plan.options["trial_scheduler"], "user") is not None
     assert experiment.plan.seeds == [0]
     for node, says in (
         ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats"),
@@ -440,7 +440,7 @@ def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
         ({"_target_": "pathlib.Path"}, "no scheduler"),
     ):
         with pytest.raises(BadInput, match=says):
-            schedulers_of(node)
+            schedulers_of(node, "user")
 
 
 def brackets(seed: int, count: int = 60) -> list[int]:
