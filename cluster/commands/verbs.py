@@ -134,13 +134,15 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite judge runs=runs collection.path=FOLDER topics=topics.txt out=judging\n"
         "  pyrite judge out=judging                        continue\n"
         "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
-        "  pyrite judge --export qrels.txt out=judging     the judgements so far",
+        "  pyrite judge --export qrels.txt out=judging     the judgements so far\n"
+        "  pyrite judge --backup copy.sqlite out=judging   a copy of the folder's file, also while it is served",
         runs="pyrite.cluster.commands.judge:run_verb",
         arguments=(
             ("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, depth= may "
                           "rise"}),
-            ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), and "
-                          "end"}),
+            ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.txt, .json, .jsonl, .tsv, "
+                          ".parquet; .csv: as a table; each with .gz), and end"}),
+            ("--backup", {"metavar": "FILE", "help": "write a copy of the judgements' file, and end"}),
         ),
     ),
     "audit": Verb(

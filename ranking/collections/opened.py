@@ -39,6 +39,14 @@ OTHERS = {
 """The first bytes of files that no reader can read: what they are, and what to do."""
 
 
+TAR = b"ustar"
+"""What an archive of tar has at its byte 257."""
+
+
+def _is_tar(path: str | Path) -> tuple[str, str | Path, str]:
+    return "is a tar archive", path, "unpack it with tar -xf"
+
+
 def compression_of(path: str | Path) -> str | None:
     """Return the ending for a file's compression, from its first bytes; None if it is not compressed.
 
@@ -46,7 +54,9 @@ def compression_of(path: str | Path) -> str | None:
         BadInput: if it is an archive, or only a pointer to the file.
     """
     with open(path, "rb") as file:
-        head = file.read(32)
+        head = file.read(512)
+    if head[257:262] == TAR:
+        raise BadInput(*_is_tar(path))
     if (other := next((other for magic, other in OTHERS.items() if head.startswith(magic)), None)) is not None:
         raise BadInput(other[0], path, other[1])
     return next((ending for magic, ending in FORMS.items() if head.startswith(magic)), None)
@@ -73,6 +83,8 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             raise BadInput(f"not a {kind} file, or truncated at its very start", path, remedy)
         with open(path, "rb") as file:
             stream = _decompressed(file, form)
+            if form is not None and stream.peek(512)[257:262] == TAR:
+                raise BadInput(*_is_tar(path))
             yield stream if form is None else bounded(stream, path)
     except FileNotFoundError:
         raise BadInput("no such file", path) from None
