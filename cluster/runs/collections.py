@@ -127,5 +127,6 @@ def _readers_at(place: str) -> list[Reader]:
             remedy = "name a BEIR folder, or another form that collection.path= reads: evaluate=[…]"
             raise BadInput("is no collection, and holds none", place, remedy) from None
         return [reader_of(folder) for folder in inner]
-    subsets = reader.subsets() if isinstance(reader, Beir) else []
-    return [replace(reader, subset=subset) for subset in subsets] or [reader]
+    if not isinstance(reader, Beir):
+        return [reader]
+    return [replace(reader, subset=subset) for subset in reader.subsets()] or [reader]

@@ -119,7 +119,8 @@ class Beir(FolderWithCandidates):
         qrels = self._qrels_folder()
         there = sorted(qrels.iterdir()) if qrels.is_dir() else []
         in_folder = self.subset is not None and qrels.name == "qrels"  # with the files of other subsets
-        files = [(TEST, file) for file in self._chosen(there)] if in_folder else self._of_splits(there)
+        of_subset: list[tuple[str | None, Path]] = [(TEST, file) for file in self._chosen(there)]
+        files = of_subset if in_folder else self._of_splits(there)
         if not files:
             raise self._without_qrels(qrels, there)
         check_parts([file for _, file in files])

@@ -62,7 +62,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     given = _known_candidates(read, queries, documents, reader)
     unscored = given["score"].null_count() % max(1, len(given))  # of some, not of all
-    facts = {
+    facts: dict[tuple[str | None, ...], tuple[str, str]] = {
         **reader.facts(),
         **_counted({
             "judgements given again": (repeated, f" ({checks.MERGED.get(reader.qrels_repeated)})"),

@@ -98,8 +98,9 @@ def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFram
 def _is_list(file: Path, line: str) -> bool:
     """Return whether lines are a query's id and documents' ids, or pairs of an id and a score."""
     items = parsed(line) if line.startswith("[") else None
-    plain = isinstance(items, list) and len(items) > 1 and not isinstance(items[0], list)
-    return plain and not any(isinstance(item, dict) for item in items)
+    if not isinstance(items, list) or len(items) < 2 or isinstance(items[0], list):
+        return False
+    return not any(isinstance(item, dict) for item in items)
 
 
 def _is_row(file: Path, line: str) -> bool:

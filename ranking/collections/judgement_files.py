@@ -147,10 +147,11 @@ def _head(path: str | Path, encoding: str) -> tuple[list[tuple[int, str]], bool]
     """
     read = ((number, line.strip("\r\n")) for number, line in lines(path, Faults(strict=False), encoding))
     hashed: list[tuple[int, str]] = []
-    rows = (
-        row for row in read if not (row[1].lstrip().startswith("#") and (len(hashed) > HEAD or not hashed.append(row)))
-    )
-    head = list(itertools.islice(rows, HEAD))
+    head: list[tuple[int, str]] = []
+    for row in read:
+        (hashed if row[1].lstrip().startswith("#") else head).append(row)
+        if len(head) == HEAD:
+            break
     with_hash = bool(hashed) and not head and all(_ROW_WITH_HASH.fullmatch(line) for _, line in hashed)
     return head or (hashed if with_hash else [(1, "")]), with_hash
 

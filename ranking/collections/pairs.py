@@ -361,7 +361,8 @@ def _without_zero(grades: pl.Series, relevant_from: float | None) -> dict[str, s
     """Return the fact that all labels are above 0, as stars from 1 to 5 are, which makes all pairs relevant."""
     if relevant_from is not None or grades.n_unique() < 2 or int(grades.min() or 0) < 1:  # type: ignore[arg-type]
         return {}
-    labels = f"{grades.min()} to {grades.max()}, none is 0"
+    low, high = grades.min(), grades.max()
+    labels = f"{low!s} to {high!s}, none is 0"
     remedy = "collection.relevant_from= sets the lowest relevant one"
     return {"judgements by labels that are all above 0": f"{labels}: all {len(grades):,} pairs are relevant ({remedy})"}
 

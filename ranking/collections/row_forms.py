@@ -82,7 +82,7 @@ class RowForm:
         each = (
             (it.query, it.title, it.positive, *it.negatives, *it.scores, it.label) for it in self._known.values()
         )  # fmt: skip
-        return [name for name in dict.fromkeys(itertools.chain(*each)) if name not in (None, BESIDE)]  # type: ignore[misc]
+        return [name for name in dict.fromkeys(itertools.chain(*each)) if name not in (None, BESIDE)]
 
     def unread(self) -> dict[str, list[str]]:
         """Return the columns that have a usual name and were not taken, by the option that chooses them."""
