@@ -62,7 +62,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     given = _known_candidates(read, queries, documents, reader)
     unscored = given["score"].null_count() % max(1, len(given))  # of some, not of all
-    facts: dict[tuple[str | None, ...], tuple[str, str]] = {
+    facts = {
         **reader.facts(),
         **_counted({
             "judgements given again": (repeated, f" ({checks.MERGED.get(reader.qrels_repeated)})"),
@@ -107,7 +107,7 @@ def _counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
 
 def _of_splits(queries: pl.DataFrame) -> dict[str, str]:
     """Return the fact that a collection lacks splits."""
-    facts = {
+    facts: dict[tuple[str | None, ...], tuple[str, str]] = {
         (splits.TEST,): (splits.TEST_ONLY, f"{len(queries):,} queries, which are cross-validated"),
         (splits.DEV, splits.TEST): (splits.NO_TRAINING, f"{(queries['split'] == splits.DEV).sum():,}"),
     }
