@@ -123,7 +123,7 @@ def test_the_untrained_ranker_scores_as_the_library_at_every_scale(
     folder, expected = THEIRS[kind](plain, str(tmp_path), collection)
     nodes = [node_of(kind, folder, f"scale={scale}") for scale in SCALES]
     assert all(node == nodes[0] for node in nodes)
-    factory = build(nodes[0], "ranker")
+    factory = build(nodes[0], "ranker", trust="composed")
     reads = factory.func.tokenization(**factory.keywords)
     tokens = reads.encode(collection)
     ranker = factory(vectors=None, generator=torch.Generator().manual_seed(0)).eval()
@@ -133,7 +133,7 @@ def test_the_untrained_ranker_scores_as_the_library_at_every_scale(
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert bool(reads.cut(tokens)) == (kind != "decoder")  # the others are longer than the checkpoint reads
     fewer = node_of(kind, folder, "ranker.layers=2")  # two of three layers score otherwise
-    cut = build(fewer, "ranker")(vectors=None, generator=torch.Generator().manual_seed(0)).eval()
+    cut = build(fewer, "ranker", trust="composed")(vectors=None, generator=torch.Generator().manual_seed(0)).eval()
     assert np.abs(score_candidates(cut, encoded, QUERIES, LISTS) - expected).max() > 1e-3
 
 
@@ -156,7 +156,7 @@ def test_a_whole_real_checkpoint_at_scale_small(minilm, tiny, tiny_encoded):
     collection = lengthened(tiny, 40, 300)  # more than the 256 tokens that the folder declares
     queries, documents = (frame["text"].to_list() for frame in (collection.queries, collection.documents))
     expected = 20 * model.similarity(model.encode_query(queries), model.encode_document(documents)).numpy()
-    factory = build(node_of("bi_encoder", minilm, "scale=small"), "ranker")
+    factory = build(node_of("bi_encoder", minilm, "scale=small"), "ranker", trust="composed")
     tokens = factory.func.tokenization(**factory.keywords).encode(collection)
     ranker = factory(vectors=None, generator=torch.Generator()).eval()
     encoded = replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
