@@ -15,31 +15,44 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import polars as pl
+
 from pyrite.cluster.config.aliases import is_override
-from pyrite.parts import Part, path_text, written
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.parts import PARTS
+from pyrite.parts import chosen, part_of, path_text, written
+from pyrite.public import Public
+from pyrite.ranking.collections.cache import cache_folder
+from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import described
+from pyrite.ranking.whole_file import replace_file
 
 
-class Collection(Part):
+class Collection(Public):
     """Documents, queries and judgements, read when they are needed.
 
     >>> Collection.from_pairs("pairs.csv", query="question").overrides()
     ['collection=pairs', 'collection.path=pairs.csv', 'collection.query=question']
 
     Use one of the constructors `from_path`, which recognises the format, `from_pairs`, `from_beir`, `from_trec`,
-    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader
-    (`pyrite options collection=NAME`). Verbs also take the path itself, or a `Reader` of your own.
+    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader, `pyrite.Pairs`
+    and others. Verbs also take the path itself, or a `Reader` of your own.
+
+    Args:
+        reader: what reads it: `pyrite.Pairs(PATH)`, or an object of a class of your own.
     """
 
-    group = "collection"
+    def __init__(self, reader: Reader | type[Reader]) -> None:
+        self.reader: Reader = part_of("collection", reader)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        if not self.name:
-            raise BadInput("a collection needs its format", remedy="write Collection.from_path(PATH) or the like")
-        if "strict" in options:
-            remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
-            raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
-        super().__init__(*arguments, **options)
+    def overrides(self) -> list[str]:
+        """Return the overrides that choose the collection."""
+        return chosen("collection", self.reader)
+
+    def __repr__(self) -> str:
+        return f"Collection({described(self.reader)})"
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
@@ -54,8 +67,7 @@ class Collection(Part):
         """
         from pyrite.ranking.collections.format_of import format_of
 
-        name = format_of(_path(path))
-        return next(kind for kind in Collection.__subclasses__() if kind.name == name)(path=_path(path), **options)
+        return _read_by(format_of(_path(path)), path=_path(path), **options)
 
     @classmethod
     def from_pairs(cls, path: object, **options: Any) -> Collection:
@@ -71,22 +83,23 @@ class Collection(Part):
         Raises:
             BadInput: if it is neither a path nor a table.
         """
-        return Pairs(path=os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path), **options)
+        place = os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path)
+        return _read_by("pairs", path=place, **options)
 
     @classmethod
     def from_beir(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return a folder in BEIR's format."""
-        return Beir(path=_path(path), **options)
+        return _read_by("beir", path=_path(path), **options)
 
     @classmethod
     def from_trec(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return TREC documents, topics and qrels."""
-        return Trec(path=_path(path), **options)
+        return _read_by("trec", path=_path(path), **options)
 
     @classmethod
     def from_msmarco(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return MS MARCO's files."""
-        return MsMarco(path=_path(path), **options)
+        return _read_by("msmarco", path=_path(path), **options)
 
     @classmethod
     def from_ir_datasets(cls, ids: str | Mapping[str, str], **options: Any) -> Collection:
@@ -99,7 +112,7 @@ class Collection(Part):
         if not isinstance(ids, str | Mapping):
             remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
             raise BadInput(f"is a {type(ids).__name__}", "ids", remedy)
-        return IrDatasets(ids=ids if isinstance(ids, str) else dict(ids), **options)
+        return _read_by("ir_datasets", ids=ids if isinstance(ids, str) else dict(ids), **options)
 
     @classmethod
     def from_hf(cls, name: str, **options: Any) -> Collection:
@@ -109,12 +122,12 @@ class Collection(Part):
             name: its name, as `sentence-transformers/natural-questions`.
             options: options of `from_pairs`.
         """
-        return Pairs(path=f"hf:{name}", **options)
+        return _read_by("pairs", path=f"hf:{name}", **options)
 
     @classmethod
     def pydocs(cls, **options: Any) -> Collection:
         """Return the documentation of Python's standard library and of a list of packages."""
-        return Pydocs(**options)
+        return _read_by("pydocs", **options)
 
     def describe(self, strict: bool = True) -> str:
         """Read the collection and return what was read, as a command prints it.
@@ -130,7 +143,7 @@ class Collection(Part):
         from pyrite.cluster.runs.what_was_read import notes, sentence
 
         collection, config = self._read(strict)
-        return "\n".join([sentence(collection, config), *notes(collection, self.name)])
+        return "\n".join([sentence(collection, config), *notes(collection, config[CHOICES]["collection"])])
 
     def counts(self, strict: bool = True) -> dict[str, int]:
         """Read the collection and return its numbers of documents, queries, judgements, and queries per split.
@@ -178,16 +191,23 @@ def about_tables() -> Iterator[None]:
 
 def as_collection(data: object) -> Any:
     """Return a collection for a path, a table or a `Reader` of the user's own, and anything else as it is."""
-    from pyrite.ranking.collections.reader import Reader
-
     if isinstance(data, os.PathLike) or (isinstance(data, str) and not is_override(data)):
         return Collection.from_path(data)
     kind = data if isinstance(data, type) else type(data)
     if issubclass(kind, Reader):
-        return Collection.of("collection", data)
-    of_rows = isinstance(data, list | tuple) and bool(data) and all(isinstance(row, Mapping) for row in data)
-    of_columns = isinstance(data, Mapping) or hasattr(kind, "columns") or hasattr(kind, "column_names")
-    return Collection.from_pairs(data) if of_rows or of_columns else data
+        return Collection(data)  # type: ignore[arg-type]
+    of_rows = isinstance(data, list | tuple) and isinstance(next(iter(data), None), Mapping)
+    is_table = of_rows or isinstance(data, Mapping) or not {"columns", "column_names"}.isdisjoint(dir(kind))
+    return Collection.from_pairs(data) if is_table else data
+
+
+def _read_by(name: str, **options: Any) -> Collection:
+    """Return a collection of one of Pyrite's readers."""
+    if "strict" in options:
+        remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
+        raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
+    kind: Any = locate(PARTS["collection"][name])
+    return Collection(kind(**options))
 
 
 def _path(path: str | os.PathLike[str]) -> str:
@@ -201,9 +221,6 @@ def _kept(table: object) -> str:
     """
     import polars as pl
 
-    from pyrite.ranking.collections.cache import cache_folder
-    from pyrite.ranking.whole_file import replace_file
-
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
@@ -211,14 +228,19 @@ def _kept(table: object) -> str:
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
     for convert in ("collect", "to_polars"):  # a lazy frame; a dataset
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
-    if hasattr(frame, "reset_index") and hasattr(frame, "columns"):  # the index of a pandas frame
-        named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if hasattr(frame, "reset_index"):  # the named index of a pandas frame
+        named = [name for name in frame.index.names if name not in (None, *frame.columns)]
         frame = frame.reset_index(level=named) if named else frame
     try:
         frame = pl.DataFrame(frame, infer_schema_length=None)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         what = f"a {type(table).__name__} is no table of pairs ({str(error).splitlines()[0]})"
         raise BadInput(what, "from_pairs", remedy) from None
+    return _saved(frame)
+
+
+def _saved(frame: pl.DataFrame) -> str:
+    """Save a table in the cache folder, and return its path."""
     content = io.BytesIO()
     frame.write_parquet(content)
     folder = cache_folder(os.environ.get("PYRITE_CACHE")).absolute()
@@ -227,27 +249,3 @@ def _kept(table: object) -> str:
         with replace_file(path) as temporary:
             temporary.write_bytes(content.getvalue())
     return str(path)
-
-
-class Pairs(Collection, name="pairs"):
-    """See `Collection.from_pairs`."""
-
-
-class Beir(Collection, name="beir"):
-    """See `Collection.from_beir`."""
-
-
-class Trec(Collection, name="trec"):
-    """See `Collection.from_trec`."""
-
-
-class MsMarco(Collection, name="msmarco"):
-    """See `Collection.from_msmarco`."""
-
-
-class IrDatasets(Collection, name="ir_datasets"):
-    """See `Collection.from_ir_datasets`."""
-
-
-class Pydocs(Collection, name="pydocs"):
-    """See `Collection.pydocs`."""

@@ -21,6 +21,7 @@ from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import read_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table
+from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.running import run
 
@@ -54,7 +55,7 @@ class Picture(bytes):
         Path(path).write_bytes(self)
 
 
-class Shown:
+class Shown(Public):
     """Sections of a report, which `print` shows as the terminal does and a notebook as the page does.
 
     >>> from pyrite.cluster.reports.report import Report, Section
@@ -95,7 +96,7 @@ class Frame:
         return self if result is None else result.frame(self.name)
 
 
-class Result:
+class Result(Public):
     """A folder of results.
 
     >>> Result("outputs/study").folder

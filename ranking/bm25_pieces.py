@@ -24,7 +24,7 @@ from pyrite.ranking.digest import digest
 from pyrite.ranking.mapped import open_array, write_array
 from pyrite.ranking.postings import Postings, Searched, largest_weights, search_postings
 from pyrite.ranking.ranges import merge, within
-from pyrite.ranking.terms import Bm25Options, Terms
+from pyrite.ranking.terms import Bm25Options, TermNumbers
 
 FORMAT = 2
 MADE = "made"
@@ -53,7 +53,7 @@ def count_terms(pieces: tuple[Path, ...], folder: Path, options: Bm25Options, te
         return
     known = mapped(terms)["term"].to_list()
     counted = CountedPostings()
-    for flat, sizes in Terms(options, known).flat(mapped(pieces[number])):
+    for flat, sizes in TermNumbers(options, known).flat(mapped(pieces[number])):
         counted.add(flat, sizes, len(known))
     offsets, documents, counts, lengths = counted.take(len(known))
     write_array(part / DOCUMENTS, documents)
@@ -107,7 +107,7 @@ class PiecedBm25(Bm25Index):
             assert cut is not None
             self.folder = cut / f"bm25-{digest([*content, shards])}"
             collection = _cut(collection, self.folder, shards)
-        reader = Terms(options)
+        reader = TermNumbers(options)
         queries = reader.tokenize(collection.queries)
         # Words are learned in no particular order: terms in alphabetical order make the same files each time.
         known = sorted(reader.terms)

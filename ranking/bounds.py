@@ -65,6 +65,8 @@ def checked(target: T) -> T:
         The function, or the class with its constructor replaced. It raises `BadInput` if an argument is outside its
         bounds or none of its choices.
     """
+    if getattr(target, "checked", False):
+        return target
     if isinstance(target, type):
         target.__init__ = checked(target.__init__)  # type: ignore[misc]
         return target

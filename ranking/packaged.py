@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pyrite.ranking.errors import BadInput
 
@@ -47,10 +48,10 @@ def licence_line(path: Path) -> str | None:
 def licence_of(package: str) -> str | None:
     """Return the line that names the licence of one of the packages; None if it is not installed."""
     try:
-        declared = importlib.metadata.metadata(package)
+        declared: Any = importlib.metadata.metadata(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-    licence = declared.get("License-Expression") or declared.get("License") or "not declared"
+    licence = next((declared[key] for key in ("License-Expression", "License") if key in declared), "not declared")
     return f"weights of the package {package} {declared['Version']}; licence: {licence}"
 
 

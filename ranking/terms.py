@@ -48,7 +48,7 @@ class Bm25Options:
         return replace(self, stemming=stemming, reading=collection.reading)
 
 
-class Terms:
+class TermNumbers:
     """A numbering of terms in the order of their appearance.
 
     Args:

@@ -29,7 +29,7 @@ from pyrite.ranking.objectives.objective import Objective
 from pyrite.ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
 from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.rankers.ranker import Ranker
-from pyrite.ranking.schedules import Schedule
+from pyrite.ranking.schedules import RateSchedule
 from pyrite.ranking.scoring import score_candidates
 from pyrite.ranking.vector_memory import VectorMemory
 
@@ -123,7 +123,7 @@ class RankerTraining:
         accumulate: Annotated[int, AtLeast(1)] = 1,
         chunk: Annotated[int, AtLeast(1)] | None = None,
         held_out: HeldOut | None = None,
-        schedule: Schedule | None = None,
+        schedule: RateSchedule | None = None,
         validate_every: Annotated[int, AtLeast(1)] | None = None,
         most_examples: int | None = None,
         batches: BatchOrder | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from pyrite.ranking.collections.judgement_files import is_number
 from pyrite.ranking.collections.opened import bounded
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packaged import check_packaged
+from pyrite.ranking.part import Part
 from pyrite.ranking.texts import Texts
 
 
@@ -66,7 +67,7 @@ def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.flo
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
 
 
-class VectorSource(ABC):
+class VectorSource(Part):
     """The base of sources of word vectors."""
 
     @abstractmethod
@@ -139,6 +140,16 @@ class PackagedGlove(VectorSource):
         return WordVectors(vectors, known)
 
 
+def _vector(numbers: str) -> NDArray[np.float32]:
+    """Return the numbers of a line; refuse those by which no texts can be compared."""
+    vector = np.array(numbers.split(" "), np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError("numbers that are not finite")
+    if not np.isfinite(vector @ vector):
+        raise ValueError("numbers whose squares are too large for 32 bits")
+    return vector
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[io.TextIOWrapper]:
     with open(path, "rb") as file:
@@ -180,11 +191,7 @@ class TextVectors(VectorSource):
                     if count != dimension:
                         raise BadInput(f"{count} numbers, {dimension} in the lines before", f"{self.path}:{number}")
                     if word in rows:
-                        read[rows[word]] = vector = np.array(numbers.split(" "), np.float32)
-                        if not np.isfinite(vector).all():
-                            raise ValueError("numbers that are not finite")
-                        if not np.isfinite(vector @ vector):  # its length, by which texts are compared
-                            raise ValueError("numbers whose squares are too large for 32 bits")
+                        read[rows[word]] = _vector(numbers)
         except (OSError, EOFError, ValueError, zlib.error) as error:
             where = f"{self.path}:{number}" if number else self.path
             raise BadInput(f"can't be read as word vectors ({error})", where) from None

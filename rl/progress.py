@@ -13,7 +13,7 @@ from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.training import RankerTraining
 from pyrite.sampling.retrieval.function import RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 
 FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited", "near")
 PROBED = {"hard", "easy", "change", "near"}
@@ -86,7 +86,7 @@ class TrainingProgress:
         pairs = training.examples
         chosen = np.unique(np.linspace(0, len(pairs) - 1, min(self.options.probes, len(pairs))).astype(int))
         probes = pairs.take(chosen)
-        random = RandomFunction()
+        random = Random()
         random.prepare(training.encoded, None)
         hard = next((function for function in reversed(functions.values()) if function.depth), random)
         self.probes, self.hard, self.judgements = probes, hard, training.encoded.judgements

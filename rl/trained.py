@@ -13,6 +13,8 @@ from pyrite.rl.networks import PolicyNetwork, described
 from pyrite.rl.state import StateOptions
 
 FORMAT = "pyrite-agent-1"
+OF_A_MIXTURE = "pyrite-mixture-1"
+"""The format of a mixture of version 0.2, which searched shares of functions."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,11 @@ class TrainedAgent:
             BadInput: if it is another file, or an older version wrote it with other options.
         """
         state = from_bytes(content, where)
-        if not isinstance(state, dict) or state.pop("agent", None) != FORMAT:
+        written = state.pop("agent", None) if isinstance(state, dict) else None
+        if written == OF_A_MIXTURE:
+            remedy = "search shares by `pyrite study search=optuna policy=schedule` (docs/guide/learning.md)"
+            raise BadInput("is a mixture of version 0.2, which this version can't use", where, remedy)
+        if written != FORMAT:
             raise BadInput("is not a learned agent", where, "name the folder of a `pyrite learn`")
         try:
             return cls(**state | {"state": StateOptions(**state["state"])})

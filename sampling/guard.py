@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import AtLeast, Fraction, NonNegative, checked
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.guarded_documents import GuardedDocuments
@@ -27,8 +28,8 @@ CELLS = 1 << 22
 
 
 @checked
-@dataclass(frozen=True)
-class Guard:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Guard(Part):
     """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
 
     An unjudged document that looks that relevant may well be. A candidate is kept if its score is at most `positive −
@@ -129,7 +130,7 @@ class Guard:
         absolute = 0 if self.absolute is None else self.absolute
         reasons = np.where(scores > best, 0, np.where(scores > best - absolute, 1, 2)).astype(np.int8)
         if self.ceiling is not None:  # below every margin, above the ceiling
-            within = Guard(self.absolute, self.relative).below(best)
+            within = Guard(absolute=self.absolute, relative=self.relative).below(best)
             reasons[scores <= within] = 3
         documents = ranked.documents[rows, places]
         return GuardedDocuments(

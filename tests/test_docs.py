@@ -278,7 +278,7 @@ PRIVATE = re.compile(
     r"""ray\._[a-z]+(?:\.[a-z]\w+)?          # a private package of Ray, and a module of it
       | ray\.dashboard(?:\.\w+)+
       | ray\.(?:\w+\.)+_[a-z]\w+
-      | \b(?:_worker_manager|_named_optimizers|_learner\b|_global_node)
+      | \b(?:_worker_manager|_named_optimizers|_create_iterator_if_necessary|_setup_logdir|_learner\b|_global_node)
       | \b(?:ENABLE_RAY_CLUSTER\w*|TUNE_[A-Z_]+|RAY_AIR_NEW_OUTPUT|RAY_JOB_[A-Z_]+|RAY_CHDIR_TO_TRIAL_DIR)""",
     re.VERBOSE,
 )
@@ -292,7 +292,7 @@ def test_every_private_name_of_ray_is_listed():
         for path in (ROOT / folder).rglob("*.py")
         for found in PRIVATE.finditer(path.read_text().replace("ray._private import ", "ray._private."))
     }
-    assert {"ray._private.ray_constants", "_named_optimizers", "TUNE_DISABLE_SIGINT_HANDLER"} <= used
+    assert {"ray._private.ray_constants", "_setup_logdir", "TUNE_DISABLE_SIGINT_HANDLER"} <= used
     assert {name for name in used if name not in listed} == set()
 
 

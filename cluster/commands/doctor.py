@@ -30,9 +30,6 @@ PACKAGES = {
 }  # fmt: skip
 """Packages, by the distributions of which one is needed."""
 OPTIONAL = {
-    "ray.rllib": ("pyrite learn", "rl"),
-    "tree": ("pyrite learn", "rl"),
-    "cmaes": ("pyrite learn agent=evolution", "rl"),
     "starlette": ("pyrite judge", "judge"),
     "uvicorn": ("pyrite judge", "judge"),
     "faiss": ("function=dense", "cpu"),
@@ -122,7 +119,7 @@ def folders() -> Iterator[Finding]:
         cache = cache_folder(os.environ.get("PYRITE_CACHE"))
         yield _folder("cache", cache, "set PYRITE_CACHE to a folder that can be written")
     except BadInput as error:
-        yield Finding("cache", error.what, "problem", error.remedy)
+        yield Finding("cache", error.what, "problem", error.remedy or "")
     yield _folder("outputs", Path("outputs"), "give out=FOLDER, or change to a folder that can be written")
     yield _folder("temporary", Path(tempfile.gettempdir()), "set TMPDIR to a folder that can be written")
 

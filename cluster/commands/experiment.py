@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rich.console import Console
@@ -17,10 +18,11 @@ from rich.markup import escape
 
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from pyrite.cluster.config.aliases import quoted_baseline
-from pyrite.cluster.config.override import root_of
+from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.trust import Trust, check_classes, from_folder, named_classes, trusting
-from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.executors.address import is_cluster, is_foreign
 from pyrite.cluster.executors.session import connected
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.pooling.systems.inputs import Rerank
 
+MOVED = "moved"
+"""Key in `config.yaml` of the new paths of collections, by the old ones."""
 SHARE = 20
 """The pause before the next report, as a multiple of the time to write one."""
 _log = logging.getLogger(__name__)
@@ -72,6 +76,8 @@ class Experiment(ABC):
     """Options that may change on resume, because no result depends on them."""
     without_ray: str | None = None
     """The option by which the verb does its work without Ray, for messages; None if there is none."""
+    moved: Mapping[str, str] = MappingProxyType({})
+    """New paths of collections that were moved since it began, by the old ones."""
     resumed: bool = False
     """Whether it continues from a folder, which may come from anywhere."""
     local: bool = False
@@ -97,30 +103,50 @@ class Experiment(ABC):
             if experiment.storage is not None:
                 refuse_taken(experiment.storage)
             return experiment
+        return cls._resumed(arguments, resume)
+
+    @classmethod
+    def _resumed(cls, arguments: list[str], resume: str) -> Self:
+        """Continue an experiment from its folder, which may come from anywhere."""
         storage = Storage(resume)
         saved = read_config_of(cls.verb, storage)
-        typed = named_classes(arguments)
-        arguments = [text for text in arguments if not (named_classes([text]) and cls.is_recorded(text, saved))]
+        typed, folder, started = named_classes(arguments), recorded_folder(saved), os.getcwd()
+        with nullcontext() if folder is None else chdir(folder):
+            moved = _moved(saved, cls._recorded(saved), absolute(arguments, started))
+        arguments = [text for text in arguments if not cls._says_nothing_new(text, saved, moved)]
         for text in arguments:
             if root_of(text) not in cls.may_change:
                 cls.check_change(text, resume)
         with ExitStack() as entered:
+            entered.enter_context(relocated(moved))
             entered.enter_context(trusting(typed))  # recorded classes that are typed again
             check_classes(saved, "file")
-            if (folder := recorded_folder(saved)) is not None:
+            if folder is not None:
                 storage = storage if "://" in resume else Storage(os.path.abspath(resume))
-                arguments = absolute(arguments, os.getcwd())
+                arguments = absolute(arguments, started)
                 entered.enter_context(chdir(folder))
             with from_folder():
                 experiment = cls.continued(arguments, saved, storage)
+            _refuse_foreign_cluster(experiment.options.get("address"), arguments, resume)
             experiment.joined.enter_context(entered.pop_all())
-        experiment.resumed = True
+        experiment.resumed, experiment.moved = True, moved
         return experiment
+
+    @classmethod
+    def _recorded(cls, saved: Mapping[str, Any]) -> list[str]:
+        """Return the overrides in a manifest."""
+        lists = [texts for texts in (saved.get("overrides"), saved.get(cls.verb)) if isinstance(texts, list)]
+        return [str(text) for texts in lists for text in texts]
+
+    @classmethod
+    def _says_nothing_new(cls, text: str, saved: Mapping[str, Any], moved: Mapping[str, str]) -> bool:
+        """Return whether an override only trusts a class that is recorded, or names the new path of a collection."""
+        return bool(named_classes([text]) and cls.is_recorded(text, saved)) or bool(moved and key_of(text) == KEY)
 
     @classmethod
     def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
         """Return whether an override that is given on resume repeats one of the manifest."""
-        return any(text in texts for texts in (saved.get("overrides"), saved.get(cls.verb)) if isinstance(texts, list))
+        return text in cls._recorded(saved)
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
@@ -216,6 +242,19 @@ class Experiment(ABC):
             yield
 
 
+def _moved(saved: Mapping[str, Any], recorded: Sequence[str], typed: Sequence[str]) -> dict[str, str]:
+    """Return the new paths of collections, those of earlier commands included."""
+    before = saved.get(MOVED)
+    return {**(before if isinstance(before, dict) else {}), **moves(recorded, typed)}
+
+
+def _refuse_foreign_cluster(address: str | None, arguments: Sequence[str], folder: str) -> None:
+    """Refuse to join a cluster that only a folder names."""
+    if is_foreign(address) and "address" not in map(key_of, arguments):
+        what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
+        raise BadInput(what, folder, f"if it is yours, give it again: address={address}")
+
+
 def conduct(experiment: Experiment, console: Console) -> int:
     """Run the work that is left of an experiment, and return the number of runs that failed for good."""
     storage = experiment.storage
@@ -264,8 +303,9 @@ def _recorded(
     if resumed := storage.read(CONFIG) is not None:
         before = read_config(storage)
         experiment.check_unchanged(before)
-        if (manifest := experiment.extended_manifest(before)) is not None:
-            write_config(storage, manifest)
+        manifest = experiment.extended_manifest(before)
+        if manifest is not None or experiment.moved != before.get(MOVED, {}):
+            write_config(storage, (manifest or before) | {MOVED: dict(experiment.moved)})
     else:
         write_config(storage, {**experiment.manifest(), STARTED_IN: os.getcwd()})
     return tracked(built, storage, console, experiment.verb, resumed, **work.facts)

@@ -17,7 +17,6 @@ from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, replaced, root_of
 from pyrite.cluster.config.schema import SHAPES
-from pyrite.cluster.output.result_store import ResultStore, outdated_lines
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import print_lines
@@ -30,7 +29,6 @@ from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.telemetry.training_metrics import study_of
 from pyrite.ranking.errors import BadInput
-from pyrite.rl.mixture import MixtureAgent
 
 
 class LearnExperiment(Experiment):
@@ -44,19 +42,16 @@ class LearnExperiment(Experiment):
 
     def __init__(self, request: LearnRequest) -> None:
         config = request.config
-        alone = config["actions"]["mixture"] is not None and config["resources"]["workers"] == 1  # RLlib needs Ray
-        super().__init__({**config, "local": alone and config["workers"] == 0}, request.storage)
-        self.without_ray = "workers=0" if alone else None
+        super().__init__({**config, "local": False}, request.storage)  # RLlib needs Ray
         self.request = request
         self.episodes: pl.DataFrame | None = None
 
     @classmethod
     def new(cls, arguments: list[str]) -> LearnExperiment:
         config = compose_learning(arguments)
-        if (count := config["resources"]["workers"]) > 1 and config["actions"]["mixture"] is None:
+        if (count := config["resources"]["workers"]) > 1:
             what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
-            remedy = f"step more episodes at once by workers={count}, or give actions=mixture: it trains whole rankers"
-            raise BadInput(what, "resources.workers", remedy)
+            raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
         return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
 
     @classmethod
@@ -77,8 +72,6 @@ class LearnExperiment(Experiment):
             return Work(left=False)
         self.store = self.request.store(artifacts.keys(config))
         checkpoints.load(self.store, note)
-        _, outdated = self.store.finished(self.store.keys())
-        note(*outdated_lines(outdated, "trainings"))
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
         named += f" episodes={config['episodes']}"
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
@@ -94,14 +87,13 @@ class LearnExperiment(Experiment):
         self.request.check_unchanged(before, self.facts)
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        from pyrite.cluster.executors.task import LossLines
         from pyrite.cluster.rollouts.backends import learn
-        from pyrite.cluster.rollouts.candidates import in_ray_tasks, in_this_process
+        from pyrite.cluster.rollouts.gang import check_room
         from pyrite.cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
-        from pyrite.cluster.rollouts.search import search_agent
         from pyrite.cluster.rollouts.train_agent import LearningProgress
 
         config, storage = self.request.config, self.request.storage
+        check_room(config)
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
         run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
         tracked = TrackedEpisodes(tracking, run)
@@ -111,18 +103,11 @@ class LearnExperiment(Experiment):
                 line.update(progress)
                 tracked.update(progress)
 
-            def on_loss(message: str) -> None:
+            def log(event: str, message: str) -> None:
                 print_lines(console, message)
-                tracking.events.emit("lost", says=message)
+                tracking.events.emit(event, says=message)
 
-            if config["actions"]["mixture"] is not None:
-                if self.local:
-                    evaluate = in_this_process(config, parts, self.store)
-                else:
-                    evaluate = in_ray_tasks(config, parts, self.store, LossLines(console, "training"))
-                self.episodes = search_agent(config, evaluate, self.store, on_progress, self.facts)
-            else:
-                self.episodes = learn(config, parts, self.store, self.facts, on_progress, on_loss)
+            self.episodes = learn(config, parts, self.store, self.facts, on_progress, log)
         tracked.end(self.episodes)
 
     def finalize(self, console: Console) -> int:
@@ -150,19 +135,13 @@ def show(
 ) -> None:
     """Write the figures of a learning, and print its table and the next command."""
     from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
-    from pyrite.cluster.reports.canvas import png
-    from pyrite.cluster.reports.learning_figures import learning_curves, mixture_figure, policy_picture
-    from pyrite.cluster.rollouts.candidates import FOLDER
-    from pyrite.cluster.rollouts.search import last_decisions
+    from pyrite.cluster.reports.learning_figures import learning_curves, policy_picture
 
     measure = config["validation"]["measure"]
     names = actions_of(config).names
     learned = read_agent(storage.place)
     storage.write("figures/learning.png", learning_curves(episodes, measure, learned.facts.get("converged_at")))
-    if isinstance(learned, MixtureAgent):
-        figure = mixture_figure(learned, last_decisions(ResultStore(storage, FOLDER)))
-        storage.write("figures/policy.png", png(figure))
-    elif config["actions"]["documents"] is None:
+    if config["actions"]["documents"] is None:
         storage.write("figures/policy.png", policy_picture(episodes, names))
     rows = []
     for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
@@ -207,9 +186,6 @@ def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) ->
     if config["actions"]["documents"] is None:
         shared |= {"function": f"[{','.join(config['function'])}]", "selector": config[CHOICES]["selector"]}
     own += [f"{key}={value}" for key, value in shared.items() if key not in given]  # a study has other defaults
-    if (mixture := config["actions"]["mixture"]) is not None:
-        each = [f"policy.each={mixture['each']}"] if mixture["each"] else ["policy.per=negative"]
-        return [*own, "policy=learned,schedule,mixture", *each, f"policy.checkpoint={where}"]
     if config["actions"]["documents"] is None:
         return [*own, "policy=learned,random", f"policy.checkpoint={where}"]
     return [*own, "policy=fixed", "function=tfidf", "selector=learned,uniform", f"selector.checkpoint={where}"]

@@ -26,7 +26,7 @@ BEGINS, ENDS = ("began", "resumed"), ("finished", "failed", "interrupted")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedStudy:
     """A folder of results."""
 
     path: str
@@ -61,7 +61,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def results_in(root: Path) -> Iterator[Listed]:
+def results_in(root: Path) -> Iterator[ListedStudy]:
     """Yield the folders of results below a folder, and those that can't be read."""
     folders = [root]
     for _ in range(DEPTH):
@@ -78,7 +78,7 @@ def results_in(root: Path) -> Iterator[Listed]:
         folders = inner
 
 
-def read_folder(folder: Path) -> Listed:
+def read_folder(folder: Path) -> ListedStudy:
     """Read the state of a folder of results."""
     storage = Storage(str(folder))
     try:
@@ -97,8 +97,8 @@ def read_folder(folder: Path) -> Listed:
     collections = names.values() if "collections" in config else [names.get("collection", "")]
     shown = ", ".join(map(str, collections))
     runs = max(int(last.get("runs", 1)), done)
-    return Listed(str(folder), verb, state, done, runs, counts["run failed"], started, shown)
+    return ListedStudy(str(folder), verb, state, done, runs, counts["run failed"], started, shown)
 
 
-def _unread(folder: Path, state: str) -> Listed:
-    return Listed(str(folder), "", state, 0, 0, 0, None, "")
+def _unread(folder: Path, state: str) -> ListedStudy:
+    return ListedStudy(str(folder), "", state, 0, 0, 0, None, "")

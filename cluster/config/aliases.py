@@ -27,6 +27,7 @@ from pyrite.cluster.config.groups import group_options, groups_of, option
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.refusals import refuse_renamed
+from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput
 
@@ -142,14 +143,14 @@ def _is_path_alone(key: str, value: str, named: set[str]) -> bool:
         return False
     if key == "collection.path":
         return not named
-    is_path = value.startswith("hf:") or os.sep in value or os.path.exists(value)
+    is_path = value.startswith("hf:") or os.sep in value or os.path.exists(new_path(value))
     return is_path and value not in group_options()["collection"]
 
 
 def _collection_at(path: str) -> list[str]:
     from pyrite.ranking.collections.format_of import format_of
 
-    return [f"collection={format_of(path)}", f"collection.path={as_override(path)}"]
+    return [f"collection={format_of(new_path(path))}", f"collection.path={as_override(path)}"]
 
 
 def _is_class_of_checkpoint(key: str, config: str) -> bool:

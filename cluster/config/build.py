@@ -16,13 +16,13 @@ from pyrite.cluster.config.parts import BASES, OURS
 from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.ranking.bounds import called, check_arguments
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, parameters_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 EXTRAS = {
-    "tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge",
-    "sentence_transformers": "transformers",
+    "starlette": "judge", "uvicorn": "judge", "sentence_transformers": "transformers",
 }  # fmt: skip
 """Extras of pyproject.toml by the modules that they install."""
 
@@ -125,7 +125,7 @@ def locate(path: str) -> type:
         what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
         raise BadInput(what, where, "correct this line") from None
     except (ImportError, AttributeError, ValueError) as error:
-        if isinstance(error, ImportError) and (refused := moved_error(error, path) or missing_extra(error)):
+        if refused := moved_error(error, path) or missing_extra(error):
             raise refused from None
         last = traceback.extract_tb(error.__traceback__)[-1]
         if last.filename != __file__ and not last.filename.startswith("<frozen"):  # an import of the user's module
@@ -164,9 +164,11 @@ def _check_methods(target: type) -> None:
 def _check_base_called(target: type, functions: Collection[Any]) -> None:
     """Refuse a user's class whose constructor did not call the `checked` one of our base, and so lacks what it sets."""
     base = next((each for each in target.__mro__ if _is_ours(each) and "__init__" in vars(each)), None)
-    constructor = vars(base)["__init__"] if base is not None else None
-    # The constructor of a dataclass sets the fields of its bases itself.
+    constructor: Any = vars(base)["__init__"] if base is not None else None
+    # The constructor of a dataclass sets the fields of its bases itself, and `Part` sets those of `FIELDS`.
     if base is None or is_dataclass(base) or not getattr(constructor, "checked", False):
+        return
+    if issubclass(base, Part) and parameters_of(base.__init__).keys() <= set(base.FIELDS):
         return
     if inspect.unwrap(constructor) not in functions:
         where = f"{target.__module__}.{target.__name__}.__init__"
@@ -183,7 +185,8 @@ def _takes(method: Any, count: int) -> bool:
 
 
 def _check_names(target: type, options: Iterable[str], at: str) -> None:
-    parameters = inspect.signature(target).parameters
+    fields = getattr(target, "FIELDS", ())  # which have another place in the configuration
+    parameters = {name: each for name, each in inspect.signature(target).parameters.items() if name not in fields}
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return
     for name in options:
@@ -219,7 +222,8 @@ def _adapter(target: type, name: str) -> TypeAdapter[Any]:
     """Return what checks an argument of a constructor; making it takes far longer than a check."""
     from pydantic import ConfigDict, TypeAdapter
 
-    return TypeAdapter(_types_of(target)[name], config=ConfigDict(arbitrary_types_allowed=True))
+    kind = _types_of(target)[name]
+    return TypeAdapter(kind, config=None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True))
 
 
 def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
@@ -227,9 +231,9 @@ def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
     return {"_target_": named} if isinstance(named, str) else named
 
 
-def missing_extra(error: ImportError) -> BadInput | None:
+def missing_extra(error: Exception) -> BadInput | None:
     """Return what to install, in one line; None if the module belongs to no extra."""
-    module = (error.name or "").partition(".")[0]
+    module = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     if module not in EXTRAS:
         return None
     return BadInput(f"{module} is not installed", remedy=f"pip install 'pyrite-ir[{EXTRAS[module]}]'")

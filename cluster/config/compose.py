@@ -16,6 +16,7 @@ from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defa
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.config.relocated import with_new_paths
 from pyrite.cluster.config.trust import from_folder
 from pyrite.ranking.errors import BadInput
 
@@ -58,7 +59,7 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     _resolve_negatives(resolved, overrides)
-    resolved = {str(key): value for key, value in resolved.items()}
+    resolved = with_new_paths({str(key): value for key, value in resolved.items()})
     check_shape(resolved, config)
     named = {
         str(group): option

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
+SEARCH = (
+    "search shares of functions by `pyrite study search=optuna policy=schedule 'policy.end=interval(0,1)'`, "
+    "or policy=mixture with a list of policy.weights (docs/guide/learning.md)"
+)
+"""What to do instead of a search of mixtures."""
 REMOVED: dict[str, str] = {
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
@@ -26,8 +31,9 @@ REMOVED: dict[str, str] = {
     "ranker, and peft=lora, ranker.precision=bfloat16 or ranker.gradient_checkpointing=true needs less memory",
     "experiment.published": "a paper's figures are in benchmarks/papers, and `python -m benchmarks.published OUT` "
     "prints them beside a study's: leave it out",
-    "agent.warm_start": "a regression on one search's returns was not ahead of a fresh search: give more episodes",
-    "agent.iterations": "it belonged to agent.warm_start, which was removed: leave it out",
+    "actions.mixture": f"Optuna does it: {SEARCH}",
+    "agent.warm_start": f"searches of mixtures were removed: {SEARCH}",
+    "agent.iterations": f"searches of mixtures were removed: {SEARCH}",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
     "shards, or on_lost_shard=skip to not wait for a shard that died",
     "ranker.preset": "a checkpoint is read whole: leave it out; ranker.layers=, ranker.max_query= and "
@@ -41,8 +47,11 @@ REMOVED: dict[str, str] = {
 }
 """Options of the last release that were removed: why, and what to do instead."""
 REMOVED_PARTS: dict[str, str] = {
-    "agent=population": "it compares rankers after each part of a training, so what pays late is lost: "
-    "give agent=schedule",
+    **dict.fromkeys(
+        ["actions=mixture", "agent=bandit", "agent=evolution", "agent=population", "agent=schedule"],
+        f"Optuna searches as well, with a library: {SEARCH}",
+    ),
+    "state=progress": f"only searches of mixtures read it: leave it out, or {SEARCH}",
     "policy=by_query": "no decision per query was better than one for all (docs/experiments/forks.md): give "
     "policy=recommended",
     "policy=from_forks": "forks left feedback nothing to choose among actions (docs/experiments/forks.md): give "
@@ -62,6 +71,8 @@ RENAMED_IN: dict[str, dict[str, str]] = {
 """New names by old ones, of options that mean something else in other verbs, by primary file."""
 OF_TRIALS = ("asha", "hyperband", "median", "none")
 """Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
+MAIN_OPTION = {"guard": "relative"}
+"""The option that a value in the place of a mapping is meant for."""
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
 LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
 
@@ -127,6 +138,8 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
+    if key in MAIN_OPTION and first["type"] == "model_type":
+        remedy = f"write {key}.{MAIN_OPTION[key]}={first['input']}"
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"
     remedy = "give a list, as [A,B]" if "Sequence" in message or message.startswith("choose a list") else remedy
@@ -152,10 +165,10 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         siblings = _siblings(unknown[1], overrides, config, compose)
         # The name of another tool is the ranker's option, not that of an agent or of a method.
         of_verb = root_of(unknown[1]) in set(groups_of(config)) - set(groups_of("config"))
-        instead = "" if of_verb else suggest_all(overrides, unknown[1])
+        instead = "" if of_verb else suggest_all(overrides, unknown[1], config, compose)
         return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
     if taken := re.match(r"Could not override '([^']+)'\. No match in the defaults list", whole):  # of another verb
-        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
+        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1], config, compose)
     unnamed = re.search(r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", whole)
     if unnamed and (group := _without_value(overrides, config)):
         return f"{group} has no value; choose one of {', '.join(group_options()[group])}"
@@ -268,6 +281,6 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
 def no_option(option: str) -> str:
     """Return the message for an option that does not exist, or does not exist any more, with what to use instead."""
     for old, instead in REMOVED.items():
-        if re.search(rf"(^|\.){re.escape(old)}$", option):
+        if re.search(rf"(^|\.){re.escape(old)}(\.|$)", option):
             return f"there is no option {option} any more: {instead}"
     return f"there is no option {option}"

@@ -139,8 +139,6 @@ class RunConfig(NegativesConfig):
 class ActionsConfig(Config):
     documents: Annotated[int, Field(ge=2)] | None
     imitate: PartConfig | None
-    mixture: PartConfig | None
-    every: Count
 
 
 class CommandConfig(Config):

@@ -21,7 +21,6 @@ from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher
 
 if TYPE_CHECKING:
-    from pyrite.rl.mixture import MixtureAgent
     from pyrite.rl.trained import TrainedAgent
 
 
@@ -61,7 +60,7 @@ def check_shape(config: dict[str, Any], primary: str) -> None:
         raise refusal(error, config=primary) from None
 
 
-def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
+def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     """Build the parts that need no data, so that bad options of a run are refused before anything starts.
 
     The agent that it uses (`pyrite.cluster.runs.agent_file.agent_of`) is None if it must be learned first, or there is
@@ -74,7 +73,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None)
 
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: build(config[key], key, trust="composed") for key in (*kinds, "batches")}
-    ranker = parts["ranker"].func
+    ranker = type(parts["ranker"])
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = build(node, f"{group}.{name}", trust="composed")
@@ -170,10 +169,8 @@ def check_counts(config: dict[str, Any]) -> None:
         raise BadInput(what, "teacher", "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1")
 
 
-def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> None:
+def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:
     """Refuse an agent that was learned for other functions or smaller batches than the run's, or as the other part."""
-    from pyrite.rl.mixture import MixtureAgent
-
     checkpoint = checkpoint_of(config)
     part = "selector" if agent.documents else "policy"
     if config[part].get("checkpoint") != checkpoint:
@@ -181,8 +178,6 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent | MixtureAgent) -> N
     if set(agent.functions) != set(config["function"]):
         what = f"the agent chooses among {agent.functions}, not {list(config['function'])}"
         raise BadInput(what, checkpoint, f"give function=[{','.join(agent.functions)}]")
-    if isinstance(agent, MixtureAgent):
-        return
     if agent.documents:
         check_candidates(config, agent.documents)
     if config["training"]["batch_size"] > agent.pairs:
@@ -205,7 +200,7 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
         raise BadInput(what, where, f"give {where}={documents} or more")
 
 
-def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | None) -> None:
+def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     """Refuse options of a learning that its parts refuse, or that do not fit together."""
     from pyrite.rl.environment import check_decision_every
 
@@ -225,8 +220,6 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | MixtureAgent | 
         build(config[key], key, trust="composed")
     if config.get("until") is not None:
         build(config["until"], "until", trust="composed")
-    if config["actions"]["mixture"] is not None:
-        build(config["actions"]["mixture"], "actions.mixture", trust="composed")
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"], config["hosts"])
     if documents is not None:

@@ -27,7 +27,7 @@ from pyrite.cluster.executors.task import (
 from pyrite.cluster.limits import AFTER_LOSS_S
 
 
-class _Ended(BaseException):
+class _TaskEnded(BaseException):
     """Ends a body in a thread whose command has ended."""
 
 
@@ -100,7 +100,7 @@ class LocalExecutor(Executor):
 
         def report(report: dict[str, Any]) -> None:
             if self._over.is_set():
-                raise _Ended
+                raise _TaskEnded
             with self._lock:
                 watch.progress(task.key, report)
             if STEP in report:
@@ -123,7 +123,7 @@ class LocalExecutor(Executor):
                 done = Done(task, body())
             except _Stopped:
                 done = Done(task, stopped=True)
-            except _Ended:
+            except _TaskEnded:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
                 final: Exception | None

@@ -20,7 +20,7 @@ from pyrite.cluster.executors.task import (
     bound,
     built,
 )
-from pyrite.cluster.executors.worker import Origin, origin_of, portable
+from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
 from pyrite.cluster.limits import POLL_S
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class _Worker:
         self.stored = shared
         self.shared: dict[str, Any] | None = None
 
-    def run(self, task: Task, origin: Origin) -> Answer:
+    def run(self, task: Task, origin: TaskOrigin) -> Answer:
         """Return what a body returns or raises. Ray would print a raised error with its traceback."""
 
         from pyrite.cluster.executors.lost_process import leave
@@ -151,7 +151,7 @@ class _Worker:
             return None, portable(error)
 
 
-def _run_task(task: Task, shared: Mapping[str, Any], origin: Origin) -> Answer:
+def _run_task(task: Task, shared: Mapping[str, Any], origin: TaskOrigin) -> Answer:
     return _Worker(shared).run(task, origin)
 
 

@@ -181,7 +181,7 @@ class Executor(ABC):
             retries: times that a body that raises is run again. After `BadInput` it never is.
             stop: returns whether no further task may start.
         """
-        source = Listed(tasks) if isinstance(tasks, Iterable) else tasks
+        source = ListedTasks(tasks) if isinstance(tasks, Iterable) else tasks
         return self._run(source, watch or Watch(), retries, stop)
 
     @abstractmethod
@@ -226,7 +226,7 @@ def built(shared: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Listed:
+class ListedTasks:
     """Hands out the tasks of a list in order, each once its `needs` have ended."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:

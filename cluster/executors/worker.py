@@ -90,7 +90,7 @@ MAIN = "__main__."
 
 
 @dataclass(frozen=True)
-class Origin:
+class TaskOrigin:
     """The working folder in which a task was made, and pickled objects of `__main__` (a notebook's) that it names."""
 
     folder: str | None = None
@@ -107,9 +107,9 @@ class Origin:
             setattr(sys.modules["__main__"], name, cloudpickle.loads(content))
 
 
-def origin_of(task: Task) -> Origin:
+def origin_of(task: Task) -> TaskOrigin:
     """Return the origin of a task that is made in this process. Names that `__main__` does not have are refused."""
-    return Origin(working_folder(), {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
+    return TaskOrigin(working_folder(), {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
 
 
 def _named(value: Any) -> Iterator[str]:

@@ -274,7 +274,7 @@ class NearestDocuments(Ranked):
     """The nearest documents by the vectors of a fixed ranker: `function=dense` without training."""
 
     def __init__(self, ranker: Ranker, encoded: EncodedCollection, depth: int, index: IndexOptions) -> None:
-        super().__init__(depth)
+        super().__init__(depth=depth)
         if not isinstance(ranker, DenseRanker):
             what = f"{type(ranker).__name__} gives texts no vectors that an index could search"
             raise BadInput(what, "function=dense", "name a bi-encoder or a static ranker by checkpoint=")

@@ -32,14 +32,14 @@ from pyrite.cluster.statistics.importance import importance
 from pyrite.cluster.statistics.oscillation import oscillation
 from pyrite.cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
 from pyrite.cluster.statistics.seed_variation import seed_variation
-from pyrite.cluster.statistics.sequential import StoppingRule, decisions, hopeless
+from pyrite.cluster.statistics.sequential import SequentialRule, decisions, hopeless
 
 
 def analyses(
     trials: pl.DataFrame,
     options: Mapping[str, Any],
     baseline: str | None,
-    rule: StoppingRule | None,
+    rule: SequentialRule | None,
     queries: Queries,
 ) -> list[Section]:
     """Everything beyond the means, as far as the study has the runs for it."""
@@ -97,7 +97,7 @@ def _terminal_contrasts(part: pl.DataFrame, place: str, letters: Letters) -> lis
 
 
 def _decisions(
-    trials: pl.DataFrame, rule: StoppingRule, baseline: str | None, queries: Queries | None = None
+    trials: pl.DataFrame, rule: SequentialRule, baseline: str | None, queries: Queries | None = None
 ) -> list[Section]:
     frame = decisions(trials, rule, baseline, queries)
     if frame.is_empty():
@@ -143,7 +143,7 @@ def _decisions(
     return [Section("What is decided", [Table(head, rows, words=4), *text], list(lines.values()), frames)]
 
 
-def _outlook(row: Mapping[str, Any], rule: StoppingRule) -> str:
+def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
     """The seeds that an open comparison is expected to take yet."""
     more = row["more"]
     if more is None:

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 from numpy.typing import NDArray
 
 from pyrite.cluster.output.episodes import LEARNED, RANDOM
 from pyrite.cluster.reports.canvas import COLOURS, grid, name_axes, png
-from pyrite.rl.mixture import MixtureAgent
 
 BINS = 24
 """The number of parts of an episode in which actions are counted."""
@@ -91,41 +87,3 @@ def policy_picture(episodes: pl.DataFrame, functions: Sequence[str]) -> bytes:
         name_axes(ax, "course of an episode (0 its start, 1 its end)", "share of decisions")
     axes[-1].legend(frameon=True, fontsize=8, loc="upper right")
     return png(figure)
-
-
-def mixture_figure(agent: MixtureAgent, trainings: Sequence[Sequence[Sequence[float]]]) -> Figure:
-    """Draw shares and window by batch, a thin line per training of the last generation and their mean.
-
-    A decision of a training is its step, the share of each function, and the first and last rank of the window.
-    """
-    functions = agent.functions
-    figure, (shares, ranks) = grid(["", ""], [""], 2.4)
-    for index, name in enumerate(functions[1:], 1):
-        colour = COLOURS[(index - 1) % len(COLOURS)]
-        _lines(shares, trainings, 1 + index, colour, name)
-    shares.set_ylim(-0.03, 1.03)
-    name_axes(shares, "batch", "share")
-    shares.legend(frameon=False, fontsize=8, loc="best")
-    first = 1 + len(functions)
-    longest = max((len(decision) for decisions in trainings for decision in decisions), default=0)
-    if agent.actions.window != "none" and longest > first:
-        _lines(ranks, trainings, first + 1, COLOURS[0], "last rank that is seen")
-        if agent.actions.window == "from_to":
-            _lines(ranks, trainings, first, COLOURS[1], "first rank")
-        ranks.set_yscale("log")
-        ranks.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ranks.yaxis.set_major_formatter(ScalarFormatter())
-        ranks.yaxis.set_minor_formatter(NullFormatter())
-        ranks.legend(frameon=False, fontsize=8, loc="best")
-    name_axes(ranks, "batch", "rank in the list")
-    return figure
-
-
-def _lines(ax: Axes, trainings: Sequence[Sequence[Sequence[float]]], column: int, colour: str, name: str) -> None:
-    for decisions in trainings:
-        batches, values = ([decision[at] for decision in decisions] for at in (0, column))
-        ax.plot(batches, values, color=colour, lw=0.6, alpha=0.4)
-    shortest = min((len(decisions) for decisions in trainings), default=0)
-    if shortest:
-        every = np.array([[decision[column] for decision in decisions[:shortest]] for decisions in trainings])
-        ax.plot([decision[0] for decision in trainings[0][:shortest]], every.mean(0), color=colour, lw=2, label=name)

@@ -46,7 +46,7 @@ from pyrite.cluster.runs.negative_tables import SCHEMA
 from pyrite.cluster.statistics.comparison import named_baseline
 from pyrite.cluster.statistics.contrasts import check_contrasts, planned_contrasts
 from pyrite.cluster.statistics.convergence import with_converged
-from pyrite.cluster.statistics.sequential import StoppingRule
+from pyrite.cluster.statistics.sequential import SequentialRule
 from pyrite.cluster.statistics.summary import baseline_of, summarise
 from pyrite.cluster.statistics.verdict import Conclusion, conclude
 from pyrite.ranking.errors import BadInput
@@ -141,7 +141,7 @@ def study_report(
     if not summary["runs"].sum():
         return Report(title, [facts, Section("", ["No run has finished."]), *_runs(trials, results)])
     measure = measures_of(summary)[0]
-    rule = StoppingRule.of_options(options) if "equal_within" in options else None
+    rule = SequentialRule.of_options(options) if "equal_within" in options else None
     letters = Letters()  # the same in all tables
     sections = [
         verdict_section(conclude(trials, summary, queries, within), summary, trials, letters),

@@ -11,7 +11,7 @@ from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.validate import check_learning
 from pyrite.cluster.output.manifest import CONFIG, read_config, write_config
 from pyrite.cluster.output.provenance import checkpoints_of, code
@@ -28,8 +28,6 @@ NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
 """Keys of a configuration on which the result does not depend."""
 CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
 """Folders of the code on which the result depends."""
-OF_EPISODES = ("reward", "gamma", "copies", "validation_sample", "random_baseline")
-"""Options that a search does not read: it compares whole trainings, by their best validation."""
 AGENTS = "agents"
 """Subfolder of a study's folder for the agents that it learns."""
 
@@ -43,7 +41,7 @@ class LearnRequest:
     storage: Storage
 
     def store(self, keys: Mapping[str, str]) -> ResultStore:
-        """Return the store of the learning's trainings and state."""
+        """Return the store of the learning's state."""
         checkpoints = checkpoints_of(self.config["ranker"])
         ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
         return ResultStore(self.storage, "trainings", {**keys, **ranker, **code(*CODE)})
@@ -76,52 +74,17 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     refuse_sweeps(overrides, "learn", "learn one agent at a time, or several in a `pyrite study`")
     config = compose(overrides, "learn")
     check_learning(config, agent_of(config))
-    _check_kinds(config, overrides)
+    _check_until(config)
     return config
 
 
-def _check_kinds(config: dict[str, Any], overrides: Sequence[str]) -> None:
-    """Check that actions, state and agent fit together: searches need shares of functions, other agents refuse them."""
-    from pyrite.rl.agents.search import PolicySearch
-    from pyrite.rl.progress import ProgressOptions
-
-    agent, mixes = build(config["agent"], trust="composed"), config["actions"]["mixture"] is not None
-    chosen = config[CHOICES]
-    if isinstance(agent, PolicySearch) != mixes:
-        if mixes:
-            what = f"agent={chosen['agent']} chooses one function at a time, and actions=mixture are shares of them"
-            raise BadInput(what, "agent", "choose evolution, schedule or bandit, or actions=functions")
-        raise BadInput(f"agent={chosen['agent']} searches shares of functions", "actions", "give actions=mixture")
-    if mixes != isinstance(build(config["state"], trust="composed"), ProgressOptions):
-        wanted = "progress" if mixes else "batch"
-        raise BadInput(f"actions={chosen['actions']} does not see state={chosen['state']}", "state", f"give {wanted}")
-    if not mixes:
-        if (
-            config.get("until") is not None
-            and (first := build(config["until"], trust="composed").first) > config["episodes"]
-        ):
-            what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
-            raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
+def _check_until(config: dict[str, Any]) -> None:
+    """Refuse a criterion of convergence that learning ends before."""
+    if config.get("until") is None:
         return
-    if unread := next((text for text in overrides if root_of(text) in OF_EPISODES), None):
-        what = f"agent={chosen['agent']} compares whole trainings by their best validation, and does not read {unread}"
-        raise BadInput(
-            what, key_of(unread), "leave it out, or choose an agent that learns within episodes, as agent=ppo"
-        )
-    if config.get("until") is not None:
-        what = f"agent={chosen['agent']} spends a budget of trainings, and until={chosen['until']} ends one early"
-        raise BadInput(what, "until", "give episodes alone")
-    if build(config["actions"]["mixture"], trust="composed").scores and chosen["agent"] == "bandit":
-        raise BadInput("its grid has no choice by scores", "agent=bandit", "choose evolution or schedule")
-    from pyrite.cluster.rollouts.search import generations_of  # with RLlib, which studies without agents go without
-
-    generations_of(config, agent)
-    if agent.rule == "schedule" and "spent" not in config["state"]["features"]:
-        raise BadInput("a schedule depends on the time that is spent", "state.features", "add spent")
-    if config["decision_every"] == "epoch" or config["hosts"]:
-        raise BadInput(
-            "a mixture is decided every given number of batches, without hosts", "decision_every", "give a number"
-        )
+    if (first := build(config["until"], trust="composed").first) > config["episodes"]:
+        what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
+        raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
 
 
 def missing(requests: Mapping[str, LearnRequest], runs: Iterable[Planned]) -> dict[str, LearnRequest]:

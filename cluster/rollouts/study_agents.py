@@ -90,12 +90,6 @@ def learn_agent(
         context.report(shown | {"numbers": numbers(means)})
 
     parts = opened(references)
-    if config["actions"]["mixture"] is not None:
-        from pyrite.cluster.rollouts.candidates import in_this_process
-        from pyrite.cluster.rollouts.search import search_agent
-
-        search_agent(config, in_this_process(config, parts, store), store, report, facts)
-    else:
-        backend = RolloutBackend(Environments(config, references), 0, config["resources"]["cpu"])
-        train_agent(config, backend, parts, store, report, facts, context.leave)
+    backend = RolloutBackend(Environments(config, references), 0, config["resources"]["cpu"])
+    train_agent(config, backend, parts, store, report, facts, context.leave)
     return {"best": best}

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.output.storage import Storage
-from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from pyrite.rl.mixture import MixtureAgent
     from pyrite.rl.trained import TrainedAgent
 
 FILE = "agent.safetensors"
@@ -36,19 +34,14 @@ def agent_content(checkpoint: str) -> bytes:
     return content
 
 
-def read_agent(checkpoint: str) -> TrainedAgent | MixtureAgent:
-    """Return the agent in a folder, which chooses functions or documents, or mixes functions."""
-    from pyrite.rl.mixture import FORMAT as MIXTURE
-    from pyrite.rl.mixture import MixtureAgent
+def read_agent(checkpoint: str) -> TrainedAgent:
+    """Return the agent in a folder, which chooses functions or documents."""
     from pyrite.rl.trained import TrainedAgent
 
-    content, file = agent_content(checkpoint), f"{checkpoint}/{FILE}"
-    state = from_bytes(content, file)
-    mixes = isinstance(state, dict) and state.get("agent") == MIXTURE
-    return MixtureAgent.from_bytes(content, file) if mixes else TrainedAgent.from_bytes(content, file)
+    return TrainedAgent.from_bytes(agent_content(checkpoint), f"{checkpoint}/{FILE}")
 
 
-def agent_of(config: dict[str, Any]) -> TrainedAgent | MixtureAgent | None:
+def agent_of(config: dict[str, Any]) -> TrainedAgent | None:
     """Return the agent of a run; None if it has none, or the agent is not learned yet."""
     checkpoint = checkpoint_of(config)
     return None if checkpoint is None else read_agent(checkpoint)

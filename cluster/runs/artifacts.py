@@ -19,7 +19,8 @@ from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
 from pyrite.cluster.runs.collections import Collections
-from pyrite.cluster.runs.part_keys import keys_of, provenance, tokenization_of
+from pyrite.cluster.runs.part_options import tokenization_of
+from pyrite.cluster.runs.shared_part import INPUTS, declared
 from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
@@ -29,20 +30,6 @@ from pyrite.ranking.vectors import PackagedGlove
 if TYPE_CHECKING:
     from pyrite.cluster.runs.parts import Base
     from pyrite.ranking.sources import Sources
-
-MESSAGES = {
-    "base": "encoding texts",
-    "tokens": "tokenizing texts",
-    "labels": "reading categories",
-    "validation": "ranking for validation",
-    "objective": "preparing the objective",
-    "teacher": "asking the teacher",
-    "compressed": "compressing texts for the agent",
-    "similarity": "measuring the candidates for the agent",
-    "candidates": "describing the candidates for the agent",
-    "evaluate": "reading a collection to be measured on",
-}
-"""What is printed while a part is made. The message of a list names what it ranks."""
 
 
 @dataclass
@@ -71,10 +58,14 @@ class Artifacts(Collections):
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""
+        from pyrite.cluster.runs.part_keys import keys_of
+
         return keys_of(config, self)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """Return what a run's result depends on in addition to its configuration (`pyrite.cluster.runs.part_keys`)."""
+        from pyrite.cluster.runs.part_keys import provenance
+
         return provenance(config, self)
 
     def part(self, config: dict[str, Any], name: str) -> Any:
@@ -150,27 +141,27 @@ class Artifacts(Collections):
         """Return the file of a part."""
         return cache_of(config) / "parts" / f"{key}.safetensors"
 
-    def _make(self, config: dict[str, Any], name: str) -> Any:
-        from pyrite.cluster.runs.making import make_part
+    def _make(self, config: dict[str, Any], full_name: str) -> Any:
+        part, name = declared(full_name)
+        arguments = {parameter: INPUTS[parameter].value(self, config, name) for parameter in part.parameters}
+        self.note(part.message.format(name=name))
+        return part.make(**arguments)
 
-        self.note(message_of(config, name))
-        return make_part(self, config, name)
 
-
-def message_of(config: dict[str, Any], name: str | None) -> str:
-    """Return what is printed while a part is made, or the collection if the name is None."""
-    kind, _, which = (name or "").partition(":")
-    return MESSAGES.get(kind, f"ranking: {which}") if name else f"reading {config['choices']['collection']}"
+def reading_message(config: dict[str, Any]) -> str:
+    """Return what is printed while a collection is read."""
+    return f"reading {config['choices']['collection']}"
 
 
 def cached_part(name: str, place: Path) -> Any | None:
     """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
+    from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
     from pyrite.cluster.runs.parts import restored
 
     if not place.exists():
         return None
     try:
-        return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
+        return restored(declared(name)[0].result, from_bytes(place.read_bytes(), str(place), place.parent))
     except BadInput:
         return None
 

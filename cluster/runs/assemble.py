@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,26 +13,27 @@ import torch
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.runs.embeddings import vectors_of
-from pyrite.cluster.runs.part_keys import validation_parts
+from pyrite.cluster.runs.part_options import validation_origins
 from pyrite.cluster.runs.parts import Base, read_encoded
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.held_out import HeldOut
 from pyrite.ranking.labels import labels_of
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, new_weights
 from pyrite.ranking.rankers.static_folder import Vocabulary
 from pyrite.ranking.splits import Split
 from pyrite.ranking.training import Batch, OptimizerFactory, RankerTraining
 from pyrite.rl.document_selector import LearnedSelector
-from pyrite.rl.mixture import MixtureAgent, MixturePolicy
 from pyrite.rl.policy import LearnedPolicy
 from pyrite.rl.state import StateOptions, StateTables
 from pyrite.rl.trained import TrainedAgent
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.dense import Dense
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +58,10 @@ def assemble(
     if config["embeddings"]:  # refused before the run trains
         labels_of(encoded.queries, "embeddings=true")
         vectors_of(ranker, encoded, np.zeros(1, np.int64))
+    measure = [config["validation"]["measure"]]
     validation = {
-        origin: Evaluation(encoded, parts[name].take(split.dev), [config["validation"]["measure"]])
-        for name, origin in validation_parts(config).items()
+        origin: Evaluation(encoded, parts[f"validation:{name}" if name else "validation"].take(split.dev), measure)
+        for name, origin in validation_origins(config).items()
     }
     objective = build(config["objective"], trust="composed")
     objective.prepare(encoded, parts.get("objective"))
@@ -89,22 +90,19 @@ def assemble(
 def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) -> Ranker:
     """Return the configured ranker. `rng` draws new weights, and vectors of words that have none."""
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-    factory, target = build(config["ranker"], trust="composed"), config["ranker"]["_target_"]
-    arguments: dict[str, Any] = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
-    parameters = inspect.signature(factory).parameters
-    if "idf" in parameters:
-        arguments["idf"] = base.encoded.idf
-    if "vocabulary" in parameters and len(base.spelled):
-        arguments["vocabulary"] = Vocabulary(base.words, config["encoding"]["max_document"])
-    for name in ("vectors", "generator"):
-        if name not in parameters and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-            remedy = "write __init__(self, vectors, generator), with its options after them"
-            raise BadInput(f"a run gives a ranker {name}, which its constructor does not take", str(target), remedy)
+    target, limits = config["ranker"]["_target_"], config["encoding"]
+    inputs = RankerInputs(
+        generator,
+        base.vectors.filled(rng),
+        base.encoded.idf,
+        Vocabulary(base.words, limits["max_document"]) if len(base.spelled) else None,
+        base.encoded.label_counts if config["ranker"].get("categories") else None,
+    )
     # Layers of torch that a class of the user's own makes (nn.Linear) draw from the global generator.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         try:
-            ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+            ranker: Ranker = build(config["ranker"], "ranker", trust="composed").start(inputs)
         except AttributeError as error:
             if "Module.__init__() call" not in str(error):
                 raise
@@ -141,7 +139,7 @@ def make_sampler(
     selector, replaced = build(config["selector"], trust="composed"), policy is not None
     policy = policy or build(config["policy"], trust="composed")
     if "agent" in parts:
-        policy = equip(policy, selector, parts)
+        equip(policy, selector, parts)
     return Sampler(
         policy,
         functions,
@@ -161,14 +159,9 @@ def state_tables(parts: dict[str, Any], options: StateOptions, pairs: int, funct
     return StateTables(options, parts["compressed"], tables, pairs, parts.get("candidates"))
 
 
-def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
-    """Give the learned policy or selector of a run its agent, and return the policy.
-
-    A `MixturePolicy` replaces a learned policy whose agent mixes functions.
-    """
-    agent: TrainedAgent | MixtureAgent = parts["agent"]
-    if isinstance(agent, MixtureAgent):
-        return MixturePolicy(agent) if isinstance(policy, LearnedPolicy) else policy
+def equip(policy: SamplingPolicy, selector: Selector, parts: dict[str, Any]) -> None:
+    """Give the learned policy or selector of a run its agent."""
+    agent: TrainedAgent = parts["agent"]
     tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
     if tables.compressed.dimension != agent.dimension:
         what = f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}"
@@ -176,7 +169,6 @@ def equip(policy: Any, selector: Any, parts: dict[str, Any]) -> Any:
     for part in (policy, selector):
         if isinstance(part, LearnedPolicy | LearnedSelector):
             part.equip(agent, tables)
-    return policy
 
 
 def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) -> HeldOut | None:
@@ -184,7 +176,7 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
     count = config["validation"]["negatives"]
     if count is None:
         return None
-    function = RandomFunction()
+    function = Random()
     function.prepare(encoded, None)
     relevant = encoded.judgements.relevant()
     positives = relevant.documents[relevant.offsets[split.dev]]

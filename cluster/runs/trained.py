@@ -21,6 +21,8 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection, encode_texts
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.labels import LabelCounts, encode_labels
+from pyrite.ranking.part import options_of
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
@@ -65,12 +67,12 @@ class RankerReading:
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
         """Encode a collection for the ranker. Judgements and splits are those of `encoded`, of any vocabulary."""
-        factory = build(self.options, "ranker", trust="composed")
-        tokenization = factory.func.tokenization(**factory.keywords)
+        ranker = build(self.options, "ranker", trust="composed")
+        tokenization = ranker.tokenization(**options_of(ranker))
         if tokenization is not None:
             tokens = tokenization.encode(collection)
             if cut := tokenization.cut(tokens):
-                _log.warning("%s: %s", factory.keywords.get("checkpoint"), cut)
+                _log.warning("%s: %s", options_of(ranker).get("checkpoint"), cut)
             documents, queries = tokens.documents, tokens.queries
         else:
             assert self.words is not None
@@ -136,7 +138,8 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     try:
         content = json.loads(description.read_text("utf-8"))
         options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
-        options, labels = dict(options), content.get("labels")
+        options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
+        labels = content.get("labels")
     except (ValueError, KeyError, TypeError):
         raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
     if options.get("categories") and labels is None:
@@ -158,9 +161,8 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
     if options is None:
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
-    options = {**options, "_partial_": True}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
-        options |= {"checkpoint": place}
+        options = options | {"checkpoint": place}
     ranker = make(options, "composed")
     check_whole(ranker, place)
     return TrainedRanker(options, name=name, ranker=ranker)
@@ -171,8 +173,9 @@ def make(
 ) -> Ranker:
     """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
     vectors, generator = np.zeros((words, dimension), np.float32), torch.Generator().manual_seed(0)
-    counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
-    return build(options, "ranker", trust=trust)(vectors=vectors, generator=generator, **counts)
+    counts = None if labels is None else LabelCounts(*map(len, labels))
+    ranker: Ranker = build(options, "ranker", trust=trust)
+    return ranker.start(RankerInputs(generator, vectors, labels=counts))
 
 
 def ranker_overrides(place: str) -> list[str]:

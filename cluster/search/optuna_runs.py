@@ -41,8 +41,6 @@ def _sampler(name: str, seed: int, parallel: int) -> optuna.samplers.BaseSampler
     if name == "gp":  # a Gaussian process with expected improvement, for few runs and few settings
         return optuna.samplers.GPSampler(seed=seed)
     if name == "cmaes":  # evolution with an adapted covariance (Hansen 2016), for many runs and several settings
-        import cmaes  # noqa: F401  an extra, which the refusal names
-
         return optuna.samplers.CmaEsSampler(seed=seed)
     # A Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other.
     return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)

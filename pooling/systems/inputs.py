@@ -19,7 +19,7 @@ from pyrite.ranking.mean_vectors import MeanVectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.splits import Split
-from pyrite.ranking.terms import Terms as TermReader
+from pyrite.ranking.terms import TermNumbers
 from pyrite.ranking.vectors import PackagedGlove, WordVectors
 
 Terms = list[NDArray[np.int32]]
@@ -153,7 +153,7 @@ class SystemInputs:
         out.
         """
         documents, queries = self.collection.documents, self.collection.queries
-        reader = TermReader(options.of(self.collection))
+        reader = TermNumbers(options.of(self.collection))
         texts, learned = reader.tokenize(documents), list(reader.terms)
         topics = [topic[topic < len(learned)] for topic in reader.tokenize(queries[self.split.test])]
         # Terms are learned in no particular order. Sorted, sums are the same to the last bit.

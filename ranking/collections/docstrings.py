@@ -153,7 +153,7 @@ def _function_docstring(code: CodeType) -> str | None:
 
 def _body_docstring(code: CodeType) -> str | None:
     """Return what a module or class stores first as `__doc__`, unless by an assignment, whose target has a position."""
-    before = None
+    before: dis.Instruction | None = None
     for instruction in dis.get_instructions(code) if "__doc__" in code.co_names else ():
         if instruction.opname in ("STORE_NAME", "STORE_GLOBAL") and instruction.argval == "__doc__":
             constant = before.argval if before is not None and before.opname == "LOAD_CONST" else None

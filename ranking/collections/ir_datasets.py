@@ -113,7 +113,7 @@ class _Unread:
 @contextmanager
 def _no_pickles() -> Iterator[None]:
     modules = [sys.modules[name] for name in PICKLES if name in sys.modules]
-    before = [module.pickle for module in modules]  # type: ignore[attr-defined]
+    before = [module.pickle for module in modules]
     try:
         for module in modules:
             module.pickle = _Unread()  # type: ignore[attr-defined]

@@ -55,7 +55,7 @@ def installed(path: Sequence[str] | None = None) -> dict[str, Distribution]:
     Args:
         path: the folders to search; `sys.path` by default.
     """
-    by_name = {name: next(iter(distributions(name=name, path=path or sys.path)), None) for name in PACKAGES}
+    by_name = {name: next(iter(distributions(name=name, path=[*(path or sys.path)])), None) for name in PACKAGES}
     return {name: one for name, one in by_name.items() if one is not None}
 
 

@@ -44,7 +44,7 @@ class _Entry(NamedTuple):
         return self.id, text, self.module.partition(".")[0], self.module, self.module, None
 
 
-class _Content(NamedTuple):
+class _Documentation(NamedTuple):
     documents: list[tuple[object, ...]]
     queries: list[tuple[object, ...]]
     judgements: list[tuple[object, ...]]
@@ -120,7 +120,7 @@ class Pydocs(Reader):
         return sorted(distinct.values(), key=lambda source: (source.module, source.path))
 
     @cached_property
-    def _content(self) -> _Content:
+    def _content(self) -> _Documentation:
         sources = self._sources
         files = [(source.module, str(source.path)) for source in sources]
         extracted = docstrings(files, bytecode=self.folders is None)
@@ -144,8 +144,8 @@ def _entries(extracted: Sequence[Docstring], modules: Sequence[str]) -> Iterator
         yield _Entry(id, docstring.name, docstring.kind, module, _flat(first), "".join(rest).strip(), whole)
 
 
-def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
-    content = _Content([], [], [])
+def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Documentation:
+    content = _Documentation([], [], [])
     queries: set[str] = set()
     answers: set[str] = set()
     for entry in entries:
@@ -161,7 +161,7 @@ def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> 
     return content
 
 
-def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
+def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Documentation:
     members: dict[tuple[str, str], list[_Entry]] = {}  # by the module and dotted name of their parent
     for entry in entries:
         if entry.kind != "module" and _has_words(entry.whole, document_words):
@@ -186,7 +186,7 @@ def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) ->
             if member.id in texts:
                 relevant[documents[_flat(texts[member.id])].id] = None
 
-    content = _Content([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
+    content = _Documentation([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
     for text, (entry, relevant) in topics.items():
         if len(relevant) >= _FEWEST_MEMBERS:
             content.queries.append(entry.row(text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ import polars as pl
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.opened import compression_of
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
 from pyrite.ranking.reading import Reading
 
 OF_USE = {"self": ("drop", "keep"), "duplicates": ("keep", "merge")}
@@ -40,7 +41,7 @@ GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(
 
 
 @dataclass
-class Reader(ABC):
+class Reader(Part):
     """The base of all readers, one per format: finds the files and parses their lines.
 
     A reader does not look for duplicates, unknown ids or empty texts: `open_collection` does, for every format. Every

@@ -12,12 +12,12 @@ from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Scorer, Stage
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 
 PICKS = ("top", "random")
 
 
-class BlockLoss(SoftmaxLikelihood):
+class BlockLoss(Softmax):
     """SIR V0, the loss of a block of a positive and its negatives, and the base of V1 to V4.
 
     −log P⁰ − Σ_j log(1 − P^j), where P is the softmax of the block's scores (Pu et al. 2021, equations 1 and 2).
@@ -76,6 +76,10 @@ class SequentialSIR(Compressing):
         return [Stage(), *(Stage(k, pick, self.flows) for k, pick in zip(self.levels, self.picks, strict=True))]
 
 
+class FlowingSIR(SequentialSIR, flows=True):
+    """SIR V2: as V1, but the weights of a level are those with which the next one starts."""
+
+
 class JointSIR(Compressing):
     """SIR V3: one set of weights for all levels; the losses of the first and the last level are added.
 
@@ -121,7 +125,7 @@ class JointSIR(Compressing):
         return self.of_passes(score, block, torch.Generator().manual_seed(0))[0]
 
 
-class ConditionalSIR(JointSIR):
+class SIR(JointSIR):
     """SIR V4: each level is judged by its probability given the levels before it; all losses are added.
 
     CPR_i = softmax(P_1 ⊙ … ⊙ P_i) over the documents of level i, where P_l is the softmax of level l (Pu et al. 2021,

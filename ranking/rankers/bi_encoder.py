@@ -8,16 +8,15 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.packing import Packing, buckets
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained import Pretrained
 from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
@@ -67,9 +66,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -83,14 +81,11 @@ class BiEncoder(TransformerRanker, DenseRanker):
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
         categories: bool = False,
-        labels: LabelCounts | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
         truncate_dim: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        source = SentenceFolder.read(downloaded(checkpoint)).with_prompts(query_prompt, document_prompt)
-        self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         for name, value, known in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
             if value is not None and value not in known:
                 raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose one of {', '.join(known)}")
@@ -101,9 +96,16 @@ class BiEncoder(TransformerRanker, DenseRanker):
         if frozen and categories:
             remedy = "set ranker.categories=false, or ranker.frozen=null"
             raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, generator = self.options, inputs.generator
+        checkpoint, similarity, tied, frozen = options.checkpoint, options.similarity, options.tied, options.frozen
+        max_query, max_document, truncate_dim = options.max_query, options.max_document, options.truncate_dim
+        source = SentenceFolder.read(downloaded(checkpoint)).with_prompts(options.query_prompt, options.document_prompt)
+        self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         if tied and not source.tied:
             raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
-        model, drawn = self._load(source, layers, generator)
+        model, drawn = self._load(source, options.layers, generator)
         self.drawn = [name for name in drawn if not name.startswith("pooler.")]
         routes = [_route(model, name, checkpoint, self.heads) for name in ("query", "document")]
         self.similarity = similarity or model.similarity_fn_name
@@ -116,8 +118,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
             raise BadInput("normalizes only some of its vectors", checkpoint, "choose a checkpoint that does not")
         # A shorter vector is normalized again only for a cosine.
         self.unit = self.similarity == "cosine" or (unit[0] and similarity is None and self.truncate_dim is None)
-        heads = [_head(route, pooling, self.unit or similarity == "dot") for route in routes]
-        self.scale = (20.0 if self.similarity == "cosine" or unit[0] else 1.0) if scale is None else scale
+        heads = [_head(route, options.pooling, self.unit or similarity == "dot") for route in routes]
+        by_default = 20.0 if self.similarity == "cosine" or unit[0] else 1.0
+        self.scale = by_default if options.scale is None else options.scale
         self.prompts, self._declared = source.prompts, dict(model.prompts)
         self._default_prompt = model.default_prompt_name
         self.tokenizer = routes[0][0].tokenizer
@@ -131,7 +134,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
             if hasattr(reader.model, "pooler"):
                 # Vectors come from the last layer, so nothing would train it.
                 reader.model.pooler = None
-            return Pretrained(reader.model, precision, gradient_checkpointing, compiled, budget)
+            return self.running(reader.model)
 
         self._readers = [routes[0][0], routes[1][0]]
         self._output = self._readers[0].modality_config["text"]["method_output_name"]
@@ -145,7 +148,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
             if routes[1][0].tokenizer.get_vocab() != self.tokenizer.get_vocab():
                 raise BadInput("its two towers read different subwords", checkpoint, "choose one whose towers agree")
             self.document_tower, self.document_head = tower(self._readers[1]), heads[1]
-        self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, precision == "float16"
+        self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, options.precision == "float16"
         self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
         reach = min(self.query_tower.reach, self.document_tower.reach)
         typed = {"max_query": max_query, "max_document": max_document}
@@ -164,8 +167,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
             self.document_head.requires_grad_(False)
 
         self.categories: CategoryInput | None = None
-        if categories:
-            self.categories = CategoryInput(labels, self.dimension, 0.0, generator)
+        if options.categories:
+            self.categories = CategoryInput(inputs.labels, self.dimension, 0.0, generator)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.packing import Packing
-from pyrite.ranking.rankers.pretrained import Pretrained, trim_last_layer
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pretrained import trim_last_layer
 from pyrite.ranking.rankers.pretrained_weights import read_model
 from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, read_json
 from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths
@@ -42,9 +41,8 @@ class CrossEncoder(PairRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -57,19 +55,23 @@ class CrossEncoder(PairRanker):
         label: int | str | None = None,
     ) -> None:
         super().__init__()
-        self.label, labels = chosen_label(checkpoint, label)
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, generator = self.options, inputs.generator
+        checkpoint, max_query, max_document = options.checkpoint, options.max_query, options.max_document
+        self.label, labels = chosen_label(checkpoint, options.label)
         source = SentenceFolder.read(checkpoint)
         self.max_query, self.max_document = self.lengths_of(checkpoint, max_query, max_document, source)
         self.document_reach = self.max_document
-        self.passages = passages_of(passages, pooling, checkpoint, max_document)
+        self.passages = passages_of(options.passages, options.pooling, checkpoint, max_document)
         if self.passages > 1:
             self.document_reach = self.max_document * self.passages
         model, self.drawn = read_model(
-            "AutoModelForSequenceClassification", checkpoint, layers, generator, num_labels=labels
+            "AutoModelForSequenceClassification", checkpoint, options.layers, generator, num_labels=labels
         )
         trim_last_layer(model)
-        self.pretrained = Pretrained(model, precision, gradient_checkpointing, compiled, budget)
-        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
+        self.pretrained = self.running(model)
+        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         self.tokenizer = read_tokenizer(checkpoint)
         self.packing = Packing.of(self.tokenizer)
         self.reach = min(self.pretrained.reach, source.longest or UNLIMITED)

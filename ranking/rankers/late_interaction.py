@@ -6,9 +6,7 @@ import string
 from dataclasses import replace
 from typing import Annotated, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,7 +14,7 @@ from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing
 from pyrite.ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
-from pyrite.ranking.rankers.pretrained import Pretrained
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained_weights import downloaded, quiet
 from pyrite.ranking.rankers.ranker import linear
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
@@ -52,9 +50,8 @@ class LateInteraction(TransformerRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -67,11 +64,16 @@ class LateInteraction(TransformerRanker):
         budget: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, generator = self.options, inputs.generator
+        checkpoint, dimension = options.checkpoint, options.dimension
+        max_query, max_document = options.max_query, options.max_document
         source = ColbertFolder.read(downloaded(checkpoint))
         lengths = self._lengths(source, max_query, max_document)
-        self.scale = scale
+        self.scale = options.scale
         assert source.source is not None
-        model, drawn = load_model("MultiVectorEncoder", source.source, layers, generator)
+        model, drawn = load_model("MultiVectorEncoder", source.source, options.layers, generator)
         if model.similarity_fn_name != "maxsim":
             what = f"compares texts by {model.similarity_fn_name}"
             raise BadInput(what, checkpoint, "choose a checkpoint that does so by maxsim")
@@ -105,9 +107,9 @@ class LateInteraction(TransformerRanker):
         counts = [count_subwords(self.tokenizer, text) for text in (self.prompts.query, self.prompts.document)]
         self.max_query, self.max_document = lengths[0] + counts[0], lengths[1] + counts[1]
         self.document_reach = self.max_document
-        self._fill(expansion, new=not source.late)
-        self.pretrained = Pretrained(transformer, precision, gradient_checkpointing, compiled, budget)
-        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
+        self._fill(options.expansion, new=not source.late)
+        self.pretrained = self.running(transformer)
+        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         typed = {"max_query": max_query, "max_document": max_document}
         self.check_reach(checkpoint, self.for_queries.specials, self.pretrained.reach, typed)
 

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, all_options, described, parameters_of, path_of
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Tokenization
 
 
-class Ranker(nn.Module, ABC):
+class Ranker(nn.Module, Part):
     """The base of all rankers: scores documents for queries, in three steps that keep many candidates cheap.
 
     A query and a document are each represented once, by the part of the network that depends on
     one of them alone; `interact` computes what depends on the pair. A collection's candidates are
     then scored at the cost of their distinct documents plus the interactions (`pyrite.ranking.scoring`).
 
-    A subclass takes `vectors`, `generator` and its widths, each None to use the `preset` if it has any. A subclass
-    with an option
-    `categories` (texts come with category and subcategory as input) takes `labels` too, their numbers
-    (`pyrite.ranking.rankers.category_input`).
+    The constructor takes plain values, such as widths, and reads no weights: `make` makes them, when a run starts. A
+    subclass with an option `categories` receives texts with category and subcategory, whose numbers are in
+    `inputs.labels` (`pyrite.ranking.rankers.category_input`).
 
     Attributes:
         presets: the widths of a ranker that starts from nothing, by preset name: `paper` as published, `small` for a
@@ -51,6 +53,32 @@ class Ranker(nn.Module, ABC):
     document_reach: int | None = None
     """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after
     them are alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __init_subclass__(cls, **defaults: Any) -> None:
+        super().__init_subclass__(**defaults)
+        supplied = {"vectors", "generator"} & parameters_of(cls.__init__).keys()
+        if supplied:
+            remedy = "give the constructor its options alone, and make weights in make(self, inputs), of inputs."
+            raise BadInput(f"takes {supplied.pop()} in its constructor", path_of(cls), f"{remedy}vectors and generator")
+
+    def make(self, inputs: RankerInputs) -> None:
+        """Make the weights. A subclass defines it, unless its constructor makes them."""
+
+    def start(self, inputs: RankerInputs) -> Self:
+        """Make the weights, and return the ranker. Each run calls it once."""
+        self.make(inputs)
+        return self
+
+    @property
+    def options(self) -> SimpleNamespace:
+        """The options that it was made with, and the defaults of those that were left out."""
+        return SimpleNamespace(**all_options(self))
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:

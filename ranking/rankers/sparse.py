@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
@@ -41,9 +39,8 @@ class Sparse(BiEncoder):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -58,12 +55,7 @@ class Sparse(BiEncoder):
         query_prompt: str | None = None,
         document_prompt: str | None = None,
     ) -> None:
-        options: dict[str, Any] = {
-            "layers": layers, "max_query": max_query, "max_document": max_document, "tied": tied,
-            "precision": precision, "gradient_checkpointing": gradient_checkpointing, "compiled": compiled,
-            "budget": budget, "query_prompt": query_prompt, "document_prompt": document_prompt,
-        }  # fmt: skip
-        super().__init__(generator, checkpoint, **options)
+        super().__init__(checkpoint)
         self.weights, self.warmup = (query_flops, document_flops), warmup
         self._flops: list[Tensor] = []
 

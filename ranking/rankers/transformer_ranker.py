@@ -12,6 +12,7 @@ from torch import Tensor
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.pretrained import Pretrained
 from pyrite.ranking.rankers.pretrained_weights import quiet
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
@@ -25,9 +26,7 @@ class TransformerRanker(Ranker):
     """A ranker whose texts are the subwords of a pretrained transformer, which is read whole.
 
     Args:
-        generator: draws the weights that the checkpoint lacks.
         checkpoint: a folder, or a name at the hub.
-        vectors: ignored; every ranker is offered them.
         layers: the number of layers to keep, from the input. None keeps all.
         max_query: subwords read of a query. None takes the checkpoint's number, or else as many as it has positions.
         max_document: subwords read of a document, in the same way.
@@ -42,6 +41,11 @@ class TransformerRanker(Ranker):
 
     max_query: int
     max_document: int
+
+    def running(self, model: Any) -> Pretrained:
+        """Return a transformer with the options by which it is run."""
+        options = self.options
+        return Pretrained(model, options.precision, options.gradient_checkpointing, options.compiled, options.budget)
 
     @classmethod
     def lengths_of(

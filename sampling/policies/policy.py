@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,17 +12,21 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.suppliers import Chooser
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
     from pyrite.sampling.selection.selector import Selector
 
 
-class SamplingPolicy(ABC):
+class SamplingPolicy(Chooser):
     """Chooses, for every batch, the retrieval function that supplies its negatives (π in Cohen et al. 2019).
 
     A subclass defines `choose`. A policy that learns while the ranker does also defines `start_run`, `observe` and its
     state. The sampler calls `set_functions`, `start_run`, and for each batch `assign` and `observe`.
+
+    Every policy takes its functions first, as `EasyFirst(Random(), BM25())`, also one whose constructor does not
+    declare them.
 
     >>> class EasyFirst(SamplingPolicy):
     ...     def choose(self, batch, training, rng):
@@ -68,7 +72,7 @@ class SamplingPolicy(ABC):
             "give one number for all functions, as sampling.negatives=8, or choose policy=fixed",
         )
 
-    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         """Start with a ranker that is about to be trained.
 
         Called once before the first `choose`, and again before a saved state is loaded.
@@ -94,7 +98,7 @@ class SamplingPolicy(ABC):
             raise BadInput(what, "policy", "return the index of a function for each query")
         return np.repeat(chosen[:, None], count, 1)
 
-    def observe(  # noqa: B027
+    def observe(
         self,
         batch: Batch,
         negatives: NDArray[np.int32],
@@ -116,7 +120,7 @@ class SamplingPolicy(ABC):
         """Return what it has learned in this run, for `pyrite.ranking.checkpoint`; empty if it does not learn."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`, after `start_run`."""
 
 

@@ -54,7 +54,7 @@ def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_
         "from pyrite.cluster.runs.outcome import read_outcome\n"
         f"print(read_outcome(Storage({str(tmp_path)!r}), 'one').queries['bm25'].sum())\n"
         "print(loaded('torch', 'numba', 'gymnasium', 'scipy.stats', 'matplotlib', 'sklearn'))\n"
-        "import pyrite.cluster.rollouts.request; print(loaded('ray.rllib'))\n"  # `make study` installs no RLlib
+        "import pyrite.cluster.rollouts.request; print(loaded('ray.rllib'))\n"  # it takes seconds to import
         "import pyrite.cluster.index.bm25; print(loaded('torch'))\n"  # an actor that ranks by BM25
         "import pyrite.cluster.commands.mine, pyrite.ranking.rankers.static\n"  # mining by vectors
         "print(loaded('scipy.sparse', 'transformers'))"

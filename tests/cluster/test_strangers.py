@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import pyrite
+from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import HEAD, write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
@@ -115,6 +116,18 @@ def test_study_with_a_class_by_its_path_alone(study, tmp_path, refused, name):
     shutil.rmtree(tmp_path / "copy" / "runs")
     rewritten(tmp_path / "copy", lambda content: content["study"].update({name: ["intruder.Part"]}))
     refused("study", "--resume", "copy")
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1:6379", "ray://192.0.2.1:10001", "evil.example:6379"])
+def test_study_on_the_cluster_of_a_stranger(study, tmp_path, refusal, address):
+    shutil.copytree(study, tmp_path / "copy")
+    rewritten(tmp_path / "copy", lambda content: content["study"].update(address=address, local=False))
+    assert f"if it is yours, give it again: address={address}" in refusal("study", "--resume", "copy")
+
+
+@pytest.mark.parametrize("address", [None, "auto", "local", "127.0.0.1:6379", "[::1]:6379", "localhost:6379"])
+def test_a_cluster_that_this_machine_is_part_of_is_no_strangers(address):
+    assert not is_foreign(address)
 
 
 def test_a_study_from_python(study, tmp_path, here):

@@ -20,6 +20,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 from pyrite.ranking.rankers.transformer_ranker import LENGTHS
 from pyrite.ranking.texts import Texts
@@ -149,7 +150,7 @@ def plain(made_up, decoder_checkpoint) -> Callable[[str], str]:
 
 def lengths(kind: str, checkpoint: str, **options: Any) -> tuple[int, int]:
     """Subwords that a ranker reads of a query and of a document, as its tokenization has them too."""
-    made = KINDS[kind](torch.Generator().manual_seed(0), checkpoint, **options)
+    made = KINDS[kind](checkpoint, **options).start(RankerInputs(torch.Generator().manual_seed(0)))
     read = KINDS[kind].tokenization(checkpoint=checkpoint, **options)
     found = getattr(made, "lengths", None) or (made.max_query, made.max_document)
     assert found == (read.max_query, read.max_document)
@@ -162,17 +163,17 @@ def test_a_trained_folder_is_read_as_it_was_trained(kind, plain, tmp_path):
     positions = lengths(kind, given)[0]
     assert lengths(kind, given) == (positions, positions)
     assert lengths(kind, given, max_document=20) == (positions, 20)
-    short = KINDS[kind](torch.Generator().manual_seed(0), given, max_query=5, max_document=7)
+    short = KINDS[kind](given, max_query=5, max_document=7).start(RankerInputs(torch.Generator().manual_seed(0)))
     short.save_pretrained(saved)
     assert lengths(kind, saved) == (5, 7)  # as trained
     assert lengths(kind, saved, max_document=9) == (5, 9)  # but what is asked for counts
-    KINDS[kind](torch.Generator().manual_seed(0), saved).save_pretrained(str(tmp_path / "again"))
+    KINDS[kind](saved).start(RankerInputs(torch.Generator().manual_seed(0))).save_pretrained(str(tmp_path / "again"))
     assert lengths(kind, str(tmp_path / "again")) == (5, 7)
 
 
 @pytest.mark.parametrize("content", [[5, 7], {"max_query": 5}, {"max_query": 5, "max_document": 0}])
 def test_a_file_of_something_else_is_refused(content, plain, tmp_path):
-    made = KINDS["bi_encoder"](torch.Generator().manual_seed(0), plain("bi_encoder"))
+    made = KINDS["bi_encoder"](plain("bi_encoder")).start(RankerInputs(torch.Generator().manual_seed(0)))
     made.save_pretrained(str(tmp_path))
     (tmp_path / LENGTHS).write_text(json.dumps(content))
     with pytest.raises(BadInput, match=r"two lengths|text_lengths\.json is no object"):

@@ -16,9 +16,7 @@ from pyrite.cluster.config.groups import group_options, option
 from pyrite.cluster.rollouts.environments import gamma_of
 from pyrite.ranking.training import UpdateResult
 from pyrite.rl.agents.agent import Agent
-from pyrite.rl.agents.search import PolicySearch
 from pyrite.rl.networks import described
-from pyrite.rl.progress import ProgressOptions
 from pyrite.rl.rewards import DecisionOutcome, Reward
 from pyrite.rl.state import StateOptions
 from tests.classes import classes_in
@@ -26,14 +24,8 @@ from tests.ranking.trained import equal
 
 PRESETS = {"ppo_returns", "as_printed"}
 """Files that are a second set of options for a class."""
-BASES = {"reward": (Reward,), "agent": (Agent, PolicySearch), "state": (StateOptions, ProgressOptions)}
+BASES = {"reward": Reward, "agent": Agent, "state": StateOptions}
 """What a part of each kind may be."""
-SEARCHES = {
-    name
-    for name in group_options()["agent"]
-    if isinstance(build(option("agent", name), trust="composed"), PolicySearch)
-}
-"""Agents that are no RLlib's: tests/rl/agents/test_searches.py."""
 
 
 def signature(kind: type) -> Mapping[str, inspect.Parameter]:
@@ -54,7 +46,7 @@ def test_every_class_has_a_file_and_every_file_a_class(group):
     # A base without defaults is given its options by its subclasses.
     kinds = {
         kind
-        for kind in classes_in(rl, *BASES[group])
+        for kind in classes_in(rl, BASES[group])
         if all(each.default is not each.empty for each in signature(kind).values())
     }
     assert named == {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
@@ -95,7 +87,7 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name, done):
 
 
 @pytest.mark.by_day(1)
-@pytest.mark.parametrize("name", sorted(set(group_options()["agent"]) - SEARCHES))
+@pytest.mark.parametrize("name", group_options()["agent"])
 def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
     node = option("agent", name)
     small = {key: value for key, value in {"hidden": 8, "fragment": 5, "episodes": 1}.items() if node.get(key)}
@@ -105,12 +97,12 @@ def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
     )
     try:
         while not trainer.counters["episodes"]:
-            ended = trainer.update()
-        assert {row["length"] for row in ended} == {20}
+            trainer.train()
+        assert {row["length"] for row in trainer.ended} == {20}
         assert trainer.counters["decisions"] >= 20
         assert described(trainer.network, trainer.policy_weights())({"model": torch.zeros(1, 3)}).shape == (1, 2)
     finally:
-        trainer.close()
+        trainer.stop()
         torch.set_num_threads(threads)
 
 

@@ -1,4 +1,4 @@
-"""What was learned chooses the functions of a run: agents, and mixtures by a rule."""
+"""What was learned chooses the functions of a run."""
 
 import itertools
 
@@ -11,7 +11,6 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import RankerTraining
 from pyrite.rl.draws import logits_of
-from pyrite.rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy, ScheduleRule
 from pyrite.rl.policy import LearnedPolicy
 from pyrite.rl.progress import FEATURES, ProgressOptions, TrainingProgress
 from pyrite.rl.state import State
@@ -106,57 +105,6 @@ def test_what_is_no_agent_or_one_of_an_older_version_is_refused(tiny_sources):
         LearnedPolicy(agent=-1)
 
 
-CLOCK = ("one", "spent")
-
-
-def mixture_of(parameters: object = None, decision_every: int = 2, **actions: object) -> MixtureAgent:
-    """Random first, BM25 second; weights by chance where none are given."""
-    options = MixtureActions(**{"least": 1, **actions})
-    chance = np.random.default_rng(0).normal(0, 2, 9 * (1 + options.values))
-    weights = chance if parameters is None else np.asarray(parameters, float)
-    return MixtureAgent(["random", "bm25"], options, ProgressOptions(probes=4), decision_every, "linear", weights, {})
-
-
-def test_a_linear_rule_is_a_softmax_of_weighted_features():
-    shares, hardness = LinearRule(np.array([0.5, 2.0, -1.0, 0.0]), 2, 1, CLOCK)(np.array([1.0, 0.25]))
-    assert shares[1] == pytest.approx(1 / (1 + np.exp(-(0.5 + 0.25 * 2))))
-    assert shares.sum() == pytest.approx(1)
-    assert hardness == pytest.approx([1 / (1 + np.exp(1))])
-    assert LinearRule.size(2, 1, FEATURES) == 18
-
-
-def test_a_schedule_goes_from_start_to_end_by_the_clock_alone():
-    # Begins at ¼ of the budget, takes ½ of it, in a line; the share from .2 to .8, the window from 1 to 0.
-    rule = ScheduleRule(np.array([0.25, 0.5, 0.5, 0.2, 0.8, 1.0, 0.0]), 2, 1, CLOCK)
-    at = [rule(np.array([1.0, 2 * spent - 1])) for spent in (0, 0.25, 0.5, 0.75, 1)]
-    assert [shares[1] for shares, _ in at] == pytest.approx([0.2, 0.2, 0.5, 0.8, 0.8])
-    assert [hardness[0] for _, hardness in at] == pytest.approx([1, 1, 0.5, 0, 0])
-    cube = ScheduleRule(np.array([0.0, 1.0, 1.0, 0.0, 1.0]), 2, 0, CLOCK)
-    assert cube(np.array([1.0, 0.0]))[0][1] == pytest.approx(0.125)
-    several = ScheduleRule(np.array([0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0]), 3, 0, CLOCK)
-    assert several(np.array([1.0, 1.0]))[0] == pytest.approx([0, 0.5, 0.5])
-
-
-def test_a_window_lies_between_the_least_rank_and_the_whole_list():
-    actions = MixtureActions(least=4)
-    assert [actions.ranks(np.array([hardness]), 100) for hardness in (0, 0.5, 1)] == [(1, 4), (1, 20), (1, 100)]
-    assert actions.ranks(np.zeros(0), 100) is None
-    assert MixtureActions(window="from_to").ranks(np.array([1.0, 1.0]), 100) == (96, 100)
-    assert actions.ranks(np.array([0.3]), 2) == (1, 2)  # a list that is shorter
-    with pytest.raises(BadInput, match="window"):
-        MixtureActions(window="wide")
-
-
-def test_a_choice_by_scores_contains_uniform_the_top_and_the_neighbourhood():
-    actions = MixtureActions(scores=True)
-    assert actions.values == 4
-    assert actions.ranks(np.array([0.5, 1, 1, 1]), 100) == (1, 20)
-    assert actions.choice(np.array([0.5, 0.5, 0.0, 0.5]), 100) == (10, 0, 0)  # uniform
-    assert actions.choice(np.array([0.5, 1.0, 0.5, 0.5]), 100) == (100, 1, 0)  # SimANS
-    assert actions.choice(np.array([0.5, 1.0, 1.0, 1.0]), 100) == (100, 99, 10)  # the top
-    assert MixtureActions().choice(np.array([0.5]), 100) is None
-
-
 def test_features_are_bounded_and_worked_out_by_hand(tiny_sources):
     training, sampler = starts(tiny_sources)(np.random.SeedSequence(3))
     progress = TrainingProgress(ProgressOptions(probes=4), functions_of(tiny_sources), training)
@@ -191,39 +139,6 @@ def test_probes_are_the_same_in_every_run_and_never_relevant(tiny_sources):
         assert not tiny_sources.encoded.judgements.are_relevant(made[0].queries, one).any()
 
 
-def run_of_mixture(sources: Sources, agent: MixtureAgent) -> tuple[object, object, MixturePolicy]:
-    policy = MixturePolicy(agent)
-    training, sampler = starts(sources, lambda: policy)(np.random.SeedSequence(7))
-    return training, sampler, policy
-
-
-def test_a_mixture_decides_every_so_many_batches_and_the_rule_is_obeyed(tiny_sources):
-    training, sampler, policy = run_of_mixture(tiny_sources, mixture_of([20.0, *[0] * 8, -20.0, *[0] * 8]))
-    training.fit(sampler)
-    assert [each[0] for each in policy.decisions] == [0, 2, 4, 6, 8]  # nothing but the count of batches
-    rows = {row["function"]: row["negatives"] + row["missing"] for row in sampler.report()}
-    assert rows["random"] == 0
-    assert rows["bm25"] > 0
-    assert policy.window == (1, 1)
-    assert policy.indices == [1, 0]  # the run has BM25 first, the agent random
-    easy = run_of_mixture(tiny_sources, mixture_of([-20.0, *[0] * 17]))
-    easy[0].fit(easy[1])
-    assert easy[1].report()[0]["negatives"] == 0
-
-
-@pytest.mark.parametrize("scores", [False, True])
-def test_an_interrupted_mixture_goes_on_to_the_last_bit(tiny_sources, scores):
-    check(tiny_sources, lambda: run_of_mixture(tiny_sources, mixture_of(scores=scores))[1])
-
-
-def test_the_file_of_a_mixture_is_read_as_it_was_written():
-    agent = mixture_of(each=1, window="from_to")
-    read = MixtureAgent.from_bytes(agent.to_bytes(), "here")
-    assert np.array_equal(read.parameters, agent.parameters)
-    plain = [vars(each) | {"parameters": None} for each in (read, agent)]
-    assert plain[0] == plain[1]
-    with pytest.raises(BadInput, match="not a learned mixture"):
-        MixtureAgent.from_bytes(to_bytes({"agent": "other"}), "here")
-    older = {name: value for name, value in from_bytes(agent.to_bytes()).items() if name != "rule"}
-    with pytest.raises(BadInput, match="mixture of another version"):
-        MixtureAgent.from_bytes(to_bytes(older | {"renamed": 1}), "here")
+def test_a_mixture_of_an_older_version_is_refused_with_what_to_do():
+    with pytest.raises(BadInput, match=r"mixture of version 0\.2.*search=optuna policy=schedule"):
+        TrainedAgent.from_bytes(to_bytes({"agent": "pyrite-mixture-1", "rule": "linear"}), "here")

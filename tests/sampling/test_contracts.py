@@ -24,9 +24,9 @@ from pyrite.sampling.guard import Guard, negatives_lists
 from pyrite.sampling.policies.aligned import Always
 from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.policies.policy import SamplingPolicy
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.function import RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.selector import Selector
 from pyrite.sampling.selection.uniform import Uniform
@@ -119,7 +119,7 @@ def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
 
 
 def random_and_bm25(sources: Sources) -> dict[str, RetrievalFunction]:
-    return {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
+    return {"random": ready(Random(), sources), "bm25": ready(BM25(), sources)}
 
 
 @pytest.mark.by_day(3)
@@ -166,7 +166,7 @@ def test_every_function(name, tiny_sources, given):
 @pytest.mark.parametrize("name", [name for name, _ in parts("policy")])
 def test_every_policy(name, tiny_sources):
     node = dict(parts("policy"))[name]
-    several = random_and_bm25(tiny_sources) | {"other": ready(Bm25Function(depth=3), tiny_sources)}
+    several = random_and_bm25(tiny_sources) | {"other": ready(BM25(depth=3), tiny_sources)}
     chosen = several if build(node, trust="composed").chooses else {"bm25": several["bm25"]}
 
     def make() -> Sampler:

@@ -1,6 +1,5 @@
-"""Learning agents, in this process, with workers and with hosts: for functions, for documents and for mixtures."""
+"""Learning agents, in this process, with workers and with hosts: for functions and for documents."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,27 +12,23 @@ import ray
 from pyrite.cluster.commands.learn import LearnExperiment, _comparison, show
 from pyrite.cluster.commands.study import StudyExperiment
 from pyrite.cluster.config.agents import actions_of
-from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.rollouts.backends import on_hosts, workers_of
-from pyrite.cluster.rollouts.candidates import CandidateTraining, in_ray_tasks, in_this_process, train_candidate
+from pyrite.cluster.rollouts.backends import on_hosts
 from pyrite.cluster.rollouts.checkpoints import STATE
 from pyrite.cluster.rollouts.environments import Environments
+from pyrite.cluster.rollouts.gang import workers_of
 from pyrite.cluster.rollouts.ranker_host import RankerHost
 from pyrite.cluster.rollouts.request import compose_learning
-from pyrite.cluster.rollouts.search import search_agent
 from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, RolloutBackend, train_agent
 from pyrite.cluster.runs.agent_file import agent_of, read_agent
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.errors import BadInput
-from pyrite.rl.mixture import RULES, WINDOWS, MixtureAgent, MixturePolicy
 from pyrite.rl.trained import TrainedAgent
-from tests.cluster.command_line import command
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.trained import equal
 
@@ -44,8 +39,6 @@ SMALL = [
 PICKING = [
     "episodes=2", "actions=documents", "actions.documents=6", "actions.imitate.epochs=2", "actions.imitate.states=8",
 ]  # fmt: skip
-SEARCHED = ["actions=mixture", "function=[in_batch,bm25]", "decision_every=3", "episodes=8"]
-EVOLVED = [*SEARCHED, "agent=evolution"]
 
 
 def taught(
@@ -122,7 +115,6 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         (["objective=sir_v1", "objective.levels=[4,3]"], "trains several rankers in turn, and an episode has one"),
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "divide evenly"),
-        (["episodes=8", "agent=evolution", "actions=mixture", "until=converged"], "until=converged ends one early"),
         (["episodes=31", "until=converged"], "until=converged compares episodes after 32, and learning ends after 31"),
         (["episodes=40", "until=converged", "until.after=33"], "compares episodes after 48"),
         ([*PICKING, "decision_every=4"], "picked for one batch"),
@@ -130,21 +122,15 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         ([*PICKING, "function.tfidf.depth=5"], "picks from 6 documents and the lists have 5"),
         ([*PICKING, "selector=uniform"], "selector is what this command learns"),
         ([*PICKING, "actions.documents=1"], "actions.documents"),
-        ([*SEARCHED, "agent=ppo"], "shares of them"),
-        ([*EVOLVED, "actions=functions"], "actions=mixture"),
-        ([*EVOLVED, "state=batch"], "progress"),
-        ([*EVOLVED, "decision_every=epoch"], "every given number of batches"),
-        ([*EVOLVED, "episodes=1"], "less than a generation"),
-        ([*EVOLVED, "actions.mixture.each=0"], "^actions.mixture.each is 0"),
-        ([*EVOLVED, "decision_every=0"], "^decision_every is 0"),
-        ([*EVOLVED, "decision_every=week"], "^decision_every is 'week'; choose a whole number or 'epoch'$"),
-        ([*EVOLVED, "actions.mixture.window=wide"], "window"),
-        ([*EVOLVED, "agent.warm_start=somewhere"], "was not ahead of a fresh search"),
-        ([*EVOLVED, "reward=raw"], "^reward: agent=evolution .* does not read reward=raw; leave it out, or"),
-        ([*SEARCHED, "agent=schedule", "state.features=[one]"], "depends on the time"),
-        ([*SEARCHED, "agent=schedule", "validation_sample.every=4"], "^validation_sample.every: agent=schedule"),
-        ([*SEARCHED, "agent=population"], "agent=schedule"),
-        ([*SEARCHED, "agent=bandit", "actions.mixture.costs={bm25: -1}"], "costs"),
+        (["decision_every=0"], "^decision_every is 0"),
+        (["decision_every=week"], "^decision_every is 'week'; choose a whole number or 'epoch'$"),
+        (["actions=mixture"], "there is no actions=mixture any more: .*search=optuna policy=schedule"),
+        (["agent=evolution", "actions=mixture", "agent.candidates=4"], "any more: .*search=optuna policy=schedule"),
+        (["agent=bandit"], "there is no agent=bandit any more: .*search=optuna"),
+        (["agent=schedule"], "there is no agent=schedule any more: .*search=optuna"),
+        (["state=progress"], "there is no state=progress any more: .*search=optuna"),
+        (["actions.mixture.each=1"], "there is no option actions.mixture.* any more: .*search=optuna"),
+        (["agent.warm_start=somewhere"], "there is no option agent.warm_start any more: .*search=optuna"),
     ],
 )
 def test_bad_options_are_refused_in_one_line(base, overrides, says):
@@ -154,12 +140,20 @@ def test_bad_options_are_refused_in_one_line(base, overrides, says):
 
 
 def test_copies_are_shared_out_evenly_and_what_can_not_be_learned_or_resumed_is_refused(config, base, tmp_path):
-    assert workers_of(config | {"workers": 2, "copies": 8}) == 2
-    assert workers_of(config | {"workers": None, "copies": 3}) in (1, 3)
-    assert workers_of(config | {"workers": None, "copies": 8, "hosts": 2}) == 2
-    half = config | {"resources": config["resources"] | {"cpu": 0.5}}
-    assert workers_of(half | {"workers": None, "copies": 3}) in (1, 3)
-    with pytest.raises(BadInput, match=r"resources.workers.*by workers=2, or give actions=mixture"):
+    two, four = {"copies": 8, "workers": 2}, {"copies": 8, "workers": 4}
+    uneven = {"copies": 3, "workers": None}
+    nodes = [{"CPU": 2.0}, {"CPU": 1.5}, {}]
+    assert workers_of(config | two, nodes) == 2
+    assert workers_of(config | four, nodes) == 2  # three have room, and don't divide the copies evenly
+    assert workers_of(config | uneven, nodes) == 3
+    assert workers_of(config | uneven, nodes[:1]) == 1
+    assert workers_of(config | uneven, nodes[2:]) == 0
+    assert workers_of(config | four | {"workers": None, "hosts": 2}, nodes) == 2
+    for cpus, workers in ((0.5, 4), (1.5, 2), (2, 1), (3, 0)):
+        assert workers_of(config | four | {"resources": config["resources"] | {"cpu": cpus}}, nodes) == workers
+    assert workers_of(config | four | {"agent": config["agent"] | {"learners": 1}}, nodes) == 2
+    assert workers_of(config | four | {"agent": config["agent"] | {"learners": 2}}, nodes) == 1
+    with pytest.raises(BadInput, match=r"resources.workers.*by workers=2$"):
         LearnExperiment.read([*base, "resources.workers=2"])
     with pytest.raises(BadInput, match=r"config\.yaml"):
         LearnExperiment.read([], str(tmp_path))
@@ -253,170 +247,12 @@ def test_an_interrupted_learning_of_picks_goes_on(picking, folder, tmp_path):
     assert one.facts == other.facts
 
 
-MIXTURE = [
-    "actions=mixture", "ranker=static", "ranker.preset=tiny", "vectors=random", "training.batch_size=8",
-    "training.max_epochs=2", "function=[in_batch,bm25]", "actions.mixture.each=1", "sampling.negatives=4",
-    "decision_every=3", "agent.candidates=4", "episodes=8", "encoding.min_count=1", "state.probes=4",
-]  # fmt: skip
-
-
-def store(folder: Path, built_from: dict[str, str] | None = None) -> ResultStore:
-    return ResultStore(Storage(str(folder)), "trainings", built_from)
-
-
-def learning(beir_folder: Path, *more: str) -> dict[str, Any]:
-    return compose_learning(["collection=beir", f"collection.path={beir_folder}", *MIXTURE, *more])
-
-
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize("agent", ["evolution", "schedule"])
-def test_a_search_goes_on_where_it_was_and_its_agent_is_used(beir_folder, own_cache, tmp_path, agent):
-    more = ["agent.rounds=1", "agent.finalists=2", "agent.sampler=tpe"] if agent == "schedule" else []
-    config = learning(beir_folder, f"agent={agent}", "validation.origin=[bm25,random]", *more)
-    parts, whole = Artifacts().parts(config), store(tmp_path / "whole")
-    told: list[int] = []
-    episodes = search_agent(config, in_this_process(config, parts, whole), whole, lambda at: told.append(at.episodes))
-    trainings = 6 if agent == "schedule" else 8
-    assert told[-1] == len(whole.storage.names("trainings")) == trainings
-    assert (episodes["return"] > 0).all()
-    assert np.allclose(episodes["share:in_batch"] + episodes["share:bm25"], 1)
-
-    # In another order, and cut short after three trainings.
-    half = store(tmp_path / "half")
-
-    def backwards(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        for each in trainings[:-4:-1]:
-            yield train_candidate(config, parts, each, half)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        search_agent(config, backwards, half)
-    done = set(half.storage.names("trainings"))
-    assert len(done) == 3
-    again = []
-
-    def counted(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-        again.extend(trainings)
-        yield from in_this_process(config, parts, half)(trainings)
-
-    search_agent(config, counted, half)
-    assert len(again) == trainings - 3
-    assert np.array_equal(read_agent(half.storage.place).parameters, read_agent(whole.storage.place).parameters)
-    assert half.storage.read("episodes.parquet") == whole.storage.read("episodes.parquet")
-
-    learned = read_agent(str(tmp_path / "whole"))
-    assert isinstance(learned, MixtureAgent)
-    assert learned.facts["trainings"] == told[-1]
-    study = ["policy=learned", f"policy.checkpoint={tmp_path / 'whole'}"]
-    of_learning = ("actions", "agent", "state", "episodes", "decision_every")
-    own = [text for text in MIXTURE if not text.startswith(of_learning)]
-    run = compose(["collection=beir", f"collection.path={beir_folder}", *own, *study])
-    training, sampler = assemble(run, Artifacts().parts(run), 0)
-    assert isinstance(sampler.policy, MixturePolicy)
-    training.fit(sampler)
-    supplied = {row["function"]: row["negatives"] for row in sampler.report()}
-    assert supplied["in_batch"] > supplied["bm25"] > 0
-
-
-def test_trainings_of_other_code_are_repeated(beir_folder, own_cache, tmp_path):
-    config = learning(beir_folder, "agent=bandit", "episodes=4")
-    trained = list[str]()
-
-    def search(code: str) -> None:
-        results = store(tmp_path, {"base": "a", "code of rl": code})
-
-        def evaluate(trainings: Sequence[CandidateTraining]) -> Iterator[dict[str, Any]]:
-            for training in trainings:
-                trained.append(training.key)
-                known = {"generation": 0, "candidate": training.candidate, "seed": 0, "return": 0.5, "epochs": 1}
-                known |= {"parameters": training.agent.parameters, "steps": 1, "diverged": False, "decisions": []}
-                results.write(training.key, known | {"curve": {"validation": [0.5]}})
-                yield known | {"curve": {"validation": [0.5]}}
-
-        search_agent(config, evaluate, results)
-
-    for code, count in (("old", 4), ("old", 4), ("new", 8)):
-        search(code)
-        assert len(trained) == count
-    assert set(trained) == {f"000-{number:02d}-0" for number in range(4)}
-
-
-def test_a_generation_shares_its_seeds_and_too_many_workers_are_refused(beir_folder, own_cache, monkeypatch, tmp_path):
-    config = learning(beir_folder, "agent=evolution")
-    agent = MixtureAgent([], None, None, 1, "linear", np.zeros(0), {})
-
-    def state(generation: int, candidate: int) -> tuple[int, ...]:
-        sequence = CandidateTraining(generation, candidate, 0, agent).sequence(config["seed"])
-        return tuple(sequence.generate_state(4))
-
-    assert state(0, 0) == state(0, 1)
-    assert state(0, 0) != state(1, 0)
-    monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 4.0})
-    config = learning(beir_folder, "agent=evolution", "resources.workers=99")
-    with pytest.raises(BadInput, match=r"asks for 99 .*; choose fewer resources.workers"):
-        in_ray_tasks(config, {}, store(tmp_path))
-
-
-def test_the_command_searches_in_this_process_without_ray(beir_folder, own_cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.executors.session._start", lambda *arguments: pytest.fail("Ray was started"))
-    collection = ["collection=beir", f"collection.path={beir_folder}"]
-    assert command("learn", "agent=bandit", *collection, *MIXTURE, "episodes=4", "workers=0", f"out={tmp_path}") == 0
-    assert pl.read_parquet(tmp_path / "episodes.parquet").height == 4
-
-
-@pytest.mark.nightly
-def test_the_command_searches_in_ray_tasks(ray_session, beir_folder, own_cache, tmp_path, capsys):
-    out = tmp_path / "agent"
-    asked = ["agent=evolution", "collection=beir", f"collection.path={beir_folder}", *MIXTURE, "workers=1"]
-    assert command("learn", *asked, f"out={out}") == 0
-    said = capsys.readouterr().out
-    assert "policy=learned,schedule,mixture policy.each=1" in said
-    assert pl.read_parquet(out / "episodes.parquet").height == 8
-    assert {each.name for each in (out / "figures").iterdir()} == {"learning.png", "policy.png"}
-    config = learning(beir_folder, "agent=evolution")
-    here = store(tmp_path / "here")
-    search_agent(config, in_this_process(config, Artifacts().parts(config), here), here)
-    assert np.array_equal(read_agent(str(out)).parameters, read_agent(here.storage.place).parameters)
-
-
-@pytest.mark.nightly
-def test_a_candidate_on_two_workers_has_the_numbers_of_one(ray_session, beir_folder, own_cache, tmp_path):
-    sgd = {"_target_": "torch.optim.SGD", "_partial_": True, "lr": 0.5}  # see tests/cluster/training/test_workers.py
-    config = learning(beir_folder, "agent=evolution", "resources.workers=2", "workers=0") | {"optimizer": sgd}
-    parts, agent = Artifacts().parts(config), build(config["agent"], trust="composed")
-    size = RULES[agent.rule].size(2, WINDOWS[config["actions"]["mixture"]["window"]], config["state"]["features"])
-    mixture = MixtureAgent(
-        list(config["function"]), build(config["actions"]["mixture"], trust="composed"),
-        build(config["state"], trust="composed"),
-        config["decision_every"], agent.rule, np.linspace(-1, 1, size), {},
-    )  # fmt: skip
-    candidate = CandidateTraining(0, 0, 0, mixture)
-    one, two = store(tmp_path / "one"), store(tmp_path / "two")
-    (here,) = in_this_process(config, parts, one)([candidate])
-    (there,) = in_ray_tasks(config, parts, two)([candidate])
-    written = two.read(candidate.key)
-    assert written["return"] == there["return"]
-    assert (there["epochs"], there["steps"]) == (here["epochs"], here["steps"])
-    np.testing.assert_allclose(there["return"], here["return"], atol=1e-6)
-    np.testing.assert_allclose(np.array(there["decisions"]), np.array(here["decisions"]), atol=1e-4)
-    np.testing.assert_allclose(np.array(there["states"]), np.array(here["states"]), atol=1e-4)
-    assert here["steps"] > 0
-
-
-def test_what_functions_cost_is_charged(beir_folder, own_cache, tmp_path):
-    rows = []
-    for name, more in (("free", []), ("dear", ["actions.mixture.costs={bm25: 0.1}"])):
-        config, storage = learning(beir_folder, "agent=bandit", "episodes=4", *more), store(tmp_path / name)
-        rows.append(search_agent(config, in_this_process(config, Artifacts().parts(config), storage), storage))
-    assert rows[1]["return"].to_list() == pytest.approx(list(rows[0]["return"] - 0.1 * rows[0]["share:bm25"]))
-
-
 def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(tmp_path):
-    overrides = ["agent=evolution", "actions=mixture", "collection=pydocs", "scale=tiny", "episodes=8"]
+    overrides = ["agent=ppo", "collection=pydocs", "scale=tiny", "episodes=8"]
     proposed = _comparison(compose_learning(overrides), overrides, str(tmp_path / "agent"))
     runs, _ = StudyExperiment.new([*proposed, "seeds=1", f"out={tmp_path / 'out'}"]).plan.runs()
     policies = {run.config["policy"]["_target_"].rpartition(".")[2] for run in runs}
-    assert policies == {"LearnedPolicy", "Schedule", "Mixture"}
+    assert policies == {"LearnedPolicy", "RandomPolicy"}
     assert {run.config[CHOICES]["ranker"] for run in runs} == {"feed_forward"}  # a study's own experiment has another
     assert {tuple(run.config["function"]) for run in runs} == {("bm25", "random")}
     assert {run.config[CHOICES]["scale"] for run in runs} == {"tiny"}

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,8 @@ from pyrite.cluster.commands.study import StudyExperiment
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
-from tests.made_up import write_files
+from tests.cluster.command_line import command, summary_of
+from tests.made_up import write_beir, write_files
 
 
 @pytest.fixture(autouse=True)
@@ -230,3 +232,23 @@ def test_ctrl_c_twice_prints_how_to_continue(monkeypatch, tmp_path, capsys):
     assert f"Stopped. To continue: pyrite study --resume {tmp_path / 'out'}" in capsys.readouterr().out.replace(
         "\n", ""
     )
+
+
+@pytest.mark.parametrize("form", [["collection=beir", "collection.path=before"], ["collection.path=before"]])
+def test_a_study_goes_on_after_its_data_moved(base, beir_folder, tmp_path, monkeypatch, refusal, form):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(beir_folder, "before")
+    options = [*form, *base[2:], "policy=fixed", "function=random", "selector=uniform", "seeds=2", "local=true"]
+    assert command("study", *options, "training.max_epochs=1", "out=out") == 0
+    tables = summary_of(tmp_path / "out")
+    runs = sorted(path.name for path in (tmp_path / "out" / "runs").iterdir())
+    (tmp_path / "out" / "runs" / runs[0]).unlink()
+    (tmp_path / "elsewhere").mkdir()
+    os.rename("before", "elsewhere/before")
+    assert "before" in refusal("study", "--resume", "out")
+    write_beir(tmp_path / "other", seed=9)
+    assert "has changed since" in refusal("study", "--resume", "out", "collection.path=other")
+    assert command("study", "--resume", "out", "collection.path=elsewhere/before") == 0
+    assert summary_of(tmp_path / "out") == tables
+    assert sorted(path.name for path in (tmp_path / "out" / "runs").iterdir()) == runs
+    assert command("study", "--resume", "out") == 0  # it is remembered

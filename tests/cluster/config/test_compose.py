@@ -261,7 +261,7 @@ def test_a_list_of_objectives_is_their_sum():
     assert made.weights == {"contrastive": 1.0, "margin_mse": 0.1}
     assert made.terms["contrastive"].temperature == 0.5
     assert config["choices"]["objective"] == "contrastive+margin_mse"
-    assert config["teacher"]["_target_"].endswith("Bm25Function")
+    assert config["teacher"]["_target_"].endswith("BM25")
     with pytest.raises(BadInput, match="no objective 'margins'"):
         compose(["objective=[contrastive,margins]"])
 

@@ -21,10 +21,10 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors import lost_process, tune_failures
 from pyrite.cluster.executors.lost_process import NOTICE, NodeDraining
 from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
-from pyrite.cluster.executors.task import Context, Done, Listed, Task, TaskLost, Watch
+from pyrite.cluster.executors.task import Context, Done, ListedTasks, Task, TaskLost, Watch
 from pyrite.cluster.executors.tune import THREAD_END_S, TuneExecutor, _Events, _Trials, placement_of
 from pyrite.cluster.executors.tune_failures import FaultTolerantScheduler
-from pyrite.cluster.executors.worker import Origin
+from pyrite.cluster.executors.worker import TaskOrigin
 from pyrite.cluster.index.encoder_pool import EncoderOptions
 from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.cluster.output.event_log import EventLog
@@ -178,7 +178,9 @@ def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path, m
 
 def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_has_an_error(ray_session, monkeypatch):
     rooms = iter([3, 1, None])
-    trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler())
+    trials = _Trials(
+        ListedTasks(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler()
+    )
     limiter = ConcurrencyLimiter(trials, 2)
     monkeypatch.setattr("pyrite.cluster.executors.tune.LOOK_S", 0)
     watch = _Events(trials, limiter, lambda resources: next(rooms) if resources["CPU"] else 0)
@@ -190,7 +192,7 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
     watch.on_step_begin(2, [])
     assert [limiter.suggest(name) is not None for name in "678"] == [True, True, True]
     assert [done.task.key for done in trials.done] == ["a"]
-    trials = _Trials(Listed([Task("a", dict)]), Watch(), lambda: False, FaultTolerantScheduler())
+    trials = _Trials(ListedTasks([Task("a", dict)]), Watch(), lambda: False, FaultTolerantScheduler())
     assert trials.suggest("1")["run"] == {"name": "a"}
     trials.on_trial_complete("1", error=True)
     assert isinstance(trials.done[0].error, TaskLost)
@@ -201,7 +203,7 @@ DENSE = ["ranker=bi_encoder", "ranker.checkpoint=none", "function=dense", "funct
 
 
 def placement(task: Task) -> Any:
-    return placement_of({"task": cloudpickle.dumps((task, Origin()))})
+    return placement_of({"task": cloudpickle.dumps((task, TaskOrigin()))})
 
 
 def placed(*overrides: str) -> Any:

@@ -14,14 +14,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from pyrite.cluster.reports.canvas import COLOURS, INK, grid, looks, png, svg
-from pyrite.cluster.reports.learning_figures import mixture_figure
 from pyrite.cluster.reports.run_figures import curves, density, hyperparameters, runs
 from pyrite.cluster.reports.shown_negatives import at_the_end, hardness_figure, hardness_section
 from pyrite.cluster.reports.study_report import StudyResults, study_report
 from pyrite.cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
 from pyrite.cluster.statistics.summary import summarise
-from pyrite.rl.mixture import MixtureActions, MixtureAgent
-from pyrite.rl.progress import ProgressOptions
 from pyrite.sampling.shown import Trace
 from tests.cluster.command_line import command
 from tests.cluster.conftest import METHODS, files_of
@@ -116,21 +113,6 @@ def test_png_is_whole_and_svg_an_element_in_the_page_colours(made_up_study):
     figure, (ax,) = grid(["one"], ["two"], 2.0)
     ax.set_xticks([0.125], ["0.12512"])
     assert ">0.12512<" in svg(figure, "ticks")  # not rounded
-
-
-def test_lines_are_of_the_functions_and_ranks_that_they_are_named_by():
-    actions, names = MixtureActions(window="from_to"), ["random", "bm25", "dense"]
-    agent = MixtureAgent(names, actions, ProgressOptions(), 8, "linear", np.zeros(32), {})
-    # By training and decision: step, a share of each function, first and last rank.
-    one = [[0.0, 0.7, 0.2, 0.1, 1.0, 100.0], [8.0, 0.2, 0.3, 0.5, 2.0, 10.0]]
-    other = [[0.0, 0.9, 0.0, 0.1, 1.0, 50.0], [8.0, 0.0, 0.5, 0.5, 4.0, 20.0]]
-    shares, ranks = mixture_figure(agent, [one, other]).axes
-    drawn = {line.get_label(): list(line.get_ydata()) for line in (*shares.lines, *ranks.lines)}
-    assert drawn["bm25"] == pytest.approx([0.1, 0.4])
-    assert drawn["dense"] == pytest.approx([0.1, 0.5])
-    assert drawn["last rank that is seen"] == pytest.approx([75, 15])
-    assert drawn["first rank"] == pytest.approx([1, 3])
-    assert "random" not in drawn
 
 
 def test_names_are_drawn_as_they_are_written(made_up_study, recwarn):

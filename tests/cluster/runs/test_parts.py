@@ -18,9 +18,10 @@ import ray
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.object_store import bytes_of
 from pyrite.cluster.output.lock import file_lock
-from pyrite.cluster.runs import remote_artifacts
+from pyrite.cluster.runs import remote_artifacts, shared_parts
 from pyrite.cluster.runs.artifacts import Artifacts
-from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts, needed
+from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
+from pyrite.cluster.runs.shared_part import SHARED, declared
 from pyrite.ranking.collections import cache as collections_cache
 from pyrite.ranking.collections import pieces
 from pyrite.ranking.collections.reader import Reader
@@ -161,8 +162,8 @@ def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(ray_sess
     artifacts = RemoteArtifacts()
     with pytest.raises(BadInput, match="selector"):
         artifacts.check([config, wrong])
-    for name in ("keys_of", "provenance", "check_run"):
-        monkeypatch.setattr(f"pyrite.cluster.runs.artifacts.{name}", lambda *_: pytest.fail("done in this process"))
+    for name in ("part_keys.keys_of", "part_keys.provenance", "artifacts.check_run"):
+        monkeypatch.setattr(f"pyrite.cluster.runs.{name}", lambda *_: pytest.fail("done in this process"))
     artifacts.check([config])
     assert (artifacts.keys(config), artifacts.provenance(config)) == expected
     unlearned = compose([*base, *BOTH, "policy=learned", f"policy.checkpoint={tmp_path / 'none'}", f"cache={tmp_path}"])
@@ -225,13 +226,38 @@ def test_an_interrupt_ends_the_tasks(ray_session, base, tmp_path, monkeypatch):
         time.sleep(0.05)
 
 
-def test_lists_wait_for_the_texts_that_they_rank():
-    config = {"function": {"bm25": {}, "tfidf": {}}}
-    assert needed(config, "base") == needed(config, "tokens") == []
-    assert needed(config, "similarity:bm25") == ["base", "function:bm25"]
-    assert needed(config, "teacher") == ["base", "function:bm25", "function:tfidf"]
-    assert needed({"function": {"tfidf": {}}}, "candidates") == ["base", "function:tfidf"]
-    assert needed(config, "origin:bm25") == needed(config, "validation") == ["base"]
+def test_what_a_part_needs_follows_from_the_parameters_of_its_function():
+    config = {"function": {"bm25": {}, "tfidf": {}}, "ranker": {}}
+
+    def needed(full_name: str, config: dict[str, Any] = config) -> list[str]:
+        part, name = declared(full_name)
+        return part.needs(config, name)
+
+    assert needed("base") == needed("tokens") == []
+    assert needed("similarity:bm25") == ["function:bm25", "base"]
+    assert needed("teacher") == ["base", "function:bm25", "function:tfidf"]
+    assert needed("candidates", {"function": {"tfidf": {}}}) == ["function:tfidf", "base"]
+    assert needed("origin:bm25") == needed("validation") == ["base"]
+    assert needed("evaluate:other") == ["base"]
+    assert needed("evaluate:other", config | {"ranker": {"categories": True}}) == ["base", "labels"]
+
+
+def test_each_kind_is_declared_once_with_a_message_and_a_class():
+    assert list(SHARED) == [kind for kind, part in SHARED.items() if getattr(shared_parts, kind) is part.make]
+    assert {SHARED[kind].message.format(name="bm25") for kind in ("origin", "function")} == {"ranking: bm25"}
+    assert SHARED["base"].result.__name__ == "Base"
+
+
+def test_a_key_follows_from_the_options_and_the_parts_that_are_needed(base, tmp_path):
+    config = compose([*base, "function=bm25", "teacher=bm25", f"cache={tmp_path}"])
+    keys = Artifacts().keys(config)
+    deeper = Artifacts().keys(
+        compose([*base, "function=bm25", "function.bm25.depth=7", "teacher=bm25", f"cache={tmp_path}"])
+    )
+    assert {name for name in keys if keys[name] != deeper[name]} == {"function:bm25", "teacher"}
+    fewer = Artifacts().keys(compose([*base, "function=bm25", "limits.train=4", "teacher=bm25", f"cache={tmp_path}"]))
+    assert {name for name in keys if keys[name] == fewer[name]} == set()  # all are made from the texts
+    assert Artifacts().keys(config | {"seed": 9}) == keys
 
 
 def test_those_who_ask_at_once_make_a_collection_and_its_parts_once(base, tmp_path, monkeypatch):

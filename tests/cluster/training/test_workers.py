@@ -29,6 +29,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Bm25Candidates, Candidates
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import RankerTraining
 from pyrite.sampling.retrieval.live_index import Answer
@@ -77,7 +78,7 @@ class Counted:
 
 def trained(sources: Sources, candidates: Candidates, accumulate: int, together: bool) -> dict[str, Any]:
     """What 24 steps on batches of two and, at the end of an epoch, one example show."""
-    ranker = FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny")
+    ranker = FeedForward("tiny").start(RankerInputs(torch.Generator().manual_seed(4), sources.vectors.table))
     examples = np.flatnonzero(sources.encoded.split == 0)
     validation = Evaluation(sources.encoded, candidates, ["AP@10", "RR@10"])
     own = {"queries": examples, "validation": validation, "batch_size": 2, "accumulate": accumulate}
@@ -103,7 +104,7 @@ def weights(training: RankerTraining) -> dict[str, NDArray[np.float32]]:
 
 def broken(sources: Sources, candidates: Candidates) -> bool:
     """Whether a ranker that scores a document nan is noticed, also by the worker whose queries do not show it."""
-    ranker = FeedForward(sources.vectors.table, torch.Generator().manual_seed(4), "tiny")
+    ranker = FeedForward("tiny").start(RankerInputs(torch.Generator().manual_seed(4), sources.vectors.table))
     mine = share_of(dist.get_rank(), 2, len(candidates.queries))
     evaluation = SharedEvaluation(Evaluation(sources.encoded, candidates, ["AP@10"]))
     assert mine.stop > mine.start

@@ -14,7 +14,9 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.decoder import TEMPLATE
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.scoring import score_candidates
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
@@ -123,17 +125,17 @@ def test_the_untrained_ranker_scores_as_the_library_at_every_scale(
     folder, expected = THEIRS[kind](plain, str(tmp_path), collection)
     nodes = [node_of(kind, folder, f"scale={scale}") for scale in SCALES]
     assert all(node == nodes[0] for node in nodes)
-    factory = build(nodes[0], "ranker", trust="composed")
-    reads = factory.func.tokenization(**factory.keywords)
+    made = build(nodes[0], "ranker", trust="composed")
+    reads = made.tokenization(**options_of(made))
     tokens = reads.encode(collection)
-    ranker = factory(vectors=None, generator=torch.Generator().manual_seed(0)).eval()
+    ranker = made.start(RankerInputs(torch.Generator().manual_seed(0))).eval()
     encoded = replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
     found = score_candidates(ranker, encoded, QUERIES, LISTS)
     assert expected.std() > 1e-3
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert bool(reads.cut(tokens)) == (kind != "decoder")  # the others are longer than the checkpoint reads
     fewer = node_of(kind, folder, "ranker.layers=2")  # two of three layers score otherwise
-    cut = build(fewer, "ranker", trust="composed")(vectors=None, generator=torch.Generator().manual_seed(0)).eval()
+    cut = build(fewer, "ranker", trust="composed").start(RankerInputs(torch.Generator().manual_seed(0))).eval()
     assert np.abs(score_candidates(cut, encoded, QUERIES, LISTS) - expected).max() > 1e-3
 
 
@@ -156,8 +158,8 @@ def test_a_whole_real_checkpoint_at_scale_small(minilm, tiny, tiny_encoded):
     collection = lengthened(tiny, 40, 300)  # more than the 256 tokens that the folder declares
     queries, documents = (frame["text"].to_list() for frame in (collection.queries, collection.documents))
     expected = 20 * model.similarity(model.encode_query(queries), model.encode_document(documents)).numpy()
-    factory = build(node_of("bi_encoder", minilm, "scale=small"), "ranker", trust="composed")
-    tokens = factory.func.tokenization(**factory.keywords).encode(collection)
-    ranker = factory(vectors=None, generator=torch.Generator()).eval()
+    made = build(node_of("bi_encoder", minilm, "scale=small"), "ranker", trust="composed")
+    tokens = made.tokenization(**options_of(made)).encode(collection)
+    ranker = made.start(RankerInputs(torch.Generator())).eval()
     encoded = replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
     np.testing.assert_allclose(score_candidates(ranker, encoded, QUERIES, LISTS), expected, atol=2e-5)
