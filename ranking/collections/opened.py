@@ -10,7 +10,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -47,6 +47,14 @@ def _is_tar(path: str | Path) -> tuple[str, str | Path, str]:
     return "is a tar archive", path, "unpack it with tar -xf"
 
 
+def _holds_tar(path: str | Path, form: str) -> bool:
+    """Return whether a compressed file is an archive. Reading it says what is damaged."""
+    with open(path, "rb") as file, suppress(EOFError, zlib.error, OSError, lzma.LZMAError, pa.ArrowException):
+        head: bytes = _decompressed(file, form).read(512)
+        return head[257:262] == TAR
+    return False
+
+
 def compression_of(path: str | Path) -> str | None:
     """Return the ending for a file's compression, from its first bytes; None if it is not compressed.
 
@@ -81,10 +89,10 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             kind = "gzip" if ending == "gz" else ending
             remedy = f"copy it again, or rename it without .{ending} if it is not compressed"
             raise BadInput(f"not a {kind} file, or truncated at its very start", path, remedy)
+        if form is not None and _holds_tar(path, form):
+            raise BadInput(*_is_tar(path))
         with open(path, "rb") as file:
             stream = _decompressed(file, form)
-            if form is not None and stream.peek(512)[257:262] == TAR:
-                raise BadInput(*_is_tar(path))
             yield stream if form is None else bounded(stream, path)
     except FileNotFoundError:
         raise BadInput("no such file", path) from None
