@@ -37,6 +37,8 @@ define install
 	@{ command -v uv >/dev/null && UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$PIP_EXTRA_INDEX_URL}" \
 	    uv pip install --quiet --python $(BIN)/python $(PINS) -e ".[$(1)]"; } \
 	|| $(BIN)/pip install --quiet $(PINS) -e ".[$(1)]"
+	# What Numba compiled of another version refers to its modules.
+	find . -path ./.venv -prune -o -name '*.nb[ic]' -exec rm -f {} +
 	touch $@
 endef
 

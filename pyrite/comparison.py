@@ -31,12 +31,11 @@ from pyrite.cluster.output.screen import Screen
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.data import Collection, as_collection
 from pyrite.models import as_ranker
-from pyrite.parts import chosen, first_repeated, given, is_whole, of_kind, override, overrides_of_negatives, written
+from pyrite.parts import chosen, first_repeated, given, is_whole, of_kind, of_negatives, override, written
 from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
-from pyrite.sampling.suppliers import Negatives
 
 if TYPE_CHECKING:
     from pyrite.ranking.collections.reader import Reader
@@ -134,7 +133,7 @@ class Study(Public):
         of_rankers = [chosen("ranker", as_ranker(ranker)) for ranker in rankers] or [[]]
         methods: list[dict[str, object]] = []
         for label, each in negatives.items():
-            lines = [[*ranker, *overrides_of_negatives(Negatives.of(each))] for ranker in of_rankers]
+            lines = [[*ranker, *of_negatives(each)] for ranker in of_rankers]
             methods.append({"label": _literal(label), "overrides": lines if len(lines) > 1 else lines[0]})
         return methods
 

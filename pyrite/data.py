@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -74,10 +75,11 @@ class Collection(Public):
         """Return pairs, triplets or tuples of a query, its positive and its negatives (CSV, JSON lines, Parquet).
 
         Args:
-            path: a file or a folder; or a table: a data frame of pandas or polars, a table of Arrow, a dataset of
-                `datasets`, a list or generator of mappings with the same keys, or a mapping of columns. The named index
-                of a pandas frame is a column of it. A table is saved in the cache folder under the digest of its
-                content, so that `--resume` finds it. On a cluster, all machines must see that folder.
+            path: a file, a folder or a URI; or a table: a data frame of pandas or polars, a table of Arrow, a dataset
+                of `datasets`, a list or generator of mappings with the same keys, or a mapping of columns; or a mapping
+                of tables by split, as `load_dataset` returns it. The named index of a pandas frame is a column of it. A
+                table is saved in the cache folder under the digest of its content, so that `--resume` finds it. On a
+                cluster, all machines must see that folder.
             options: options of the reader, as `query="question"`.
 
         Raises:
@@ -168,7 +170,7 @@ class Collection(Public):
             return Artifacts().collection(config), config
 
 
-SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table\.parquet(?::(\d+))?")
+SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table([/\\][^/\\]+)?\.parquet(?::(?P<row>\d+))?")
 """The place of an error in a table that `_kept` saved, and its row."""
 
 
@@ -181,7 +183,7 @@ def about_tables() -> Iterator[None]:
         saved = SAVED.fullmatch(str(error.where))
         if saved is None:
             raise
-        where = f"row {saved[1]} of the table" if saved[1] else "the table"
+        where = f"row {saved['row']} of the table" if saved["row"] else "the table"
         remedy = re.sub(r"collection\.(\w+)=(\w+)", r'\1="\2"', error.remedy or "")
         if remedy != error.remedy:
             remedy += " of from_pairs"
@@ -215,18 +217,43 @@ def _path(path: str | os.PathLike[str]) -> str:
 
 
 def _kept(table: object) -> str:
-    """Return the path of a Parquet file in the cache folder that holds a table.
+    """Return the path of a Parquet file in the cache folder that holds a table, or of a folder with one per split.
 
     Its name is what commands and reports call the collection, so the digest is that of its folder.
     """
-    import polars as pl
+    splits = table if isinstance(table, Mapping) and table and all(map(_is_table, table.values())) else None
+    named = {f"{name}.parquet": rows for name, rows in (splits or {"table": table}).items()}
+    contents = {name: _parquet(rows) for name, rows in named.items()}
+    state = hashlib.sha256()
+    for name, content in contents.items():
+        state.update((name if splits else "").encode() + content)
+    place = cache_folder(os.environ.get("PYRITE_CACHE")).absolute() / "tables" / state.hexdigest()[:16]
+    folder = place / "table" if splits else place
+    for name, content in contents.items():
+        if not (folder / name).exists():
+            with replace_file(folder / name) as temporary:
+                temporary.write_bytes(content)
+    return str(folder if splits else folder / "table.parquet")
 
+
+def _is_table(value: object) -> bool:
+    """Return whether a value of a mapping is a table of a split, not a column."""
+    rows = value if isinstance(value, list) else []
+    of_rows = bool(rows) and all(isinstance(row, Mapping) and len(row) > 1 for row in rows)
+    return of_rows or not {"columns", "column_names"}.isdisjoint(dir(type(value)))
+
+
+def _parquet(table: object) -> bytes:
+    """Return a table as Parquet."""
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
     if table is None or isinstance(table, str | bytes) or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
-    for convert in ("collect", "to_polars"):  # a lazy frame; a dataset
+    if (getattr(frame, "format", None) or {}).get("type") == "custom":
+        frame = [dict(row) for row in frame]  # a data set of `datasets` with a transform, which reading applies
+    classes = _classes(frame)
+    for convert in ("collect", "to_polars"):  # a lazy frame; a data set
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
     if hasattr(frame, "reset_index"):  # the named index of a pandas frame
         named = [name for name in frame.index.names if name not in (None, *frame.columns)]
@@ -236,16 +263,14 @@ def _kept(table: object) -> str:
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         what = f"a {type(table).__name__} is no table of pairs ({str(error).splitlines()[0]})"
         raise BadInput(what, "from_pairs", remedy) from None
-    return _saved(frame)
-
-
-def _saved(frame: pl.DataFrame) -> str:
-    """Save a table in the cache folder, and return its path."""
     content = io.BytesIO()
-    frame.write_parquet(content)
-    folder = cache_folder(os.environ.get("PYRITE_CACHE")).absolute()
-    path = folder / "tables" / hashlib.sha256(content.getvalue()).hexdigest()[:16] / "table.parquet"
-    if not path.exists():
-        with replace_file(path) as temporary:
-            temporary.write_bytes(content.getvalue())
-    return str(path)
+    frame.write_parquet(content, metadata={"huggingface": json.dumps(classes)} if classes else None)
+    return content.getvalue()
+
+
+def _classes(frame: Any) -> dict[str, Any]:
+    """Return the names of the classes of a data set's columns, in the form in which `datasets` writes them."""
+    features = getattr(frame, "features", None)
+    found = features.items() if isinstance(features, Mapping) else ()
+    named = {name: {"names": feature.names} for name, feature in found if hasattr(feature, "names")}
+    return {"info": {"features": named}} if named else {}

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
-from functools import singledispatch
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, singledispatch
 from inspect import signature
 from itertools import chain
 from numbers import Integral
@@ -51,9 +51,9 @@ def overrides(thing: object) -> list[str]:
     group = next((group for group, base in BASES.items() if issubclass(kind, locate(base))), None)
     if group is None:
         raise BadInput(f"{_shown(thing)} is no part", remedy=f"give a {', a '.join(BASES)}")
-    if group in ("function", "policy"):
-        return overrides_of_negatives(Negatives.of(thing))
-    return of_methods(thing) if group == "method" else chosen(group, thing)
+    written_as: dict[str, Callable[[object], list[str]]]
+    written_as = {"function": of_negatives, "policy": of_negatives, "method": of_methods}
+    return written_as.get(group, partial(chosen, group))(thing)
 
 
 def part_of(group: str, thing: object) -> Any:
@@ -146,6 +146,11 @@ def overrides_of_negatives(negatives: Negatives) -> list[str]:
         picks += part_given("selector", function.pick, "selector" if alone else f"selector.{name}")
     uniform = [] if alone and picks else ["selector=uniform"]
     return [first, f"function=[{','.join(choices)}]", *settings, *others, *counts, *uniform, *picks]
+
+
+def of_negatives(thing: object) -> list[str]:
+    """Return the overrides of a function, a sum or a policy; none if there is none."""
+    return [] if thing is None else overrides_of_negatives(Negatives.of(thing))
 
 
 def _choice(function: Supplier, name: str) -> list[str]:

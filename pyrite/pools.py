@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from pyrite.cluster.output.screen import Screen
 from pyrite.data import Collection, as_collection
 from pyrite.parts import is_whole, label_of, of_kind, of_methods, part_of, path_text, written
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.sentinels import NO_GRADE
 from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.results import PoolResult
@@ -51,7 +53,7 @@ class Pool(Public):
 
     Args:
         runs: a folder of TREC runs, or files.
-        qrels: their judgements, required by `simulate`.
+        qrels: their judgements, required by `simulate`; `next` does not hand out what they judge.
         method: the order that `next` follows.
         seed: the seed of its random choices.
         options: further options of `pyrite pool`, as `depth=50`.
@@ -146,6 +148,8 @@ class Pool(Public):
     def next(self, topic: str | None = None) -> Pooled | None:
         """Return the next document to judge, which was not handed out yet; None if none is left.
 
+        Documents that `qrels` judges are known: they are learned at the start, and not handed out.
+
         Args:
             topic: the topic. None takes the topics in the order of the method.
 
@@ -177,14 +181,17 @@ class Pool(Public):
         topic, name = str(topic), str(name)
         if not isinstance(grade, Real) or not float(grade).is_integer():
             raise BadInput(f"grade is {grade!r}", f"topic {topic}, document {name}", "give a whole number")
+        if grade == NO_GRADE:
+            what = f"grade is {NO_GRADE}, which means pooled and not judged"
+            raise BadInput(what, f"topic {topic}, document {name}", "don't judge the document, or give another grade")
         number = self._number(topic)
         row = self._campaign.pool.topics[number].documents.index_of(name)
         if row is None:
             raise BadInput(f"topic {topic} has no document {name!r} in this pool")
         try:
             self._campaign.judge(number, row, int(grade))
-        except ValueError as error:
-            raise BadInput(f"topic {topic}, document {name}: {error}") from None
+        except ValueError:
+            raise BadInput(f"document {name!r} of topic {topic} was judged before") from None
 
     def _number(self, topic: str) -> int:
         names, topic = [each.name for each in self._campaign.pool.topics], str(topic)
@@ -203,5 +210,30 @@ class Pool(Public):
         names, options, others = split(self.overrides(self.method))
         (variant,) = variants(names, options, [])
         method = variant.build()
-        (opened,) = open_pools(compose(others, "pool"), lambda *_: None, "texts" in needs_of(method), judged=False)
-        return Campaign(opened.pool, method, self.seed)
+        config = compose(others, "pool")
+        (opened,) = open_pools(config, lambda *_: None, "texts" in needs_of(method), judged=False)
+        known = self._known(opened.pool, config)
+        highest = max([opened.pool.highest, *(grade for *_, grade in known)])
+        campaign = Campaign(replace(opened.pool, highest=highest), method, self.seed)
+        for topic, document, grade in known:
+            campaign.judge(topic, document, grade)
+        return campaign
+
+    def _known(self, pool: Any, config: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+        """Return the numbers of topic and document, and the grade, of each judgement that `qrels` has of the pool."""
+        if self.qrels is None:
+            return []
+        import polars as pl
+
+        from pyrite.ranking.collections.faults import Faults
+        from pyrite.ranking.trec_files import read_qrels
+
+        rows = read_qrels(self.qrels, config["encoding"], Faults(config["strict"]), config["qrels_repeated"])
+        numbers = [
+            pl.DataFrame({"query": topic.name, "document": topic.documents})
+            .with_row_index("row")
+            .with_columns(topic=number)
+            for number, topic in enumerate(pool.topics)
+        ]
+        found = pl.concat(numbers).join(rows.filter(pl.col("grade") != NO_GRADE), on=["query", "document"])
+        return found.sort("topic", "row").select("topic", "row", "grade").rows()

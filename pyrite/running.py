@@ -125,4 +125,4 @@ def settings(
 def _origins(search: str | Sequence[str] | None) -> list[str] | None:
     """Return the origins of candidates for what is ranked in evaluation."""
     named = [search] if isinstance(search, str) else search
-    return None if named is None else ["full" if name == "all" else name for name in named]
+    return None if named is None else [{"all": "full"}.get(name, name) for name in named]

@@ -24,7 +24,7 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import make_sampler
 from pyrite.data import Collection, about_tables, as_collection
-from pyrite.parts import overrides_of_negatives
+from pyrite.parts import of_negatives
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
 from pyrite.ranking.dropout import DropoutSeeds
 from pyrite.ranking.errors import BadInput
@@ -32,7 +32,6 @@ from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.running import listed, settings
-from pyrite.sampling.suppliers import Negatives as Sum
 
 __all__ = ["Negatives", "Score", "ServedBatch"]
 
@@ -103,7 +102,7 @@ class Negatives(IterableDataset[ServedBatch]):
         super().__init__()
         data = as_collection(data)
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
-        texts += [] if negatives is None else overrides_of_negatives(Sum.of(negatives))
+        texts += of_negatives(negatives)
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
         with about_tables():

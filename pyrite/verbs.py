@@ -12,7 +12,7 @@ from pyrite.cluster.config.aliases import named_checkpoint
 from pyrite.cluster.output.screen import Screen
 from pyrite.cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
-from pyrite.parts import chosen, overrides_of_negatives, path_text, written
+from pyrite.parts import given, of_negatives, overrides_of_negatives, part_given, path_text, written
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
 from pyrite.results import (
@@ -79,9 +79,9 @@ def train(
     Raises:
         BadInput: if an option or an input is wrong.
     """
-    of_negatives = [] if negatives is None else overrides_of_negatives(Negatives.of(negatives))
+    method = of_negatives(negatives)
     texts = _described(
-        data, negatives, of_negatives, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
+        data, negatives, method, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
         scale=scale, out=_path(out), options=options,
     )  # fmt: skip
     if "out" not in map(key_of, texts):
@@ -112,12 +112,11 @@ def learn(
         data, scale, out, options, console: see `pyrite.train`.
         resume: the folder of a learning to resume. None starts a new one.
     """
-    functions = None if negatives is None else Negatives.of(negatives)
-    if functions is not None and functions.policy is not None:
-        what = f"{functions.policy!r} is a policy, which an agent learns"
+    of_functions = of_negatives(negatives)
+    if of_functions[:1] not in ([], ["policy=fixed"]):
+        what = f"{negatives!r} is a policy, which an agent learns"
         raise BadInput(what, "negatives", "give Random() + BM25()")
-    texts = [] if functions is None else overrides_of_negatives(functions)
-    of_functions = [text for text in texts if not text.startswith("policy")]
+    of_functions = of_functions[1:]
     texts = _described(
         data, negatives, of_functions, ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options
     )
@@ -152,11 +151,10 @@ def mine(
     wanted = Negatives.of(negatives if negatives is not None else BM25())
     counts = [function.count for function in wanted.functions]
     overrides = [*data.overrides(), *overrides_of_negatives(wanted)]
-    overrides += [] if guard is None else chosen("guard", guard)
+    overrides += part_given("guard", guard)
     if len(counts) == 1 and counts[0] is not None:  # `count` is the number of negatives of a single function
         overrides = [text for text in overrides if not text.startswith("negatives.")] + [f"count={counts[0]}"]
-    if ranker is not None:
-        overrides.append(f"checkpoint={written(_folder(ranker))}")
+    overrides += given("checkpoint", ranker and _folder(ranker))
     overrides += settings(out=_path(out), options=options)
     return MiningResult(*run("mine", overrides, resume, console))
 
@@ -211,8 +209,8 @@ def audit(
     from pyrite.cluster.commands.audit import audit as run_audit
 
     several = [studies] if isinstance(studies, str | os.PathLike | Result) else list(studies)
-    given = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}
-    texts = settings(out=_path(out), options={**given, **(options or {})})
+    named = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}
+    texts = settings(out=_path(out), options={**named, **(options or {})})
     run_audit(texts, console or Screen(quiet=True))
     return AuditResult(os.fspath(out))
 
@@ -222,17 +220,17 @@ def pool(overrides: Iterable[str] = (), *, resume: Folder | None = None, console
     return PoolResult(*run("pool", overrides, resume, console))
 
 
-def _described(data: Data, negatives: object, of_negatives: Sequence[str], **arguments: Any) -> list[str]:
+def _described(data: Data, negatives: object, method: Sequence[str], **arguments: Any) -> list[str]:
     """Return the overrides of a verb's arguments, or the overrides that are given instead of all of them.
 
     Args:
         negatives: the argument of this name; None if it was not given.
-        of_negatives: its overrides.
+        method: its overrides.
         arguments: those of `settings`.
     """
     data = as_collection(data)
     if isinstance(data, Collection):
-        return [*data.overrides(), *of_negatives, *settings(**arguments)]
+        return [*data.overrides(), *method, *settings(**arguments)]
     return listed(data, negatives=negatives, **arguments)
 
 

@@ -140,6 +140,16 @@ class PackagedGlove(VectorSource):
         return WordVectors(vectors, known)
 
 
+def _vector(numbers: str) -> NDArray[np.float32]:
+    """Return the numbers of a line; refuse those by which no texts can be compared."""
+    vector = np.array(numbers.split(" "), np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError("numbers that are not finite")
+    if not np.isfinite(vector @ vector):
+        raise ValueError("numbers whose squares are too large for 32 bits")
+    return vector
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[io.TextIOWrapper]:
     with open(path, "rb") as file:
@@ -181,11 +191,7 @@ class TextVectors(VectorSource):
                     if count != dimension:
                         raise BadInput(f"{count} numbers, {dimension} in the lines before", f"{self.path}:{number}")
                     if word in rows:
-                        read[rows[word]] = vector = np.array(numbers.split(" "), np.float32)
-                        if not np.isfinite(vector).all():
-                            raise ValueError("numbers that are not finite")
-                        if not np.isfinite(vector @ vector):  # its length, by which texts are compared
-                            raise ValueError("numbers whose squares are too large for 32 bits")
+                        read[rows[word]] = _vector(numbers)
         except (OSError, EOFError, ValueError, zlib.error) as error:
             where = f"{self.path}:{number}" if number else self.path
             raise BadInput(f"can't be read as word vectors ({error})", where) from None

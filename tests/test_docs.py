@@ -141,7 +141,8 @@ def check_command(command: str) -> None:
         raise BadInput(f"there is no verb in {command!r}")
     given = ["OUT" if before == "--resume" else word for before, word in zip(["", *given], given, strict=False)]
     given = [word for word in given if word not in ("…", "...", "--resources")]
-    if given in (["report"], ["rank"]) or "--help" in given:  # a page names the verb alone
+    # A page names the verb alone, or a file of overrides, which the test of `pyrite study FILE` composes.
+    if given in (["report"], ["rank"]) or "--help" in given or given[1:2] == ["study.yaml"]:
         return
     if given[0] == "submit" and not {*SUBMITTABLE, "VERB"} & set(given):
         given.append("study")
@@ -262,9 +263,9 @@ def test_what_nobody_defines_is_found():
 
 
 def test_the_map_names_one_file_an_answer():
-    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("Seven questions", 1)[1].split("\n\n")[1]
+    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("Eight questions", 1)[1].split("\n\n")[1]
     rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
-    assert len(rows) == 7
+    assert len(rows) == 8
     for question, answer in rows:
         named = re.match(r"`([\w/]+)`", answer)
         assert question.endswith("?")

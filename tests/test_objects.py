@@ -45,6 +45,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.objectives.pairwise import Hinge
 from pyrite.ranking.part import config_of, path_of
 from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.trec_files import read_qrels
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from pyrite.sampling.selection.selector import Selector
@@ -479,6 +480,24 @@ def test_tables_of_other_libraries_are_the_same_collection(tmp_path, own_cache):
     assert Collection.from_pairs(frame.head(3)).overrides()[1] != named
 
 
+def test_data_sets_by_split_with_classes_and_transforms(own_cache):
+    datasets = pytest.importorskip("datasets")
+    rows = [{"query": f"question {number}", "positive": f"answer {number}"} for number in range(30)]
+    train, test = datasets.Dataset.from_list(rows[:20]), datasets.Dataset.from_list(rows[20:])
+    for splits in (datasets.DatasetDict(train=train, test=test), {"train": rows[:20], "test": pl.DataFrame(rows[20:])}):
+        counts = Collection.from_pairs(splits).counts()
+        assert (counts["queries"], counts["test"]) == (30, 10)
+    changed = train.with_transform(lambda batch: {**batch, "query": [f"find: {text}" for text in batch["query"]]})
+    collection, _ = Collection.from_pairs(changed)._read(True)
+    assert set(collection.queries["text"]) == {f"find: question {number}" for number in range(20)}
+    labels = datasets.Features({**train.features, "label": datasets.ClassLabel(names=["relevant", "irrelevant"])})
+    classed = datasets.Dataset.from_list([row | {"label": n % 2} for n, row in enumerate(rows)], features=labels)
+    collection, _ = Collection.from_pairs(classed)._read(True)
+    assert collection.judgements["grade"].to_list() == [1 - n % 2 for n in range(30)]
+    with pytest.raises(BadInput, match=r"^row 1 of the table: .*the query is empty"):
+        Collection.from_pairs({"train": [{"query": "", "positive": "a"}] * 2}).counts()
+
+
 def test_a_table_is_data_and_its_faults_are_told_by_its_rows_and_arguments(own_cache):
     rows = [{"query": f"question {number}", "passage": f"answer {number}"} for number in range(20)]
     frame = pl.DataFrame(rows)
@@ -574,6 +593,10 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
     result = pool.simulate(methods, seeds=2, out=tmp_path / "out", budgets=[2, 4])
     assert set(result.budgets["method"]) == {"mm", "mtf", "shared_fusion"}
     assert "judgements per topic" in result.verdict
+    known = set(read_qrels(folder / "qrels.txt.gz").select("query", "document").rows())
+    while (document := pool.next()) is not None:
+        assert document not in known
+    pool = pyrite.Pool(folder / "runs", local=True, dashboard=False, track=[])
     first = pool.next("3")
     assert first.topic == "3"
     pool.judge(first, 1)
@@ -585,7 +608,8 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
     files = (folder / "runs").glob("*")
     assert pyrite.Pool(files).overrides() == pyrite.Pool(sorted((folder / "runs").iterdir())).overrides()
     for call, message in [
-        (lambda: pool.judge(first, 0), "was judged before"),
+        (lambda: pool.judge(first, 0), rf"document '{first.document}' of topic 3 was judged before"),
+        (lambda: pool.judge(first, -1), "grade is -1, which means pooled and not judged; don't judge the document"),
         (lambda: pool.next("x"), "there is no topic 'x'"),
         (lambda: pool.judge(None, 1), "there is no document to judge; `next` returns None if none is left"),  # type: ignore[arg-type]
         (lambda: pool.judge("3", 1), "'3' is no document; give a topic and its document"),  # type: ignore[arg-type]

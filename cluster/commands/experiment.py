@@ -36,7 +36,6 @@ from pyrite.ranking.errors import BadInput
 if TYPE_CHECKING:
     from pyrite.cluster.executors.processes import Processes
     from pyrite.cluster.runs.artifacts import Artifacts
-    from pyrite.pooling.systems.inputs import Rerank
 
 MOVED = "moved"
 """Key in `config.yaml` of the new paths of collections, by the old ones."""
@@ -103,15 +102,17 @@ class Experiment(ABC):
             if experiment.storage is not None:
                 refuse_taken(experiment.storage)
             return experiment
+        return cls._resumed(arguments, resume)
+
+    @classmethod
+    def _resumed(cls, arguments: list[str], resume: str) -> Self:
+        """Continue an experiment from its folder, which may come from anywhere."""
         storage = Storage(resume)
         saved = read_config_of(cls.verb, storage)
-        typed = named_classes(arguments)
-        arguments = [text for text in arguments if not (named_classes([text]) and cls.is_recorded(text, saved))]
-        folder, started = recorded_folder(saved), os.getcwd()
-        recorded = list(map(str, [*_texts(saved.get("overrides")), *_texts(saved.get(cls.verb))]))
+        typed, folder, started = named_classes(arguments), recorded_folder(saved), os.getcwd()
         with nullcontext() if folder is None else chdir(folder):
-            moved = {**saved.get(MOVED, {}), **moves(recorded, absolute(arguments, started))}
-        arguments = [text for text in arguments if not (moved and key_of(text) == KEY)]
+            moved = _moved(saved, cls._recorded(saved), absolute(arguments, started))
+        arguments = [text for text in arguments if not cls._says_nothing_new(text, saved, moved)]
         for text in arguments:
             if root_of(text) not in cls.may_change:
                 cls.check_change(text, resume)
@@ -125,17 +126,26 @@ class Experiment(ABC):
                 entered.enter_context(chdir(folder))
             with from_folder():
                 experiment = cls.continued(arguments, saved, storage)
+            _refuse_foreign_cluster(experiment.options.get("address"), arguments, resume)
             experiment.joined.enter_context(entered.pop_all())
-        if is_foreign(address := experiment.options.get("address")) and "address" not in map(key_of, arguments):
-            what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
-            raise BadInput(what, resume, f"if it is yours, give it again: address={address}")
         experiment.resumed, experiment.moved = True, moved
         return experiment
 
     @classmethod
+    def _recorded(cls, saved: Mapping[str, Any]) -> list[str]:
+        """Return the overrides in a manifest."""
+        lists = [texts for texts in (saved.get("overrides"), saved.get(cls.verb)) if isinstance(texts, list)]
+        return [str(text) for texts in lists for text in texts]
+
+    @classmethod
+    def _says_nothing_new(cls, text: str, saved: Mapping[str, Any], moved: Mapping[str, str]) -> bool:
+        """Return whether an override only trusts a class that is recorded, or names the new path of a collection."""
+        return bool(named_classes([text]) and cls.is_recorded(text, saved)) or bool(moved and key_of(text) == KEY)
+
+    @classmethod
     def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
         """Return whether an override that is given on resume repeats one of the manifest."""
-        return text in [*_texts(saved.get("overrides")), *_texts(saved.get(cls.verb))]
+        return text in cls._recorded(saved)
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
@@ -186,7 +196,7 @@ class Experiment(ABC):
         """Whether a running or named Ray does the work; it then builds the parts too."""
         return self.options.get("local") is not True and ray_is_there(self.options["address"])
 
-    def artifacts_of(self, console: Console, rerank: Rerank | None = None) -> Artifacts:
+    def artifacts_of(self, console: Console) -> Artifacts:
         """Return the builder of its parts: tasks of a running Ray, or this process."""
 
         def note(line: str) -> None:
@@ -195,10 +205,10 @@ class Experiment(ABC):
         if not self.on_cluster:
             from pyrite.cluster.runs.artifacts import Artifacts
 
-            return Artifacts(note, rerank)
+            return Artifacts(note)
         from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 
-        return RemoteArtifacts(note, rerank, join=self.join)
+        return RemoteArtifacts(note, join=self.join)
 
     @property
     def trust(self) -> Trust:
@@ -231,8 +241,17 @@ class Experiment(ABC):
             yield
 
 
-def _texts(recorded: Any) -> list[Any]:
-    return recorded if isinstance(recorded, list) else []
+def _moved(saved: Mapping[str, Any], recorded: Sequence[str], typed: Sequence[str]) -> dict[str, str]:
+    """Return the new paths of collections, those of earlier commands included."""
+    before = saved.get(MOVED)
+    return {**(before if isinstance(before, dict) else {}), **moves(recorded, typed)}
+
+
+def _refuse_foreign_cluster(address: str | None, arguments: Sequence[str], folder: str) -> None:
+    """Refuse to join a cluster that only a folder names."""
+    if is_foreign(address) and "address" not in map(key_of, arguments):
+        what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
+        raise BadInput(what, folder, f"if it is yours, give it again: address={address}")
 
 
 def conduct(experiment: Experiment, console: Console) -> int:

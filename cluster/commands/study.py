@@ -41,8 +41,7 @@ from pyrite.cluster.plan.size import run_seconds, saved
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
 from pyrite.cluster.runs import what_was_read
-from pyrite.cluster.runs.outcome import run_store
-from pyrite.cluster.runs.rerank import rerank
+from pyrite.cluster.runs.outcome import ORDER, run_store
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
@@ -52,11 +51,16 @@ from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from pyrite.cluster.search.proposals import Proposals
-    from pyrite.cluster.search.schedulers import EarlyStopping, TimeBudget
+    from pyrite.cluster.search.schedulers import EarlyStopping
+    from pyrite.cluster.search.time_budget import TimeBudget
 
 
 BESIDE = Path("../shared/data")
 """Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
+
+
+OF_TUNE = {"callbacks": "a callback", "trial_scheduler": "a scheduler", "stoppers": "a stopper"}
+"""Options that name classes of Ray Tune, and what these are."""
 
 
 class StudyExperiment(Experiment):
@@ -138,7 +142,7 @@ class StudyExperiment(Experiment):
         from pyrite.cluster.rollouts.request import missing, with_agents
 
         plan = self.plan
-        self.artifacts = artifacts = self.artifacts_of(console, rerank)
+        self.artifacts = artifacts = self.artifacts_of(console)
         self._apart = self.on_cluster
         planned, adaptive = plan.runs()
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])
@@ -164,8 +168,6 @@ class StudyExperiment(Experiment):
         store = run_store(plan.storage, self.runs, artifacts.provenance)
         done, outdated = store.finished(planned.name for planned in self.runs)
         if self.scheduler:
-            for name in done:
-                self.scheduler.ended(name)
             done |= {each.name for each in self.runs} & set(self.scheduler.stopped)
         print_lines(console, *outdated_lines(outdated))
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
@@ -228,8 +230,6 @@ class StudyExperiment(Experiment):
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""
-        from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
-
         options, artifacts = self.plan.options, self.artifacts
         asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
         if not asked:
@@ -238,6 +238,8 @@ class StudyExperiment(Experiment):
             what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
         from ray.tune import Stopper
+
+        from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
         scheduler = EarlyStopping(
             schedulers_of(options.get("trial_scheduler"), self.trust),
@@ -251,8 +253,9 @@ class StudyExperiment(Experiment):
     def _needs(self) -> str | None:
         if self.missing:
             return "agents that are still to be learned"
-        if self.plan.options.get("callbacks"):
-            return "callbacks of Ray Tune"
+        for key, name in OF_TUNE.items():
+            if self.plan.options.get(key):
+                return f"{name} of Ray Tune"
         for planned in [*self.waiting, *self.proposals.examples]:
             asked = planned.config["resources"]
             if asked["workers"] > 1:
@@ -298,13 +301,17 @@ class StudyExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         from pyrite.cluster.search.decided_runs import DecidedRuns
-        from pyrite.cluster.search.schedulers import TimeBudget
+        from pyrite.cluster.search.time_budget import TimeBudget
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
         self._budget = budget = TimeBudget(plan.options.get("time_budget"), finished)
         if isinstance(self.proposals, DecidedRuns):
             self.proposals.start(tracking.events)
+        if self.scheduler is not None:
+            asked = [key for key in ("trial_scheduler", "stoppers") if plan.options.get(key)]
+            tracking.events.emit("early stopping", by=asked, says=ORDER)
+            print_lines(console, f"{' and '.join(asked)}: {ORDER}")
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 
@@ -344,11 +351,10 @@ class StudyExperiment(Experiment):
 
         options = self.plan.options
         if self.local:
-            workers = None if self.scheduler else self.workers
-            if workers is not None:
-                workers.keep(self._processes() - 1)
+            if self.workers is not None:
+                self.workers.keep(self._processes() - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
-            return LocalExecutor(1, workers, shared, self.scheduler, {"opened": OpenedParts(artifacts=self.artifacts)})
+            return LocalExecutor(1, self.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
         from ray.tune import Callback
 
         from pyrite.cluster.executors.tune import TuneExecutor
@@ -359,9 +365,7 @@ class StudyExperiment(Experiment):
         callbacks = built_as(Callback, options.get("callbacks", []), "callbacks", self.trust)
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
-        return TuneExecutor(
-            self.plan.storage, shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun"
-        )
+        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun")
 
     def renew(self) -> None:
         runs = self._planned

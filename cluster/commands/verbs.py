@@ -6,6 +6,7 @@ It imports nothing heavy, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -110,8 +111,7 @@ VERBS: dict[str, Verb] = {
         "  episodes=N copies=N workers=N hosts=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "examples:\n  pyrite learn agent=actor_critic function=[bm25,random] scale=small out=outputs/agent\n"
-        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20\n"
-        "  pyrite learn agent=evolution actions=mixture function=[random,bm25] scale=small episodes=96",
+        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
         runs="pyrite.cluster.commands.learn:LearnExperiment",
         arguments=(RESUME,),
     ),
@@ -135,13 +135,15 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite judge runs=runs collection.path=FOLDER topics=topics.txt out=judging\n"
         "  pyrite judge out=judging                        continue\n"
         "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
-        "  pyrite judge --export qrels.txt out=judging     the judgements so far",
+        "  pyrite judge --export qrels.txt out=judging     the judgements so far\n"
+        "  pyrite judge --backup copy.sqlite out=judging   a copy of the folder's file, also while it is served",
         runs="pyrite.cluster.commands.judge:run_verb",
         arguments=(
             ("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, depth= may "
                           "rise"}),
-            ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), and "
-                          "end"}),
+            ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.txt, .json, .jsonl, .tsv, "
+                          ".parquet; .csv: as a table; each with .gz), and end"}),
+            ("--backup", {"metavar": "FILE", "help": "write a copy of the judgements' file, and end"}),
         ),
     ),
     "audit": Verb(
@@ -235,6 +237,13 @@ REMOVED = {
     "OUT/report.html or `pyrite list`",
 }
 """Verbs of the last release that were removed: why, and what to use instead."""
+FLAGS = {
+    **dict.fromkeys(["--cfg", "-c", "--info", "-i"], "`pyrite options` prints the configuration with its defaults"),
+    **dict.fromkeys(["--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn"], "a file of overrides is "
+                    "a word: `pyrite study FILE.yaml`"),
+    **dict.fromkeys(["--multirun", "-m"], "a study runs all values of a sweep by itself: leave it out"),
+}  # fmt: skip
+"""What to do instead of Hydra's own flags."""
 
 
 class _Version(argparse.Action):
@@ -273,13 +282,34 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _no_verb(name: str) -> BadInput:
+    """Return the error for a verb that does not exist, with the one that is most like it."""
+    if name in REMOVED:
+        return BadInput(f"there is no verb {name} any more", remedy=REMOVED[name])
+    close = difflib.get_close_matches(name, VERBS, 1)
+    remedy = f"did you mean pyrite {close[0]}?" if close else f"choose one of {', '.join(VERBS)}"
+    return BadInput(f"there is no verb {name!r}", remedy=remedy)
+
+
+def _no_flag(flag: str, following: Sequence[str]) -> BadInput:
+    """Return the error for a flag that does not exist: options are written without dashes, as seeds=5."""
+    name, _, value = flag.partition("=")
+    if name in FLAGS:
+        return BadInput(f"there is no option {name}", remedy=FLAGS[name])
+    value = value or next((text for text in following[:1] if not text.startswith("-")), "…")
+    option = name.lstrip("-").replace("-", "_")
+    return BadInput(f"there is no option {name}", remedy=f"options are written without dashes: {option}={value}")
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; refuse a verb that was removed, and words that are no overrides."""
-    if arguments and arguments[0] in REMOVED:
-        raise BadInput(f"there is no verb {arguments[0]} any more", remedy=REMOVED[arguments[0]])
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
+        raise _no_verb(arguments[0])
     known = parser()
     chosen, more = known.parse_known_args(arguments)
-    if any(text.startswith("-") for text in more) or (more and not VERBS[chosen.verb].overrides):
+    if flag := next((text for text in more if text.startswith("-")), None):
+        raise _no_flag(flag, arguments[arguments.index(flag) + 1 :])
+    if more and not VERBS[chosen.verb].overrides:
         known.error(f"unrecognized arguments: {' '.join(more)}")
     chosen.overrides = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
     words = VERBS[chosen.verb].words

@@ -177,9 +177,6 @@ PARTS: dict[str, dict[str, str]] = {
         "tensorboard": "pyrite.cluster.telemetry.tracking.tensorboard.TensorBoard",
         "wandb": "pyrite.cluster.telemetry.tracking.wandb.WandB",
     },
-    "trial_scheduler": {
-        "hyperband": "pyrite.cluster.search.hyperband.SeededHyperBand",
-    },
     "until": {
         "converged": "pyrite.rl.plateau.Plateau",
     },

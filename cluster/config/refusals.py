@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
 SEARCH = (
     "search shares of functions by `pyrite study search=optuna policy=schedule 'policy.end=interval(0,1)'`, "
-    "or policy=mixture with a list of policy.weights (docs/guide/learning.md)"
+    "or policy=mixture with several policy.weights (docs/guide/learning.md)"
 )
 """What to do instead of a search of mixtures."""
 REMOVED: dict[str, str] = {
+    "judging": "what fewer judgements change is answered (docs/experiments/partial_judgements.md): leave it out; "
+    "orders of judging are compared by `pyrite pool`",
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
     "resources.shard": "nobody has split a ranker over GPUs; resources.workers=N gives each worker the whole "
     "ranker, and peft=lora, ranker.precision=bfloat16 or ranker.gradient_checkpointing=true needs less memory",
     "experiment.published": "a paper's figures are in benchmarks/papers, and `python -m benchmarks.published OUT` "
     "prints them beside a study's: leave it out",
-    "actions.mixture": f"Optuna does it: {SEARCH}",
+    "actions.mixture": f"Optuna does what the searches of mixtures did: {SEARCH}",
     "agent.warm_start": f"searches of mixtures were removed: {SEARCH}",
     "agent.iterations": f"searches of mixtures were removed: {SEARCH}",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
@@ -49,8 +51,14 @@ REMOVED: dict[str, str] = {
 REMOVED_PARTS: dict[str, str] = {
     **dict.fromkeys(
         ["actions=mixture", "agent=bandit", "agent=evolution", "agent=population", "agent=schedule"],
-        f"Optuna searches as well, with a library: {SEARCH}",
+        f"Optuna does what the searches of mixtures did: {SEARCH}",
     ),
+    **dict.fromkeys(
+        [f"experiment=mixture_{name}" for name in ("categories", "feed_forward", "neighbours", "policies", "transfer")],
+        f"its question is answered (docs/experiments/mixtures.md): {SEARCH}",
+    ),
+    "experiment=partial_judgements": "its question is answered (docs/experiments/partial_judgements.md): orders of "
+    "judging are compared by `pyrite pool`",
     "state=progress": f"only searches of mixtures read it: leave it out, or {SEARCH}",
     "policy=by_query": "no decision per query was better than one for all (docs/experiments/forks.md): give "
     "policy=recommended",
@@ -58,6 +66,11 @@ REMOVED_PARTS: dict[str, str] = {
     "policy=recommended",
     "ranker=cascade": "it was an experiment that nothing came of: BM25 can choose the candidates, with "
     "ranker=cross_encoder function=bm25 selector=top",
+    **dict.fromkeys(
+        ["trial_scheduler=hyperband", "scheduler=hyperband"],
+        "Ray Tune's asynchronous HyperBand is ASHA with several brackets: "
+        "use trial_scheduler=asha trial_scheduler.brackets=3",
+    ),
     **dict.fromkeys(
         ["trial_scheduler=pb2", "scheduler=pb2"],
         "runs that continue from each other's weights are no independent sample, so methods could not be compared: "
@@ -69,8 +82,10 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     "pool": {"scale": "pool_scale"},
 }
 """New names by old ones, of options that mean something else in other verbs, by primary file."""
-OF_TRIALS = ("asha", "hyperband", "median", "none")
+OF_TRIALS = ("asha", "median", "none")
 """Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
+MAIN_OPTION = {"guard": "relative"}
+"""The option that a value in the place of a mapping is meant for."""
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
 LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
 
@@ -127,8 +142,10 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     for theirs, plain in PLAIN.items():
         message = re.sub(theirs, plain, message)
     key = option or ".".join(part for part in map(str, first["loc"]) if not TYPES.fullmatch(part))
-    if first["type"] in ("extra_forbidden", "missing"):
-        if first["type"] == "missing" and key in group_options():
+    if first["type"] == "extra_forbidden":
+        return BadInput(no_option(key), remedy=see(config))
+    if first["type"] == "missing":
+        if key in group_options():
             return BadInput(f"{key} has no value", remedy=f"choose one of {', '.join(group_options()[key])}")
         what = no_option(key) if first["type"] == "extra_forbidden" else f"there must be an option {key}"
         return BadInput(what) if ":" in what else BadInput(what, remedy=see(config))
@@ -136,6 +153,8 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
+    if key in MAIN_OPTION and first["type"] == "model_type":
+        remedy = f"write {key}.{MAIN_OPTION[key]}={first['input']}"
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"
     remedy = "give a list, as [A,B]" if "Sequence" in message or message.startswith("choose a list") else remedy
@@ -161,10 +180,10 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         siblings = _siblings(unknown[1], overrides, config, compose)
         # The name of another tool is the ranker's option, not that of an agent or of a method.
         of_verb = root_of(unknown[1]) in set(groups_of(config)) - set(groups_of("config"))
-        instead = "" if of_verb else suggest_all(overrides, unknown[1])
+        instead = "" if of_verb else suggest_all(overrides, unknown[1], config, compose)
         return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
     if taken := re.match(r"Could not override '([^']+)'\. No match in the defaults list", whole):  # of another verb
-        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
+        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1], config, compose)
     unnamed = re.search(r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", whole)
     if unnamed and (group := _without_value(overrides, config)):
         return f"{group} has no value; choose one of {', '.join(group_options()[group])}"

@@ -38,8 +38,9 @@ def new_path(path: str) -> str:
 def moves(recorded: Iterable[str], typed: Iterable[str]) -> dict[str, str]:
     """Return the new path of a collection by the old one, of which nothing is left there, if one is typed."""
     new = [_plain(text.partition("=")[2]) for text in typed if key_of(text) == KEY]
-    values = [_plain(text.partition("=")[2]) for text in recorded if key_of(text) in (KEY, "collection")]
-    gone = {path for path in values if os.sep in path or "." in path if is_gone(path)}
+    pairs = [(key_of(text), _plain(text.partition("=")[2])) for text in recorded]
+    named = {path for key, path in pairs if key == KEY or (key == "collection" and os.sep in path)}
+    gone = {path for path in named if is_gone(path)}
     return {gone.pop(): new[0]} if len(new) == len(gone) == 1 else {}
 
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from pyrite.cluster.config.groups import CONF
+from pyrite.cluster.config.groups import CONF, option
 from pyrite.cluster.config.parts import PARTS
 from pyrite.ranking.errors import BadInput
 
@@ -66,9 +66,12 @@ def origin() -> Trust:
 
 @functools.cache
 def listed() -> frozenset[str]:
-    """Return the classes that a file may name: those of `PARTS` and of the YAML files in `conf/`."""
+    """Return the classes that a file may name: those of YAML files in `conf/`, of `PARTS` with their defaults, and of
+    methods in folders of version 0.2.
+    """
     of_files = {name for file in CONF.rglob("*.yaml") for name in NAMED.findall(file.read_text("utf-8"))}
-    return frozenset(of_files.union(*(parts.values() for parts in PARTS.values())))
+    of_parts = (classes_in(option(group, name)) for group, names in PARTS.items() for name in names)
+    return frozenset(of_files.union({"pyrite.pooling.adjudicators.bandit.bandit.Bandit"}, *of_parts))
 
 
 def check_classes(node: Any, trust: Trust) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.executors.pieces import run_pieces
@@ -18,13 +18,12 @@ from pyrite.cluster.runs.what_was_read import notes
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import is_cached, open_collection
 from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.format_of import reader_of, recognised
 from pyrite.ranking.collections.reader import OF_USE, Reader
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import local_path
 from pyrite.ranking.relabel import relabelled
-
-if TYPE_CHECKING:
-    from pyrite.pooling.systems.inputs import Rerank
 
 
 @dataclass
@@ -33,12 +32,10 @@ class Collections:
 
     Args:
         note: receives a message per collection or part that is made.
-        rerank: trains the rankers that contribute to a partially judged pool (`judging.feeders`).
         lock: is held while a collection or part is made, so that several processes make it once.
     """
 
     note: Callable[[str], None] = lambda line: None
-    rerank: Rerank | None = None
     lock: Callable[[Path], AbstractContextManager[None]] = file_lock
     _collections: dict[str, Collection] = field(default_factory=dict)
 
@@ -51,11 +48,6 @@ class Collections:
             collection = self._open(build(config["collection"], "collection", trust="composed"), config)
             for line in notes(collection, name):
                 self.note(line)
-            if judging := _partial(config):
-                from pyrite.cluster.runs.partial_judgements import partially_judged
-
-                with self.lock(cache_of(config) / "judging" / key):
-                    collection = partially_judged(collection, judging, cache_of(config), self.note, self.rerank)
             if relabel := config.get("relabel"):
                 collection = relabelled(collection, relabel, config["strict"])
                 self.note(f"judgements corrected in {name}: {collection.facts['judgements corrected']}")
@@ -65,7 +57,7 @@ class Collections:
     def other_collection(self, config: dict[str, Any], name: str) -> Collection:
         """Return one of the other collections that rankers are evaluated on."""
         reader = collections_of(config["evaluate"])[name]
-        key = digest([str(reader.path), config["strict"]])
+        key = digest([repr(reader), config["strict"]])
         if key not in self._collections:
             self.note(f"reading {name}")
             self._collections[key] = self._open(reader, config)
@@ -80,7 +72,7 @@ class Collections:
     def collection_key(self, config: dict[str, Any]) -> str:
         """Return a digest of the options of a configuration's collection."""
         relabel = contents(filter(None, [config.get("relabel")]))
-        return digest([config["collection"], config["strict"], relabel, _partial(config)])
+        return digest([config["collection"], config["strict"], relabel])
 
     def collections_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
         """Return whether `open_collections` would find all in the cache, if `anew` after another node has made them."""
@@ -88,8 +80,6 @@ class Collections:
         if anew:
             with suppress(OSError):
                 os.listdir(place)  # makes a network's disk look again
-        elif self.collection_key(config) not in self._collections and _partial(config):
-            return False
         readers = [
             build(config["collection"], "collection", trust="composed"),
             *collections_of(config.get("evaluate", [])).values(),
@@ -111,28 +101,32 @@ class Collections:
         return collection.changed(fingerprint=digest([collection.fingerprint, chosen])[:16], **chosen)
 
 
-def _partial(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the options of partial judging, if there are any; some verbs have none."""
-    judging: dict[str, Any] = config.get("judging") or {}
-    return judging if judging.get("order") else None
-
-
 MEAN = "mean"
 """Name of the row with the means over collections."""
 
 
-def collections_of(places: list[str]) -> dict[str, Beir]:
-    """Return the collections of `evaluate`, BEIR folders or folders of BEIR folders, by their names."""
-    collections: dict[str, Beir] = {}
+def collections_of(places: list[str]) -> dict[str, Reader]:
+    """Return the collections of `evaluate`, in any format or folders of them, by their names."""
+    collections: dict[str, Reader] = {}
     for place in places:
-        root = Path(place).expanduser()
-        folders = [root, *sorted(path for path in root.glob("*") if path.is_dir())]
-        beir = [path for path in folders if any((path / f"corpus.jsonl{end}").is_file() for end in ("", ".gz"))]
-        if not beir:
-            raise BadInput("is no BEIR folder, and holds none", place, "name folders with a corpus.jsonl: evaluate=[…]")
-        for folder in beir[:1] if beir[0] == root else beir:
-            name = folder.resolve().name
-            if name in collections or name == MEAN:
-                raise BadInput(f"two collections are called {name}", "evaluate", "rename a folder")
-            collections[name] = Beir(folder)
+        for reader in _readers_at(place):
+            if reader.name in collections or reader.name == MEAN:
+                raise BadInput(f"two collections are called {reader.name}", "evaluate", "rename a folder")
+            collections[reader.name] = reader
     return collections
+
+
+def _readers_at(place: str) -> list[Reader]:
+    """Return the reader of a path, one for each collection in its folders, or those of the folders in it."""
+    try:
+        reader = reader_of(place)
+    except BadInput:
+        root = local_path(place)
+        inner = [folder for folder in sorted(root.glob("*")) if folder.is_dir() and recognised(folder)]
+        if not inner:
+            remedy = "name a BEIR folder, or another form that collection.path= reads: evaluate=[…]"
+            raise BadInput("is no collection, and holds none", place, remedy) from None
+        return [reader_of(folder) for folder in inner]
+    if not isinstance(reader, Beir):
+        return [reader]
+    return [replace(reader, subset=subset) for subset in reader.subsets()] or [reader]

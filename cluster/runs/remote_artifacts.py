@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
@@ -26,9 +26,6 @@ from pyrite.cluster.runs.artifacts import Artifacts, cached_part, reading_messag
 from pyrite.cluster.runs.shared_part import part_names
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
-
-if TYPE_CHECKING:
-    from pyrite.pooling.systems.inputs import Rerank
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ class RemoteArtifacts(Artifacts):
     def _task(
         self, key: str, config: dict[str, Any], name: str | None = None, needs: Iterable[str] = (), message: str = ""
     ) -> Task:
-        arguments = {"config": config, "name": name, "rerank": self.rerank}
+        arguments = {"config": config, "name": name}
         return Task(key, _make, arguments, needs=frozenset(needs), label=message or reading_message(config))
 
     def _description(self, config: dict[str, Any]) -> Described:
@@ -127,11 +124,10 @@ class RemoteArtifacts(Artifacts):
         described = self._ask(_describe, list(distinct.values())) or [Described()] * len(distinct)
         self._described |= dict(zip(distinct, described, strict=True))
 
-    def _ask(self, body: Callable[[list[dict[str, Any]], Rerank | None], Any], configs: list[dict[str, Any]]) -> Any:
+    def _ask(self, body: Callable[[list[dict[str, Any]]], Any], configs: list[dict[str, Any]]) -> Any:
         """Return what a task on this machine computes. None if it fails, and this process must find out why."""
         self.join()
-        arguments = {"configs": configs, "rerank": self.rerank}
-        (done,) = RayExecutor().run([Task(body.__name__, body, arguments, Resources(cpu=0, here=True))])
+        (done,) = RayExecutor().run([Task(body.__name__, body, {"configs": configs}, Resources(cpu=0, here=True))])
         return done.value
 
     def _make_all(self, tasks: Iterable[Task]) -> bool:
@@ -186,10 +182,10 @@ class _Making(ListedTasks):
             super().ended(done)
 
 
-def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
+def _make(config: dict[str, Any], name: str | None) -> list[str] | None:
     """Make a part, or all collections, and return messages; None if another command is making it: a task's body."""
     notes: list[str] = []
-    artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
+    artifacts = Artifacts(notes.append if name is None else lambda line: None, partial(file_lock, wait=False))
     try:
         if name is None:
             artifacts.open_collections(config)
@@ -202,10 +198,10 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
     return notes
 
 
-def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Described]:
+def _describe(configs: list[dict[str, Any]]) -> list[Described]:
     from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
 
-    artifacts = Artifacts(rerank=rerank)
+    artifacts = Artifacts()
 
     def described(config: dict[str, Any]) -> Described:
         provenance, keys = dict[str, str](), dict[str, str]()
@@ -221,13 +217,13 @@ def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Desc
     return [described(config) for config in configs]
 
 
-def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
+def _check(configs: list[dict[str, Any]]) -> bool:
     Artifacts().check(configs)
     return True
 
 
-def _cut_texts(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[str]:
-    return Artifacts(rerank=rerank).cut_texts(configs)
+def _cut_texts(configs: list[dict[str, Any]]) -> list[str]:
+    return Artifacts().cut_texts(configs)
 
 
 def _seedless(config: dict[str, Any]) -> str:

@@ -7,18 +7,36 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Protocol, get_type_hints
 
 from pyrite.ranking.digest import digest
 
 if TYPE_CHECKING:
-    from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.cluster.runs.collections import Collections
 
 FORMAT = 12
 """Number to increase whenever a part's content changes for the same configuration."""
 
 Config = dict[str, Any]
+
+
+class PartSource(Protocol):
+    """What opens or makes the inputs of parts: `pyrite.cluster.runs.artifacts.Artifacts`."""
+
+    @property
+    def note(self) -> Callable[[str], None]: ...
+
+    def part(self, config: Config, name: str) -> Any: ...
+
+    def keys(self, config: Config) -> dict[str, str]: ...
+
+    def place(self, config: Config, key: str) -> Path: ...
+
+    def sources(self, config: Config, base: Any) -> Any: ...
+
+    def collection(self, config: Config) -> Any: ...
+
+    def other_collection(self, config: Config, name: str) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,7 @@ class Input:
         content: returns what the key depends on besides, without making anything.
     """
 
-    value: Callable[[Artifacts, Config, str], Any]
+    value: Callable[[PartSource, Config, str], Any]
     needs: Callable[[Config, str], list[str]] = lambda config, name: []
     content: Callable[[Collections, Config, str], list[Any]] = lambda collections, config, name: []
 
@@ -45,7 +63,7 @@ def _labels(config: Config, name: str) -> list[str]:
     return ["labels"] if config["ranker"].get("categories") else []
 
 
-def _lists(artifacts: Artifacts, config: Config, names: Iterable[str]) -> list[Any]:
+def _lists(artifacts: PartSource, config: Config, names: Iterable[str]) -> list[Any]:
     return [artifacts.part(config, name).lists for name in names]
 
 
@@ -53,7 +71,7 @@ def _every_function(config: Config, name: str) -> list[str]:
     return [f"function:{function}" for function in config["function"]]
 
 
-def _folder(artifacts: Artifacts, config: Config, part: str) -> Path:
+def _folder(artifacts: PartSource, config: Config, part: str) -> Path:
     """Return the folder next to a part's file, for arrays of collections in pieces."""
     return artifacts.place(config, artifacts.keys(config)[part]).with_suffix("")
 

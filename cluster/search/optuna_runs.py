@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from typing import cast
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, cast
 
 import optuna
 
@@ -17,9 +18,11 @@ from pyrite.cluster.plan.sweep import Planned, Point
 from pyrite.cluster.plan.sweep import plan as runs_of
 from pyrite.cluster.runs.outcome import mean_best
 from pyrite.cluster.search.proposals import MadeOf, Proposals
-from pyrite.cluster.search.schedulers import EarlyStopping
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from pyrite.cluster.search.schedulers import EarlyStopping
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
@@ -41,6 +44,9 @@ def _sampler(name: str, seed: int, parallel: int) -> optuna.samplers.BaseSampler
     if name == "gp":  # a Gaussian process with expected improvement, for few runs and few settings
         return optuna.samplers.GPSampler(seed=seed)
     if name == "cmaes":  # evolution with an adapted covariance (Hansen 2016), for many runs and several settings
+        if find_spec("cmaes") is None:
+            what = "sampler=cmaes needs the package cmaes, which is not installed"
+            raise BadInput(what, "sampler", "pip install cmaes, or choose sampler=tpe")
         return optuna.samplers.CmaEsSampler(seed=seed)
     # A Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other.
     return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)
@@ -124,8 +130,6 @@ class OptunaRuns(Proposals):
                     self._queue.append(planned)
                 else:
                     self.finished += 1
-                    if self.scheduler is not None:
-                        self.scheduler.ended(planned.name)
                     self._results[planned.name] = best
             self._tell(method)
 

@@ -116,7 +116,8 @@ def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
 
 def _entry(reader: Reader, cache: str | Path) -> Path:
     """Return the folder of a collection, by the state of its files."""
-    return Path(cache).expanduser() / f"{_plain(reader.name)}-{_key(reader)}"
+    key = _key(reader)  # first: it refuses a name that is no text
+    return Path(cache).expanduser() / f"{_plain(reader.name)}-{key}"
 
 
 def _load(entry: Path, strict: bool) -> Collection | None:

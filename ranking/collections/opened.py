@@ -10,7 +10,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -39,6 +39,22 @@ OTHERS = {
 """The first bytes of files that no reader can read: what they are, and what to do."""
 
 
+TAR = b"ustar"
+"""What an archive of tar has at its byte 257."""
+
+
+def _is_tar(path: str | Path) -> tuple[str, str | Path, str]:
+    return "is a tar archive", path, "unpack it with tar -xf"
+
+
+def _holds_tar(path: str | Path, form: str) -> bool:
+    """Return whether a compressed file is an archive. Reading it says what is damaged."""
+    with open(path, "rb") as file, suppress(EOFError, zlib.error, OSError, lzma.LZMAError, pa.ArrowException):
+        head: bytes = _decompressed(file, form).read(512)
+        return head[257:262] == TAR
+    return False
+
+
 def compression_of(path: str | Path) -> str | None:
     """Return the ending for a file's compression, from its first bytes; None if it is not compressed.
 
@@ -46,7 +62,9 @@ def compression_of(path: str | Path) -> str | None:
         BadInput: if it is an archive, or only a pointer to the file.
     """
     with open(path, "rb") as file:
-        head = file.read(32)
+        head = file.read(512)
+    if head[257:262] == TAR:
+        raise BadInput(*_is_tar(path))
     if (other := next((other for magic, other in OTHERS.items() if head.startswith(magic)), None)) is not None:
         raise BadInput(other[0], path, other[1])
     return next((ending for magic, ending in FORMS.items() if head.startswith(magic)), None)
@@ -71,6 +89,8 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             kind = "gzip" if ending == "gz" else ending
             remedy = f"copy it again, or rename it without .{ending} if it is not compressed"
             raise BadInput(f"not a {kind} file, or truncated at its very start", path, remedy)
+        if form is not None and _holds_tar(path, form):
+            raise BadInput(*_is_tar(path))
         with open(path, "rb") as file:
             stream = _decompressed(file, form)
             yield stream if form is None else bounded(stream, path)

@@ -14,6 +14,7 @@ import polars as pl
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.opened import compression_of
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import local_path
 from pyrite.ranking.part import Part
 from pyrite.ranking.reading import Reading
 
@@ -149,7 +150,7 @@ class FolderReader(Reader):
         Raises:
             BadInput: if it is not a folder.
         """
-        named = Path(self.path).expanduser()
+        named = local_path(self.path)
         if not named.is_dir():
             what = "not a folder" if named.exists() else "no such folder"
             raise BadInput(what, named, "check the path (collection.path=)")

@@ -40,7 +40,9 @@ def test_the_folder_and_folders_in_it_may_be_links(outside, tmp_path):
 
 def test_a_link_to_something_in_the_folder_may_stay(tmp_path):
     (tmp_path / "wandb" / "run-1").mkdir(parents=True)
-    (tmp_path / "wandb" / "latest-run").symlink_to("run-1")
+    (tmp_path / "wandb" / "run-1" / "debug-core.log").symlink_to("/elsewhere")  # W&B's own
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "latest").symlink_to("../wandb/run-1")
     refuse_links(tmp_path)
 
 

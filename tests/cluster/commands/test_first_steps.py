@@ -13,6 +13,7 @@ from rich.console import Console
 
 import pyrite
 from pyrite.cluster.commands import doctor
+from pyrite.cluster.commands.cli import main
 from pyrite.cluster.commands.compare import compare, differing_options, queries_once, read_studies
 from pyrite.cluster.commands.list_studies import read_folder
 from pyrite.cluster.commands.verbs import REMOVED, VERBS, parse
@@ -297,3 +298,22 @@ def test_the_version_is_shown_with_the_commit_of_a_clone(capsys):
         parse(["--version"])
     assert ended.value.code == 0
     assert re.fullmatch(rf"pyrite {re.escape(pyrite.__version__)}(, commit [0-9a-f]{{40}})?\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("studdy seeds=2", "there is no verb 'studdy'; did you mean pyrite study?"),
+        ("colour", "there is no verb 'colour'; choose one of study, "),
+        ("study --seeds 5", "there is no option --seeds; options are written without dashes: seeds=5"),
+        ("train --batch-size=8", "there is no option --batch-size; options are written without dashes: batch_size=8"),
+        ("study --cfg job", "there is no option --cfg; `pyrite options` prints the configuration"),
+        ("study --config-dir conf", "there is no option --config-dir; a file of overrides is a word: `pyrite study"),
+        ("study -m seeds=2", "there is no option -m; a study runs all values of a sweep by itself: leave it out"),
+    ],
+)
+def test_habits_of_other_command_lines_get_one_line(given, line, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(given.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"pyrite: {line}")

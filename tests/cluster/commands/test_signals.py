@@ -243,11 +243,12 @@ def test_a_study_goes_on_after_its_data_moved(base, beir_folder, tmp_path, monke
     tables = summary_of(tmp_path / "out")
     runs = sorted(path.name for path in (tmp_path / "out" / "runs").iterdir())
     (tmp_path / "out" / "runs" / runs[0]).unlink()
-    os.rename("before", "after")
+    (tmp_path / "elsewhere").mkdir()
+    os.rename("before", "elsewhere/before")
     assert "before" in refusal("study", "--resume", "out")
     write_beir(tmp_path / "other", seed=9)
     assert "has changed since" in refusal("study", "--resume", "out", "collection.path=other")
-    assert command("study", "--resume", "out", "collection.path=after") == 0
+    assert command("study", "--resume", "out", "collection.path=elsewhere/before") == 0
     assert summary_of(tmp_path / "out") == tables
     assert sorted(path.name for path in (tmp_path / "out" / "runs").iterdir()) == runs
     assert command("study", "--resume", "out") == 0  # it is remembered

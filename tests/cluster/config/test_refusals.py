@@ -105,6 +105,7 @@ OF_RUNS = [
     ),
     ("changes=[{after:3,optimizer.lr:0.1}]", "no option changes any more: options stay the same"),
     ("scheduler=pb2", NO_POPULATION),
+    ("scheduler=hyperband", "use trial_scheduler=asha trial_scheduler.brackets=3"),
     ("scheduler=asha", "trial_scheduler=asha"),
     ("scheduler=none", "trial_scheduler=null"),
     # What is empty or has no effect.
@@ -140,6 +141,12 @@ OF_VERBS = [
     ("pool", "pools=some.yaml qrels=some.txt", "pools= excludes runs= and qrels="),
     ("pool", "qrels=some.txt", "qrels= is given without runs="),
     ("study", "trial_scheduler=pb2", NO_POPULATION),
+    ("study", "trial_scheduler=hyperband", "use trial_scheduler=asha trial_scheduler.brackets=3"),
+    ("config", "judging.order=mm", "no option judging.order any more: what fewer judgements change is answered"),
+    ("config", "+judging.budget=5", "no option judging any more: what fewer judgements change is answered"),
+    ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),
+    ("study", "experiment=mixture_policies", "any more: its question is answered (docs/experiments/mixtures.md)"),
+    ("learn", "actions.every=2", "no option actions.every: it is called decision_every now"),
     ("study", "experiment=null", "experiment has no value; choose one of"),
     ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
     ("study", "methods=[['selector=top']]", "methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
@@ -182,6 +189,46 @@ def test_no_name_that_is_removed_or_of_another_tool_is_an_option():
     assert not set(REMOVED) & set(compose([]))
     assert not set(REMOVED_PARTS) & {f"{group}={name}" for group, names in group_options().items() for name in names}
     assert not {*SAME_VALUE, *ADVICE} & (set(compose([])) | set(group_options()) - {"data"}) - {"scheduler"}
+
+
+OTHER_WORDS = {
+    "study": [
+        "relative_margin=0.05", "absolute_margin=0.1", "ratio=0.95", "max_score=0.9", "num_negatives=5", "loss=mnrl",
+        "tokenizer=characters", "learning_rate=2e-5", "num_train_epochs=3", "per_device_train_batch_size=16",
+        "max_grad_norm=1.0", "warmup_ratio=0.1", "guard=0.05", "metric_for_best_model=nDCG@10",
+    ],
+    "mine": [
+        "relative_margin=0.05", "absolute_margin=0.1", "ratio=0.95", "max_score=0.9", "num_negatives=5",
+        "tokenizer=characters", "model=/a/folder", "ranker.checkpoint=/a/folder", "collection.document=answer",
+        "guard=0.05", "sampling.guard.relative=0.05",
+    ],
+}  # fmt: skip
+"""Words of sentence-transformers, Tevatron, PyLate and FlagEmbedding that users give to a verb."""
+
+
+@pytest.mark.parametrize(("verb", "word"), [(verb, word) for verb, words in OTHER_WORDS.items() for word in words])
+def test_a_remedy_for_another_tools_word_is_accepted(verb, word):
+    config = "config" if verb == "study" else verb
+    pairs = ["collection=pairs", "collection.path=pairs.csv"]
+    with pytest.raises(BadInput) as refused:
+        compose([*pairs, word], config)
+    remedy = re.search(r"(?:did you mean|write|give) ([^?;]+=[^?;]+?)\??$", str(refused.value))
+    assert remedy, str(refused.value)
+    compose([*pairs, *remedy[1].split()], config)
+
+
+def test_values_on_another_scale_are_converted():
+    assert suggestion("ratio=0.95", "mine") == "guard.relative=0.05"
+    assert suggestion("hn_filter_ratio=0.8") == "sampling.guard.relative=0.2"
+    assert suggestion("ratio=high") == "sampling.guard.relative=…"
+    assert suggestion("relative_margin=.1", "mine") == "guard.relative=.1"
+    assert suggestion("model=/a/b", "rank") == "checkpoint=/a/b"
+
+
+def test_a_suggestion_that_would_be_refused_is_not_made():
+    with pytest.raises(BadInput) as refused:
+        compose(["loss=mnrl"], "mine")
+    assert "did you mean" not in str(refused.value)
 
 
 def test_every_suggested_option_exists():
