@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.archives import Archive, commands, interval, number, signed, table
-from cluster.statistics.few_judgements import few_judgements, profits
+from benchmarks.few_judgements import few_judgements, profits
 
 
 def figures(archive: Archive, columns: Sequence[str]) -> str:

@@ -18,8 +18,8 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "alignment", "audit", "bm25", "clusters", "device", "dssm", "environment", "feedback_control",
-    "growth", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
+    "agents", "audit", "bm25", "clusters", "device", "dssm", "environment", "growth",
+    "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
     "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
     "workers",
 }  # fmt: skip

@@ -30,7 +30,6 @@ PACKAGES = {
 OPTIONAL = {
     "ray.rllib": ("pyrite learn", "rl"),
     "tree": ("pyrite learn", "rl"),
-    "cmaes": ("pyrite learn agent=evolution", "rl"),
     "starlette": ("pyrite judge", "judge"),
     "uvicorn": ("pyrite judge", "judge"),
     "faiss": ("function=dense", "cpu"),

@@ -33,7 +33,6 @@ from ranking.errors import BadInput
 if TYPE_CHECKING:
     from cluster.executors.processes import Processes
     from cluster.runs.artifacts import Artifacts
-    from pooling.systems.inputs import Rerank
 
 SHARE = 20
 """The pause before the next report, as a multiple of the time to write one."""
@@ -161,7 +160,7 @@ class Experiment(ABC):
         """Whether a running or named Ray does the work; it then builds the parts too."""
         return self.options.get("local") is not True and ray_is_there(self.options["address"])
 
-    def artifacts_of(self, console: Console, rerank: Rerank | None = None) -> Artifacts:
+    def artifacts_of(self, console: Console) -> Artifacts:
         """Return the builder of its parts: tasks of a running Ray, or this process."""
 
         def note(line: str) -> None:
@@ -170,10 +169,10 @@ class Experiment(ABC):
         if not self.on_cluster:
             from cluster.runs.artifacts import Artifacts
 
-            return Artifacts(note, rerank)
+            return Artifacts(note)
         from cluster.runs.remote_artifacts import RemoteArtifacts
 
-        return RemoteArtifacts(note, rerank, join=self.join)
+        return RemoteArtifacts(note, join=self.join)
 
     def join(self) -> None:
         """Connect to the running Ray until the command ends; `session` then finds it connected."""

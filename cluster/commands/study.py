@@ -41,7 +41,6 @@ from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.runs import what_was_read
 from cluster.runs.outcome import run_store
-from cluster.runs.rerank import rerank
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
@@ -130,7 +129,7 @@ class StudyExperiment(Experiment):
         from cluster.rollouts.request import missing, with_agents
 
         plan = self.plan
-        self.artifacts = artifacts = self.artifacts_of(console, rerank)
+        self.artifacts = artifacts = self.artifacts_of(console)
         self._apart = self.on_cluster
         planned, adaptive = plan.runs()
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])

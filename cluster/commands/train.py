@@ -34,7 +34,6 @@ from cluster.runs.model_card import check_push, push, write_cards
 from cluster.runs.negative_tables import write_guarded
 from cluster.runs.outcome import Outcome, mean_best
 from cluster.runs.progress import Progress
-from cluster.runs.rerank import rerank
 from cluster.runs.what_was_read import sentence
 from cluster.runs.zero_shot import zero_shot_rows
 from cluster.telemetry.live_table import LiveTable, duration
@@ -95,7 +94,7 @@ class TrainExperiment(Experiment):
         if self.storage is not None:
             _refuse_others(self.storage, planned)
         console.print(f"[bold]{planned.name}[/]")
-        self.artifacts = artifacts = self.artifacts_of(console, rerank)
+        self.artifacts = artifacts = self.artifacts_of(console)
         artifacts.make([planned.config])
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)

@@ -110,8 +110,7 @@ VERBS: dict[str, Verb] = {
         "  episodes=N copies=N workers=N hosts=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "examples:\n  pyrite learn agent=actor_critic function=[bm25,random] scale=small out=outputs/agent\n"
-        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20\n"
-        "  pyrite learn agent=evolution actions=mixture function=[random,bm25] scale=small episodes=96",
+        "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
         runs="cluster.commands.learn:LearnExperiment",
         arguments=(RESUME,),
     ),

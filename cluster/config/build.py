@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 EXTRAS = {
-    "tree": "rl", "cmaes": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge",
+    "tree": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge",
     "sentence_transformers": "transformers",
 }  # fmt: skip
 """Extras of pyproject.toml by the modules that they install."""

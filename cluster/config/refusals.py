@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
 RENAMED: dict[str, str] = {
+    "actions.every": "decision_every",
     "hold": "decision_every",
     "yardstick": "random_baseline",
     "panel": "validation_sample",
@@ -28,15 +29,17 @@ RENAMED: dict[str, str] = {
 """New names by old ones. A key is the end of an option's path, or all of it."""
 SEARCH = (
     "search shares of functions by `pyrite study search=optuna policy=schedule 'policy.end=interval(0,1)'`, "
-    "or policy=mixture with a list of policy.weights (docs/guide/learning.md)"
+    "or policy=mixture with several policy.weights (docs/guide/learning.md)"
 )
 """What to do instead of a search of mixtures."""
 REMOVED: dict[str, str] = {
+    "judging": "what fewer judgements change is answered (docs/experiments/partial_judgements.md): leave it out; "
+    "orders of judging are compared by `pyrite pool`",
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
     "refresh.on_loss": "an index that is lost is always waited for: leave it out",
     "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
-    "actions.mixture": f"Optuna does it: {SEARCH}",
+    "actions.mixture": f"Optuna does what the searches of mixtures did: {SEARCH}",
     "agent.warm_start": f"searches of mixtures were removed: {SEARCH}",
     "agent.iterations": f"searches of mixtures were removed: {SEARCH}",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
@@ -48,8 +51,14 @@ REMOVED: dict[str, str] = {
 REMOVED_PARTS: dict[str, str] = {
     **dict.fromkeys(
         ["actions=mixture", "agent=bandit", "agent=evolution", "agent=population", "agent=schedule"],
-        f"Optuna searches as well, with a library: {SEARCH}",
+        f"Optuna does what the searches of mixtures did: {SEARCH}",
     ),
+    **dict.fromkeys(
+        [f"experiment=mixture_{name}" for name in ("categories", "feed_forward", "neighbours", "policies", "transfer")],
+        f"its question is answered (docs/experiments/mixtures.md): {SEARCH}",
+    ),
+    "experiment=partial_judgements": "its question is answered (docs/experiments/partial_judgements.md): orders of "
+    "judging are compared by `pyrite pool`",
     "state=progress": f"only searches of mixtures read it: leave it out, or {SEARCH}",
     **dict.fromkeys(
         ["trial_scheduler=pb2", "scheduler=pb2"],
@@ -121,11 +130,12 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     for theirs, plain in PLAIN.items():
         message = re.sub(theirs, plain, message)
     key = option or ".".join(part for part in map(str, first["loc"]) if not TYPES.fullmatch(part))
-    if first["type"] in ("extra_forbidden", "missing"):
-        if first["type"] == "missing" and key in group_options():
+    if first["type"] == "extra_forbidden":
+        return BadInput(no_option(key), remedy=see(config))
+    if first["type"] == "missing":
+        if key in group_options():
             return BadInput(f"{key} has no value", remedy=f"choose one of {', '.join(group_options()[key])}")
-        what = "there is no option" if first["type"] == "extra_forbidden" else "there must be an option"
-        return BadInput(f"{what} {key}", remedy=see(config))
+        return BadInput(f"there must be an option {key}", remedy=see(config))
     if key == "negatives" and isinstance(first["input"], int):
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")

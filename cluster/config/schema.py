@@ -89,16 +89,6 @@ class IndexConfig(Config):
     gpu: Annotated[float, Field(ge=0)]
 
 
-class JudgedConfig(Config):
-    """Options that leave out some of a collection's judgements."""
-
-    order: str | None
-    budget: Count
-    depth: Count
-    feeders: list[Literal["bm25", "random"]]
-    of: Literal["all", "train", "test"]
-
-
 class NegativesConfig(Config):
     """Options that runs and mining share: what is read, and how negatives are chosen."""
 
@@ -134,7 +124,6 @@ class RunConfig(NegativesConfig):
     resources: ResourcesConfig
     index: IndexConfig
     relabel: str | None
-    judging: JudgedConfig
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
     run_time: str | Annotated[float, Field(gt=0)] | None

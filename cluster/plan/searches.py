@@ -13,7 +13,7 @@ from ranking.errors import BadInput
 COMPARED = (*METHOD, *AGENTS, "objective", CHECKPOINT)
 """Keys by which methods differ. Each of their values has a search of its own."""
 MEASURED = (
-    "collection", "origin", "validation", "measures", "evaluate", "folds", "limits", "relabel", "judging", "strict",
+    "collection", "origin", "validation", "measures", "evaluate", "folds", "limits", "relabel", "strict",
     "scale", "seed",
 )  # fmt: skip
 """Options that change what a validation measures, so that no search may choose among their values."""

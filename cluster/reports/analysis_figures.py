@@ -124,28 +124,6 @@ def power_figure(frame: pl.DataFrame) -> Figure | None:
     return figure
 
 
-def few_judgements_figure(frame: pl.DataFrame) -> Figure | None:
-    """Draw τ by budget, a panel per collection, a line per order; None if nothing was judged in part."""
-    plain = frame.filter(feeders="[]", of="all")
-    if plain.is_empty():
-        return None
-    places = plain["collection"].unique().sort().to_list()
-    figure, axes = grid([""], places, 3.0)
-    styles = looks(plain["order"])
-    for place, ax in zip(places, axes, strict=True):
-        for (order,), part in plain.filter(collection=place).partition_by("order", as_dict=True).items():
-            look = styles[str(order)]
-            ax.plot(part["budget"], part["tau"], color=look.colour, ls=look.line, marker=look.marker, label=str(order))
-        ax.set_xscale("log")
-        budgets = plain["budget"].unique().sort().to_list()
-        ax.set_xticks(budgets, list(map(str, budgets)))
-        ax.minorticks_off()
-        ax.set_ylim(-1.05, 1.05)
-        name_axes(ax, "judgements per query", "τ between the policies' rankings")
-    axes[0].legend(loc="lower right", frameon=False)
-    return figure
-
-
 def query_histogram(compared: pl.DataFrame, measure: str) -> Figure | None:
     """Draw the differences of `cluster.statistics.by_query.best_two` as a histogram per ranker and origin."""
     drawn = compared.filter(pl.col("differences").list.len() > 0)

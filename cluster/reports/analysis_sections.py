@@ -27,7 +27,6 @@ from cluster.runs.collections import MEAN
 from cluster.statistics.across_places import ALL, across_places, summarise_zero_shot
 from cluster.statistics.by_query import Queries
 from cluster.statistics.convergence import convergence
-from cluster.statistics.few_judgements import few_judgements, profits
 from cluster.statistics.importance import importance
 from cluster.statistics.oscillation import oscillation
 from cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
@@ -49,7 +48,6 @@ def analyses(
         *across(across_places(trials, baseline, queries)),
         *(replace(section, terminal=()) for section in power_section(power(trials, rule))),
         *_importance(trials),
-        *_few_judgements(trials),
     ]
 
 
@@ -307,45 +305,6 @@ def _importance(trials: pl.DataFrame) -> list[Section]:
         ]
     frames = {"surface.parquet": shares} | ({"defaults.parquet": ranks} if len(ranks) else {})
     return [Section("Which settings mattered", parts, (), frames)]
-
-
-def _few_judgements(trials: pl.DataFrame) -> list[Section]:
-    frame, gained = few_judgements(trials), profits(trials)
-    if frame.is_empty():
-        return []
-
-    def order(row: dict[str, Any]) -> str:
-        fed = f" fed by {row['feeders'].strip('[]')}" if row["feeders"] != "[]" else ""
-        return f"{row['order']}{fed}" + (f", only {row['of']}" if row["of"] != "all" else "")
-
-    rows = [
-        [
-            row["collection"], order(row), row["budget"], f"{row['tau']:.2f}", row["winner"], row["by_all"],
-            f"{row['same']:.0%}", f"{row['opposite']:.0%}", "yes" if row["enough"] else "",
-        ]
-        for row in frame.iter_rows(named=True)
-    ]  # fmt: skip
-    head = ["collection", "order", "judged", "τ", "winner", "by all", "decided alike", "opposite", "enough"]
-    tables = [Table(head, rows, words=2, caption="Policies by few judgements and by all")]
-    parts: list[Part] = [*tables]
-    figure = draw.few_judgements_figure(frame)
-    if figure is not None:
-        caption = "1: few judgements rank the policies as all do; 0: no better than chance."
-        parts.append(Drawing("partial_judgements", figure, caption))
-    if len(gained):
-        rows = [
-            [
-                row["collection"], row["policy"], row["feeders"].strip("[]"), row["order"], row["budget"],
-                f"{row['value']:.4f}", f"{row['unfed']:.4f}", signed(row["gain"]),
-                signed_interval(row["low"], row["high"]),
-            ]
-            for row in gained.iter_rows(named=True)
-        ]  # fmt: skip
-        head = ["collection", "policy", "fed by", "order", "judged", "with", "without", "gain", "95% interval"]
-        tables.append(Table(head, rows, words=4, caption="Which policies gain by having fed the pool"))
-        parts.append(tables[-1])
-    frames = {"partial_judgements.parquet": frame} | ({"profits.parquet": gained} if len(gained) else {})
-    return [Section("By partial judgements", parts, tables, frames)]
 
 
 def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Section]:

@@ -114,6 +114,7 @@ def with_agents(
         if part is None:
             given.append(planned)
             continue
+        build(planned.config[part], part)  # refuses options of another type, as lists in policy.learn
         overrides = _overrides(planned, part, scaled)
         if overrides not in composed:
             composed[overrides] = _request(overrides, storage)

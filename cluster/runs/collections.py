@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.config.build import build
 from cluster.executors.pieces import run_pieces
@@ -25,9 +25,6 @@ from ranking.digest import digest
 from ranking.errors import BadInput
 from ranking.relabel import relabelled
 
-if TYPE_CHECKING:
-    from pooling.systems.inputs import Rerank
-
 
 @dataclass
 class Collections:
@@ -35,12 +32,10 @@ class Collections:
 
     Args:
         note: receives a message per collection or part that is made.
-        rerank: trains the rankers that contribute to a partially judged pool (`judging.feeders`).
         lock: is held while a collection or part is made, so that several processes make it once.
     """
 
     note: Callable[[str], None] = lambda line: None
-    rerank: Rerank | None = None
     lock: Callable[[Path], AbstractContextManager[None]] = file_lock
     _collections: dict[str, Collection] = field(default_factory=dict)
 
@@ -53,11 +48,6 @@ class Collections:
             collection = self._open(build(config["collection"], "collection"), config)
             for line in notes(collection, name):
                 self.note(line)
-            if judging := _partial(config):
-                from cluster.runs.partial_judgements import partially_judged
-
-                with self.lock(cache_of(config) / "judging" / key):
-                    collection = partially_judged(collection, judging, cache_of(config), self.note, self.rerank)
             if relabel := config.get("relabel"):
                 collection = relabelled(collection, relabel, config["strict"])
                 self.note(f"judgements corrected in {name}: {collection.facts['judgements corrected']}")
@@ -82,7 +72,7 @@ class Collections:
     def collection_key(self, config: dict[str, Any]) -> str:
         """Return a digest of the options of a configuration's collection."""
         relabel = contents(filter(None, [config.get("relabel")]))
-        return digest([config["collection"], config["strict"], relabel, _partial(config)])
+        return digest([config["collection"], config["strict"], relabel])
 
     def collections_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
         """Return whether `open_collections` would find all in the cache, if `anew` after another node has made them."""
@@ -90,8 +80,6 @@ class Collections:
         if anew:
             with suppress(OSError):
                 os.listdir(place)  # makes a network's disk look again
-        elif self.collection_key(config) not in self._collections and _partial(config):
-            return False
         readers = [build(config["collection"], "collection"), *collections_of(config.get("evaluate", [])).values()]
         return all(is_cached(reader, place, config["strict"]) for reader in readers)
 
@@ -109,12 +97,6 @@ class Collections:
         if tuple(chosen.values()) == tuple(values[0] for values in OF_USE.values()):
             return collection
         return collection.changed(fingerprint=digest([collection.fingerprint, chosen])[:16], **chosen)
-
-
-def _partial(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the options of partial judging, if there are any; some verbs have none."""
-    judging: dict[str, Any] = config.get("judging") or {}
-    return judging if judging.get("order") else None
 
 
 MEAN = "mean"

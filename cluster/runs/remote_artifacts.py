@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.executors.ray_tasks import RayExecutor
 from cluster.executors.resources import Resources
@@ -25,9 +25,6 @@ from cluster.runs.artifacts import Artifacts, cached_part, message_of
 from ranking.backing import at_hand
 from ranking.digest import digest
 from ranking.errors import BadInput
-
-if TYPE_CHECKING:
-    from pooling.systems.inputs import Rerank
 
 Described = tuple[dict[str, str], dict[str, str]]
 """Keys and provenance of a configuration; empty if they can't be computed."""
@@ -91,7 +88,7 @@ class RemoteArtifacts(Artifacts):
         return {key: opened[key] for keys in ray.get(present) for key in keys}
 
     def _task(self, key: str, config: dict[str, Any], name: str | None = None, needs: Iterable[str] = ()) -> Task:
-        arguments = {"config": config, "name": name, "rerank": self.rerank}
+        arguments = {"config": config, "name": name}
         return Task(key, _make, arguments, needs=frozenset(needs), label=message_of(config, name))
 
     def _description(self, config: dict[str, Any]) -> Described:
@@ -104,11 +101,10 @@ class RemoteArtifacts(Artifacts):
         described = self._ask(_describe, list(distinct.values())) or [({}, {})] * len(distinct)
         self._described |= dict(zip(distinct, described, strict=True))
 
-    def _ask(self, body: Callable[[list[dict[str, Any]], Rerank | None], Any], configs: list[dict[str, Any]]) -> Any:
+    def _ask(self, body: Callable[[list[dict[str, Any]]], Any], configs: list[dict[str, Any]]) -> Any:
         """Return what a task on this machine computes. None if it fails, and this process must find out why."""
         self.join()
-        arguments = {"configs": configs, "rerank": self.rerank}
-        (done,) = RayExecutor().run([Task(body.__name__, body, arguments, Resources(cpu=0, here=True))])
+        (done,) = RayExecutor().run([Task(body.__name__, body, {"configs": configs}, Resources(cpu=0, here=True))])
         return done.value
 
     def _make_all(self, tasks: Iterable[Task]) -> bool:
@@ -172,10 +168,10 @@ def needed(config: Mapping[str, Any], name: str) -> list[str]:
     return ["base", *(f"function:{function}" for function in lists.get(kind, []))]
 
 
-def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> list[str] | None:
+def _make(config: dict[str, Any], name: str | None) -> list[str] | None:
     """Make a part, or all collections, and return messages; None if another command is making it: a task's body."""
     notes: list[str] = []
-    artifacts = Artifacts(notes.append if name is None else lambda line: None, rerank, partial(file_lock, wait=False))
+    artifacts = Artifacts(notes.append if name is None else lambda line: None, partial(file_lock, wait=False))
     try:
         if name is None:
             artifacts.open_collections(config)
@@ -188,8 +184,8 @@ def _make(config: dict[str, Any], name: str | None, rerank: Rerank | None) -> li
     return notes
 
 
-def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Described]:
-    artifacts = Artifacts(rerank=rerank)
+def _describe(configs: list[dict[str, Any]]) -> list[Described]:
+    artifacts = Artifacts()
 
     def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str]:
         with suppress(BadInput):  # e.g. if an agent is not learned yet; it is raised where they are needed
@@ -199,7 +195,7 @@ def _describe(configs: list[dict[str, Any]], rerank: Rerank | None) -> list[Desc
     return [(computed(artifacts.keys, config), computed(artifacts.provenance, config)) for config in configs]
 
 
-def _check(configs: list[dict[str, Any]], rerank: Rerank | None) -> bool:
+def _check(configs: list[dict[str, Any]]) -> bool:
     Artifacts().check(configs)
     return True
 

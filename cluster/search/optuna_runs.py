@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import cast
 
 import optuna
@@ -41,8 +42,9 @@ def _sampler(name: str, seed: int, parallel: int) -> optuna.samplers.BaseSampler
     if name == "gp":  # a Gaussian process with expected improvement, for few runs and few settings
         return optuna.samplers.GPSampler(seed=seed)
     if name == "cmaes":  # evolution with an adapted covariance (Hansen 2016), for many runs and several settings
-        import cmaes  # noqa: F401  an extra, which the refusal names
-
+        if find_spec("cmaes") is None:
+            what = "sampler=cmaes needs the package cmaes, which is not installed"
+            raise BadInput(what, "sampler", "pip install cmaes, or choose sampler=tpe")
         return optuna.samplers.CmaEsSampler(seed=seed)
     # A Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other.
     return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)

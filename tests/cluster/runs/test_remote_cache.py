@@ -215,7 +215,7 @@ def test_an_interrupt_ends_the_tasks(ray_session, base, tmp_path, monkeypatch):
     config = compose([*base, "function=random", "seed=0", f"cache={tmp_path}"])
     began = tmp_path / "began"
 
-    def endless(config: dict[str, Any], name: str | None, rerank: Any) -> list[str] | None:
+    def endless(config: dict[str, Any], name: str | None) -> list[str] | None:
         began.write_text(str(os.getpid()))
         time.sleep(600)
         return []

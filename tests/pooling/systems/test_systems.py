@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from pooling.pool import make_pool
 from pooling.runs import read_runs
 from pooling.systems import models, systems
 from pooling.systems.inputs import SystemInputs
-from pooling.systems.systems import SYSTEMS, Systems, make_systems, pydocs_systems, ranked_by_all
+from pooling.systems.systems import SYSTEMS, Systems, make_systems, pydocs_systems
 from pooling.systems.term_index import TermIndex, character_grams, counts_of, pair_counts
 from ranking.bm25 import Bm25, Bm25Options
 from ranking.collections.beir import Beir
@@ -25,7 +24,6 @@ from ranking.collections.cache import open_collection
 from ranking.collections.collection import Collection
 from ranking.collections.pydocs import Pydocs
 from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
 from ranking.splits import Split
 from ranking.trec_files import read_qrels, read_run
 
@@ -61,23 +59,6 @@ def test_every_system_has_a_run_of_its_own(made):
         for _, lines in run.group_by("query"):
             assert lines["rank"].to_list() == list(range(1, len(lines) + 1))
             assert lines["score"].is_sorted(descending=True)
-
-
-@pytest.mark.nightly
-def test_queries_are_ranked_for_in_blocks_as_together(collection):
-    def by_place(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> np.ndarray:
-        own = (inputs.encoded.document_key % 7).astype(np.float32)
-        return np.where(lists.documents >= 0, own[lists.documents], -np.inf).astype(np.float32)
-
-    whole, in_blocks = (
-        ranked_by_all(collection, 10, {"by_place": []}, by_place, cells=cells)
-        for cells in (10**9, 3 * len(collection.documents))
-    )
-    assert whole.names == in_blocks.names
-    assert "by_place" in whole.names
-    assert len(whole.topics) > 3
-    order = ["run", "topic", "place"]
-    assert whole.table.sort(order).equals(in_blocks.table.sort(order))
 
 
 def test_any_order_reads_the_same_ranking(made):

@@ -1,17 +1,14 @@
-"""Measures how much of a planted effect each learner of policies finds: a positive control for feedback.
+"""Makes a collection with a planted change, and measures what a policy that knows of the change gains.
 
-    python -m benchmarks.feedback_control [--effect time|query] [--trainings N] [--seeds N] [--searches N]
+    python -m benchmarks.planted [--seeds N] [--topics N] [--epochs N]
 
 A made-up collection has topics in pairs that share words. A query has one judged document of its topic; the others are
 hidden positives. BM25's first ten ranks are documents of the other topic of the pair, which teach most. In a random
 half of the trainings, from a random batch on, they are hidden positives instead, which do harm. An oracle switches to
-random documents at that batch. The clock cannot know it, and the features of `state=progress` may show it.
+random documents at that batch, which the clock cannot know.
 
-Each learner has the same number of trainings, and is measured with new seeds. It prints the AP of the dev queries, and
-which share of the oracle's gain, over BM25 always and over the tuned constant, each learner gets. Only a learner that
-gets a good part of it may be cited for "feedback does not pay".
-
-With `--effect query` the best action differs between queries instead (`benchmarks.query_control`).
+It prints the AP of the dev queries with BM25's documents, random ones and the oracle, and what the oracle gains: the
+room that is left for a policy which watches the ranker.
 """
 
 from __future__ import annotations
@@ -34,10 +31,6 @@ from ranking.rankers.static import Static
 from ranking.sources import Sources
 from ranking.texts import Texts
 from ranking.training import RankerTraining
-from rl.agents.evolution import Evolution
-from rl.agents.search import PolicySearch
-from rl.mixture import LinearRule, MixtureActions, MixtureAgent, MixturePolicy
-from rl.progress import FEATURES, ProgressOptions
 from sampling.policies.mixture import Mixture
 from sampling.policies.policy import SamplingPolicy
 from sampling.retrieval.function import RetrievalFunction
@@ -46,8 +39,7 @@ from sampling.retrieval.ranked import Ranked
 from sampling.sampler import Sampler
 from sampling.selection.uniform import Uniform
 
-SMALLEST = [f"--effect {effect} --trainings 8 --seeds 2 --topics 8 --epochs 4" for effect in ("time", "query")]
-FUNCTIONS = ["random", "bm25"]
+SMALLEST = ["--seeds 2 --topics 8 --epochs 4"]
 PER_TOPIC, WORDS, HEAD, TRAIN = 12, 8, 10, 2
 
 
@@ -114,10 +106,10 @@ def make(topics: int) -> Made:
 class Changing(Ranked):
     """Lists whose head becomes hidden positives at a batch."""
 
-    def __init__(self, made: Made, at: float, lists: RankedLists | None = None) -> None:
+    def __init__(self, made: Made, at: float) -> None:
         super().__init__(2 * HEAD)
         self.made, self.at = made, at
-        self.prepare(made.encoded, lists or made.clean)
+        self.prepare(made.encoded, made.clean)
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         return self.made.clean.take(queries)
@@ -137,10 +129,8 @@ class Oracle(SamplingPolicy):
         return np.full(len(batch), int(training.step < self.at))  # type: ignore[arg-type]
 
 
-def train(
-    made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy], bm25: Changing | None = None
-) -> float:
-    """The last AP of a training; without `bm25` the change is drawn by the seed."""
+def train(made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy]) -> float:
+    """The last AP of a training, whose change is drawn by the seed."""
     rng = np.random.default_rng([seed, 1])
     random = RandomFunction()
     random.prepare(made.encoded, None)
@@ -155,77 +145,31 @@ def train(
     steps = training.steps_per_epoch * epochs
     change = np.random.default_rng([seed, 0])
     at = float(change.uniform(0.1, 0.6) * steps) if change.random() < 0.5 else np.inf
-    functions: dict[str, RetrievalFunction] = {"random": random, "bm25": bm25 or Changing(made, at)}
+    functions: dict[str, RetrievalFunction] = {"random": random, "bm25": Changing(made, at)}
     training.fit(Sampler(policy_of(at), functions, Uniform(), 4, np.random.default_rng([seed, 3])))
     return training.validations[-1]
 
 
-def agent_of(parameters: NDArray[np.float64], features: Sequence[str]) -> MixtureAgent:
-    return MixtureAgent(
-        FUNCTIONS, MixtureActions(window="none"), ProgressOptions(features), 4, "linear", parameters, {}
-    )
-
-
-def learn(
-    made: Made, search: PolicySearch, features: Sequence[str], trainings: int, epochs: int, seed: int
-) -> MixtureAgent:
-    """Return the agent that a search finds with `trainings` trainings; a generation shares its seeds."""
-    per = search.candidates * search.seeds
-    started = search.start(LinearRule.size(2, 0, features), max(trainings // per, 1), seed, features)
-    for generation in range(max(trainings // per, 1)):
-        candidates = started.ask()
-        returns = [
-            np.mean([
-                train(made, 10_000 * (seed + 1) + generation * search.seeds + number, epochs,
-                      lambda _, one=one: MixturePolicy(agent_of(one, features)))  # type: ignore[misc]
-                for number in range(search.seeds)
-            ])
-            for one in candidates
-        ]  # fmt: skip
-        started.tell(candidates, np.array(returns))
-    return agent_of(started.result(), features)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trainings", type=int, default=64, help="of each search")
-    parser.add_argument("--searches", type=int, default=1, help="of each learner")
-    parser.add_argument("--seeds", type=int, default=30, help="that measure each learner")
+    parser.add_argument("--seeds", type=int, default=30, help="that measure each policy")
     parser.add_argument("--topics", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--effect", choices=["time", "query"], default="time", help="what the best action depends on")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    made, epochs, seeds = make(chosen.topics), chosen.epochs, range(chosen.seeds)
-    if chosen.effect == "query":
-        from benchmarks.query_control import report
-
-        report(made, chosen.trainings, chosen.searches, chosen.seeds, epochs)
-        return
-
-    def measured(policy_of: Callable[[float], SamplingPolicy]) -> NDArray[np.float64]:
-        return np.array([train(made, seed, epochs, policy_of) for seed in seeds])
-
-    oracle, always = measured(Oracle), measured(lambda _: Mixture(weights=[0, 1]))
-    print(f"{'bm25':10} AP {always.mean():.4f} ± {always.std():.4f}")
-    learners = {"constant": ("one",), "clock": ("one", "spent"), "features": FEATURES}
-    found = {}
-    for name, features in learners.items():
-        values = []
-        for number in range(chosen.searches):
-            search = Evolution(candidates=4 if chosen.trainings < 16 else 8)
-            agent = learn(made, search, features, chosen.trainings, epochs, number)
-            values.append(measured(lambda _, agent=agent: MixturePolicy(agent)))  # type: ignore[misc]
-        found[name] = np.mean(values, axis=0)
-        print(f"{name:10} AP {found[name].mean():.4f} ± {found[name].std():.4f}", flush=True)
-    print(f"{'oracle':10} AP {oracle.mean():.4f} ± {oracle.std():.4f}")
-    for other, base in (("always BM25", always), ("the tuned constant", found["constant"])):
-        room = float((oracle - base).mean())
-        for name in ("clock", "features"):
-            gain = found[name] - base
-            error = 1.96 * float(gain.std()) / np.sqrt(len(gain))
-            print(f"{name} over {other}: {gain.mean():+.4f} (95% over seeds ± {error:.4f}) of {room:+.4f}, "
-                  f"{gain.mean() / room if room else 0:.0%}")  # fmt: skip
+    made = make(chosen.topics)
+    policies: dict[str, Callable[[float], SamplingPolicy]] = {
+        "bm25": lambda at: Mixture(weights=[0, 1]),
+        "random": lambda at: Mixture(weights=[1, 0]),
+        "oracle": Oracle,
+    }
+    values = {}
+    for name, policy_of in policies.items():
+        values[name] = np.array([train(made, seed, chosen.epochs, policy_of) for seed in range(chosen.seeds)])
+        print(f"{name:10} AP {values[name].mean():.4f} ± {values[name].std():.4f}", flush=True)
+    gain = values["oracle"] - values["bm25"]
+    error = 1.96 * float(gain.std()) / np.sqrt(len(gain))
+    print(f"the oracle gains {gain.mean():+.4f} (95% over seeds ± {error:.4f}) over BM25 always")
 
 
 if __name__ == "__main__":
