@@ -139,14 +139,14 @@ def test_the_tables_and_limits_of_cohen():
     trials = as_trials(tiny("cohen2019_table1"))
     methods = trials.group_by("collection", "ranker").agg(pl.struct("policy", "function", "selector").n_unique())
     assert methods["policy"].to_list() == [11] * 4
-    assert len(trials) == 52  # and two learners more
+    assert len(trials) == 44
     published = published_of(study("cohen2019_table1"))
     assert sum(len(rankers) for rows in published.figures.values() for rankers in rows.values()) == 36
     best = max(rows["f_FF"] for rows in published.figures["Webscope L4"].values())
     assert printed(best) == (".1239", ".011", "*†")
     runs = [run for run in tiny("cohen2019_table2") if run.config["policy"].get("learn")]
     learned = [run for run in runs if "agent=actor_critic" in str(run.config["policy"]["learn"])]
-    assert len(runs) == len(learned) + 2  # what is evolved and what is tuned
+    assert len(runs) == len(learned) > 0
     rewards = {item for run in learned for text in run.config["policy"]["learn"] for item in items_of(text)}
     assert {item for item in rewards if "reward" in item} == {"reward=diff", "reward=raw", "reward=ceil"}
     assert len({identity(run.config | {"policy": {}}) for run in learned}) == 1

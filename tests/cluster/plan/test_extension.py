@@ -111,7 +111,7 @@ def test_a_finished_study_is_extended_by_the_command(base, tmp_path):
 
 
 RANDOM = ["scale=tiny", "policy=fixed", "function=random", "selector=uniform"]
-EXPERIMENTS = ("adore", "cohen2019_patience", "mixture_transfer", "saeidi2017_figure5", "sampling")
+EXPERIMENTS = ("adore", "cohen2019_patience", "negatives", "saeidi2017_figure5", "sampling")
 
 
 def same_study(arguments: list[str]) -> str:
