@@ -62,7 +62,7 @@ def empty_trials(count: int, out: Path) -> float:
     started = time.perf_counter()
     with LiveTable(console, count, 0, "AP@100") as table, tracked([], storage, console, "study", False) as tracking:
         watch = RunWatch(table, tracking)
-        for done in TuneExecutor(storage).run(tasks, watch=watch):
+        for done in TuneExecutor().run(tasks, watch=watch):
             raise_unwritable(done)
     assert not watch.errors
     assert table.done == count

@@ -158,7 +158,7 @@ class PoolExperiment(Experiment):
         if not is_cluster(config["address"]):
             check_bundle(resources_of(config).bundle(), ray.cluster_resources(), "a method")
         stored = StoredPools({name: ray.put(pool) for name, pool in pools.items()})
-        return TuneExecutor(self.plan.storage, {"pools": stored}, config["concurrent"], name="PoolRun")
+        return TuneExecutor({"pools": stored}, config["concurrent"], name="PoolRun")
 
     def renew(self) -> None:
         from cluster.reports.pool_report import pool_report

@@ -40,7 +40,7 @@ from cluster.plan.size import run_seconds, saved
 from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, Point, given_seeds, identity
 from cluster.runs import what_was_read
-from cluster.runs.outcome import run_store
+from cluster.runs.outcome import ORDER, run_store
 from cluster.telemetry.live_table import LiveTable
 from cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from cluster.telemetry.tracking.tracking import Tracking
@@ -49,11 +49,16 @@ from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from cluster.search.proposals import Proposals
-    from cluster.search.schedulers import EarlyStopping, TimeBudget
+    from cluster.search.schedulers import EarlyStopping
+    from cluster.search.time_budget import TimeBudget
 
 
 BESIDE = Path("../shared/data")
 """Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
+
+
+OF_TUNE = {"callbacks": "callbacks", "trial_scheduler": "schedulers", "stoppers": "stoppers"}
+"""Options that name classes of Ray Tune, and what these are."""
 
 
 class StudyExperiment(Experiment):
@@ -155,8 +160,6 @@ class StudyExperiment(Experiment):
         store = run_store(plan.storage, self.runs, artifacts.provenance)
         done, outdated = store.finished(planned.name for planned in self.runs)
         if self.scheduler:
-            for name in done:
-                self.scheduler.ended(name)
             done |= {each.name for each in self.runs} & set(self.scheduler.stopped)
         print_lines(console, *outdated_lines(outdated))
         total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
@@ -205,8 +208,6 @@ class StudyExperiment(Experiment):
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""
-        from cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
-
         options, artifacts = self.plan.options, self.artifacts
         asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
         if not asked:
@@ -215,6 +216,8 @@ class StudyExperiment(Experiment):
             what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
         from ray.tune import Stopper
+
+        from cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
         scheduler = EarlyStopping(
             schedulers_of(options.get("trial_scheduler")),
@@ -228,8 +231,9 @@ class StudyExperiment(Experiment):
     def _needs(self) -> str | None:
         if self.missing:
             return "agents that are still to be learned"
-        if self.plan.options.get("callbacks"):
-            return "callbacks of Ray Tune"
+        for key, name in OF_TUNE.items():
+            if self.plan.options.get(key):
+                return f"{name} of Ray Tune"
         for planned in [*self.waiting, *self.proposals.examples]:
             asked = planned.config["resources"]
             if asked["workers"] > 1:
@@ -275,13 +279,17 @@ class StudyExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         from cluster.search.decided_runs import DecidedRuns
-        from cluster.search.schedulers import TimeBudget
+        from cluster.search.time_budget import TimeBudget
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
         self._budget = budget = TimeBudget(plan.options.get("time_budget"), finished)
         if isinstance(self.proposals, DecidedRuns):
             self.proposals.start(tracking.events)
+        if self.scheduler is not None:
+            asked = [key for key in ("trial_scheduler", "stoppers") if plan.options.get(key)]
+            tracking.events.emit("early stopping", by=asked, says=ORDER)
+            print_lines(console, f"{' and '.join(asked)}: {ORDER}")
         if self.missing:
             from cluster.rollouts.study_agents import learn_agents
 
@@ -321,11 +329,10 @@ class StudyExperiment(Experiment):
 
         options = self.plan.options
         if self.local:
-            workers = None if self.scheduler else self.workers  # early stopping depends on the order
-            if workers is not None and options["concurrent"] is not None:
-                workers.keep(options["concurrent"] - 1)
+            if self.workers is not None and options["concurrent"] is not None:
+                self.workers.keep(options["concurrent"] - 1)
             shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
-            return LocalExecutor(1, workers, shared, self.scheduler, {"opened": OpenedParts(artifacts=self.artifacts)})
+            return LocalExecutor(1, self.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
         from ray.tune import Callback
 
         from cluster.executors.tune import TuneExecutor
@@ -336,9 +343,7 @@ class StudyExperiment(Experiment):
         callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
-        return TuneExecutor(
-            self.plan.storage, shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun"
-        )
+        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun")
 
     def renew(self) -> None:
         runs = self._planned

@@ -150,9 +150,6 @@ PARTS: dict[str, dict[str, str]] = {
         "tensorboard": "cluster.telemetry.tracking.tensorboard.TensorBoard",
         "wandb": "cluster.telemetry.tracking.wandb.WandB",
     },
-    "trial_scheduler": {
-        "hyperband": "cluster.search.hyperband.SeededHyperBand",
-    },
     "until": {
         "converged": "rl.plateau.Plateau",
     },

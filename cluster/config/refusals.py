@@ -61,6 +61,11 @@ REMOVED_PARTS: dict[str, str] = {
     "judging are compared by `pyrite pool`",
     "state=progress": f"only searches of mixtures read it: leave it out, or {SEARCH}",
     **dict.fromkeys(
+        ["trial_scheduler=hyperband", "scheduler=hyperband"],
+        "Ray Tune's asynchronous HyperBand is ASHA with several brackets: "
+        "use trial_scheduler=asha trial_scheduler.brackets=3",
+    ),
+    **dict.fromkeys(
         ["trial_scheduler=pb2", "scheduler=pb2"],
         "runs that continue from each other's weights are no independent sample, so methods could not be compared: "
         "use search=optuna, and trial_scheduler=asha to stop runs early",
@@ -72,7 +77,7 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     "pool": {"scale": "pool_scale"},
 }
 """New names by old ones, of options that mean something else in other verbs, by primary file."""
-OF_TRIALS = ("asha", "hyperband", "median", "none")
+OF_TRIALS = ("asha", "median", "none")
 """Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
 LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""

@@ -10,19 +10,15 @@ from typing import Any
 
 from cluster.executors.processes import Processes, ProcessLost, WarmProcess
 from cluster.executors.task import (
-    STEP,
-    VALUE,
     Attempts,
     Context,
     Done,
     Executor,
-    Scheduler,
     Task,
     Tasks,
     Watch,
     bound,
     built,
-    step_of,
 )
 
 AFTER_LOSS = 0.5
@@ -33,10 +29,6 @@ class _Ended(BaseException):
     """Ends a body in a thread whose command has ended."""
 
 
-class _Stopped(BaseException):
-    """Ends a body that the scheduler has stopped."""
-
-
 class LocalExecutor(Executor):
     """Runs tasks in this process, in the order in which they are handed out.
 
@@ -44,7 +36,6 @@ class LocalExecutor(Executor):
         threads: tasks at once in this process. With 1, and without `processes`, they run in the calling thread.
         processes: warm processes that run further tasks at once.
         shared: further keyword arguments of every body; each `Once` is built once per process.
-        scheduler: stops tasks by what they report; with `threads=1` and no `processes`.
         here: values that replace shared ones in this process.
     """
 
@@ -53,10 +44,9 @@ class LocalExecutor(Executor):
         threads: int = 1,
         processes: Processes | None = None,
         shared: Mapping[str, Any] | None = None,
-        scheduler: Scheduler | None = None,
         here: Mapping[str, Any] | None = None,
     ) -> None:
-        self.threads, self.processes, self.scheduler = threads, processes, scheduler or Scheduler()
+        self.threads, self.processes = threads, processes
         self.shared, self.here = shared or {}, here or {}
         self._built: dict[str, Any] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
@@ -105,10 +95,6 @@ class LocalExecutor(Executor):
                 raise _Ended
             with self._lock:
                 watch.progress(task.key, report)
-            if STEP in report:
-                continues = self.scheduler.reached(task.key, step_of(report), report[VALUE])
-                if not continues.get(task.key, True):
-                    raise _Stopped
 
         attempts = Attempts(retries)
         with self._lock:
@@ -123,8 +109,6 @@ class LocalExecutor(Executor):
             )
             try:
                 done = Done(task, body())
-            except _Stopped:
-                done = Done(task, stopped=True)
             except _Ended:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
@@ -146,7 +130,6 @@ class LocalExecutor(Executor):
             break
         with self._lock:
             watch.ended(done)
-        self.scheduler.ended(task.key)
         return done
 
     def _room(self) -> int:

@@ -2,7 +2,7 @@
 
 Work that is lost continues from its last state, so that the results are the same:
 
-- a trial: Ray Tune starts it again (`tune_failures`), with more of a machine if it was killed for memory;
+- a trial: Ray Tune starts it again (`tune_schedulers`), with more of a machine if it was killed for memory;
 - one of several workers of a run: Ray Train starts all of them again (`training.coordinator`);
 - the negative index: its actor starts again over the versions on disk, and readers wait (`index.client`);
 - a worker or ranker host of an agent: the learning returns to its last state (`rollouts.backends`);
@@ -25,6 +25,8 @@ from cluster.executors.session import connected
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""
+OOM = "oom_context"
+"""How Ray's table of actors names such an end."""
 KILLED = "killed by Ray's memory monitor"
 """The reason of such a loss in our messages."""
 LOST = (
@@ -106,6 +108,16 @@ def nodes_of_job(home: str) -> set[str]:
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
     actors = state.actor_table(None, job, "ALIVE")
     return {actor["Address"]["NodeID"] for actor in actors.values()} - {home}
+
+
+def killed_processes() -> set[tuple[str, int]]:
+    """Return address and process of the actors of this job that Ray's memory monitor has ended."""
+    from ray._private.state import state
+
+    job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
+    dead = state.actor_table(None, job, "DEAD").values()
+    killed = (actor for actor in dead if actor["DeathCause"] and actor["DeathCause"].WhichOneof("context") == OOM)
+    return {(actor["Address"]["IPAddress"], actor["Pid"]) for actor in killed}
 
 
 def leave(keep: Callable[[], object], nodes: Callable[[], Collection[str]] = own_node) -> None:

@@ -96,6 +96,13 @@ class Attempts:
     def __init__(self, retries: int) -> None:
         self._retries = retries
         self._losses, self._errors = Counter[str](), Counter[str]()
+        self._reached: dict[str, int] = {}
+
+    def reached(self, key: str, step: int) -> None:
+        """Forget the losses of a task, and those of all together (""), if it has come further than ever."""
+        if step > self._reached.get(key, 0):
+            self._reached[key] = step
+            self._losses[key] = self._losses[""] = 0
 
     def after_loss(self, key: str, reason: str) -> TaskLost | None:
         """Count a loss, and return the error of a task that is given up; None if it runs again."""
@@ -144,28 +151,6 @@ class Tasks(Protocol):
 
     def ended(self, done: Done) -> None:
         """Receive the end of a task, before `next` is called again."""
-
-
-class Scheduler:
-    """Stops tasks early by what they report, as if they had run one after another: those that are ahead wait.
-
-    This one lets all continue.
-    """
-
-    def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
-        """Receive a report, and return which tasks may continue; a task that is not named waits for others."""
-        return {key: True}
-
-    def ended(self, key: str) -> dict[str, bool]:
-        """Receive the end of a task, and return which of the tasks that waited may continue."""
-        return {}
-
-    def let_go(self, key: str) -> None:
-        """A task waits no longer, because it lost its process or its place. It will report again."""
-
-    def waiting_behind(self, key: str) -> list[str]:
-        """Return the tasks that wait and were proposed after this one."""
-        return []
 
 
 class Executor(ABC):
@@ -258,8 +243,9 @@ STEP = "epoch"
 """How far a task is, in any unit. `fold` and `max_epochs` belong to it."""
 VALUE = "validation"
 """What it has reached at that step."""
-AGAIN, ERROR, FINAL = "again", "error", "final"
-"""In reports to Ray Tune: the pickled error after which a body is run again, or with which it ended; the last one."""
+BEGUN, AGAIN, ERROR, FINAL = "begun", "again", "error", "final"
+"""In reports to Ray Tune: the first one; the pickled error after which a body is run again, or with which it ended; the
+last one."""
 
 
 def step_of(report: Mapping[str, Any]) -> int:

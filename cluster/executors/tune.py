@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ray
 from ray import cloudpickle, tune
-from ray.tune import Callback, FailureConfig, PlacementGroupFactory, RunConfig, Stopper, TuneConfig
+from ray.tune import Callback, FailureConfig, RunConfig, Stopper, TuneConfig
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
-from cluster.executors.lost_process import is_loss, leave
+from cluster.executors.lost_process import is_loss, killed_processes, leave
 from cluster.executors.task import (
     AGAIN,
+    BEGUN,
     ERROR,
     FINAL,
+    STEP,
     Attempts,
     Context,
     Done,
     Executor,
-    Scheduler,
     Task,
     TaskLost,
     Tasks,
@@ -33,17 +35,19 @@ from cluster.executors.task import (
     bound,
     built,
 )
-from cluster.executors.tune_failures import FaultTolerantScheduler
+from cluster.executors.tune_schedulers import Retries, Stopping, name_of, placement_of
 from cluster.executors.worker import origin_of, portable
-from cluster.output.storage import Storage, Unwritable, unwritable
+from cluster.output.storage import Unwritable, unwritable
 from cluster.output.throttle import Throttle
 from ranking.whole_file import FULL
 
-_NUMBERS = itertools.count()
 THREAD_END_S = "120"
 """Time that a trial's thread may take to end."""
+NEVER_S = "1e9"
 MAX_PENDING = "200"
 """Trials that wait for room at once, which an autoscaler sees. Tune would let those of a searcher wait one by one."""
+AFTER_ANOTHER = "another process was killed for memory, after which Ray Tune ends all"
+"""Why a run starts again that was not lost itself."""
 LOOK_S = 5.0
 """Pause between two looks at how much room the cluster has."""
 Capacity = Callable[[Mapping[str, float]], int | None]
@@ -53,60 +57,84 @@ Capacity = Callable[[Mapping[str, float]], int | None]
 class TuneExecutor(Executor):
     """Runs each task in a trial of Ray Tune, in processes that trials reuse.
 
+    Tune's own files are in a temporary folder, which is deleted at the end.
+
     Args:
-        storage: the output folder, in which Tune keeps its files.
         shared: further keyword arguments of every body; each `Once` is built once per trial.
         concurrent: tasks at once; None is as many as there is room for.
         capacity: see `Capacity`.
+        stopping: stops trials by what they report.
         name: the name of the actors on Ray's dashboard.
     """
 
     def __init__(
         self,
-        storage: Storage,
         shared: Mapping[str, Any] | None = None,
         concurrent: int | None = None,
         capacity: Capacity = lambda resources: None,
-        scheduler: Scheduler | None = None,
+        stopping: Stopping | None = None,
         callbacks: Sequence[Callback] = (),
         name: str = "Trial",
     ) -> None:
-        self.storage, self.shared, self.concurrent, self.capacity = storage, dict(shared or {}), concurrent, capacity
-        self.scheduler, self.callbacks, self.name = scheduler, callbacks, name
+        self.shared, self.concurrent, self.capacity = dict(shared or {}), concurrent, capacity
+        self.stopping, self.callbacks, self.name = stopping, callbacks, name
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks. `watch` and `Tasks.ended` are called as tasks end, and results are yielded at the end of all."""
         _set_environment()
-        scheduler = FaultTolerantScheduler(self.scheduler)
+        scheduler = Retries(self.stopping)
         trials = _Trials(source, watch, stop, scheduler)
+        while not self._ended(trials, retries):
+            pass
+        if scheduler.stopping.refused is not None:
+            raise scheduler.stopping.refused
+        yield from trials.done
+
+    def _ended(self, trials: _Trials, retries: int) -> bool:
+        """Run what is left in an experiment of Tune, and return whether it came to its end.
+
+        Tune ends the experiment if Ray kills a trial's process for memory: it takes the `OutOfMemoryError` for an error
+        of its own. What ran then is queued again.
+        """
+        with tempfile.TemporaryDirectory(prefix="pyrite-tune-", ignore_cleanup_errors=True) as folder:
+            try:
+                self._tuner(trials, retries, folder).fit()
+            except Exception as error:
+                chain = list(_chain(error))
+                for each in chain:
+                    if isinstance(each, OSError) and each.errno in FULL:
+                        raise unwritable(each, each.filename or folder, "set TMPDIR to another folder") from None
+                if trials.scheduler.stopping.refused is not None:
+                    return True
+                loss = next((each for each in chain if isinstance(each, Exception) and is_loss(each)), None)
+                if loss is None:
+                    raise
+                trials.run_again(loss)
+                return False
+        return True
+
+    def _tuner(self, trials: _Trials, retries: int, folder: str) -> tune.Tuner:
         limiter = ConcurrencyLimiter(trials, self.concurrent or sys.maxsize)
         events = _Events(trials, limiter, None if self.concurrent else self.capacity)
-        name = f"{next(_NUMBERS)}-{os.getpid()}"
-        tuner = tune.Tuner(
+        return tune.Tuner(
             self._trainable(retries),
             tune_config=TuneConfig(
                 search_alg=limiter,
-                scheduler=scheduler,
+                scheduler=trials.scheduler,
                 num_samples=-1,  # until the search has finished
                 reuse_actors=True,
-                trial_name_creator=_trial_name,
-                trial_dirname_creator=_trial_name,
+                trial_name_creator=name_of,
+                trial_dirname_creator=name_of,
             ),
             run_config=RunConfig(
-                name=f"tune/{name}" if self.storage.local else f"tune-{name}",
-                storage_path=self.storage.path("").rstrip("/") if self.storage.local else self.storage.place,
-                failure_config=FailureConfig(max_failures=retries),
+                name="trials",
+                storage_path=folder,
+                failure_config=FailureConfig(max_failures=-1),  # `Retries` gives trials up
                 callbacks=[events, *self.callbacks],
                 stop=events,
                 verbose=0,
             ),
         )
-        try:
-            tuner.fit()
-        except Exception as error:
-            _refuse_full_disk(error, self.storage)
-            raise
-        yield from trials.done
 
     def _trainable(self, retries: int) -> Any:
         """Return what an actor of Tune runs, under a name that people recognise; Tune calls all ImplicitFunc."""
@@ -115,31 +143,37 @@ class TuneExecutor(Executor):
             # Before its process takes the next trial Tune waits for this one's thread to end: 2 s, after which it drops
             # the next one and nothing reports it. A busy machine may take longer.
             os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = THREAD_END_S
-            task, origin = cloudpickle.loads(config["task"])
-            origin.enter()
-            attempt(task, shared, retries, tune.report)
+            attempt(config["task"], shared, retries, tune.report)
 
-        made = wrap_function(tune.with_resources(tune.with_parameters(trial, **self.shared), placement_of), self.name)
+        resources = tune.with_resources(tune.with_parameters(trial, **self.shared), _placement)
+        made = wrap_function(resources, self.name)
         made.__name__ = made.__qualname__ = self.name
         return made
 
 
-def attempt(task: Task, shared: Mapping[str, Any], retries: int, report: Callable[[dict[str, Any]], None]) -> None:
-    """Run a task's body, again after its errors. It ends with a report, never an exception, unless it is lost."""
+def attempt(content: bytes, shared: Mapping[str, Any], retries: int, report: Callable[[dict[str, Any]], None]) -> None:
+    """Run a task's body, again after its errors. It ends with a report, never an exception, unless it is lost.
+
+    Args:
+        content: the pickled task and its origin.
+    """
+    report({BEGUN: True})  # with which Tune says where it runs
     attempts = Attempts(retries)
     while True:
         try:
+            task, origin = cloudpickle.loads(content)
+            origin.enter()
             value = bound(task, built(shared), Context(report, leave))()
             report({**(value if isinstance(value, Mapping) else {}), FINAL: True})
             return
         except Exception as error:
             if is_loss(error):
                 raise  # Tune starts the trial again
-            content = cloudpickle.dumps(portable(error))
-            if attempts.after_error(task.key, error) is not None:
-                report({ERROR: content, FINAL: True})
+            content_of_error = cloudpickle.dumps(portable(error))
+            if attempts.after_error("", error) is not None:
+                report({ERROR: content_of_error, FINAL: True})
                 return
-            report({AGAIN: content})
+            report({AGAIN: content_of_error})
             _leave_broken_process()
 
 
@@ -150,44 +184,74 @@ def _leave_broken_process() -> None:
         os._exit(1)
 
 
-def placement_of(config: Mapping[str, Any]) -> PlacementGroupFactory:
-    """Return what a trial takes of the cluster."""
+def _placement(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
     task, _ = cloudpickle.loads(config["task"])
-    resources = task.resources
-    return PlacementGroupFactory([resources.bundle(), *resources.beside], strategy=resources.strategy)
+    return placement_of(task.resources)
 
 
-def _trial_name(trial: Any) -> str:
-    return str(trial.config["run"]["name"])
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what it came from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 class _Trials(Searcher):
     """The tasks of one call of `run`, as a searcher of Tune."""
 
-    def __init__(self, tasks: Tasks, watch: Watch, stop: Callable[[], bool], scheduler: FaultTolerantScheduler) -> None:
+    def __init__(self, tasks: Tasks, watch: Watch, stop: Callable[[], bool], scheduler: Retries) -> None:
         super().__init__(metric="best", mode="max")
         self.tasks, self.watch, self.stop, self.scheduler = tasks, watch, stop, scheduler
         self.running: dict[str, Task] = {}
+        self.places: dict[str, tuple[str, int]] = {}
+        """Address and process of each trial, by its id, once it has reported."""
+        self.again: list[Task] = []
         self.done: list[Done] = []
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Tune pickles its searcher to restore an experiment; ours are planned again instead
 
     def suggest(self, trial_id: str) -> Any:
-        task = None if self.stop() else self.tasks.next()
+        task = self.again.pop(0) if self.again else None if self.stop() else self.tasks.next()
         if isinstance(task, Task):
+            task = replace(task, resources=self.scheduler.larger.get(task.key, task.resources))
             self.running[trial_id] = task
             # As bytes, because Tune copies mappings many times and keeps them.
             return {"run": {"name": task.key, **task.facts}, "task": cloudpickle.dumps((task, origin_of(task)))}
         return None if task is Wait.WAIT else Searcher.FINISHED
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        task, reported, raised = self.running.pop(trial_id), self.scheduler.results.pop(trial_id, {}), None
-        if error:
-            raised = self.scheduler.errors.pop(trial_id, None) or TaskLost.of(task.key, 1, "no reason is known")
+        task, reported = self.running.pop(trial_id), self.scheduler.results.pop(trial_id, {})
+        raised = self.scheduler.given_up.get(task.key)
+        if error and raised is None:
+            raised = TaskLost.of(task.key, 1, "no reason is known")
         elif ERROR in reported:
             raised = cloudpickle.loads(reported[ERROR])
-        done = Done(task, reported, raised, raised is None and task.key in self.scheduler.stopped)
+        self._end(Done(task, reported, raised, raised is None and FINAL not in reported))
+
+    def run_again(self, loss: Exception) -> None:
+        """Queue the tasks that ran when Tune ended: those whose processes were killed as lost, the others as they are.
+
+        Raises:
+            Exception: the loss, if it ended Tune again and again and no process is known to be killed.
+        """
+        killed = killed_processes()
+        lost = {trial_id for trial_id in self.running if self.places.get(trial_id) in killed}
+        if not lost and self.scheduler.attempts.after_loss("", str(loss)) is not None:
+            raise loss
+        for trial_id, task in self.running.items():
+            if trial_id in lost:
+                self.scheduler.lost(task.key, loss, task.resources)
+                if (given_up := self.scheduler.given_up.get(task.key)) is not None:
+                    self._end(Done(task, error=given_up))
+                    continue
+                self.watch.retrying(task.key, self.scheduler.losses[task.key].reason)
+            else:
+                self.watch.moved(task.key, AFTER_ANOTHER)
+            self.again.append(task)
+        self.running, self.places = {}, {}
+
+    def _end(self, done: Done) -> None:
         self.watch.ended(done)
         self.tasks.ended(done)
         self.done.append(done)
@@ -213,7 +277,8 @@ class _Events(Callback, Stopper):
         return (Callback, ())  # Tune pickles it to restore an experiment; a screen is no part of one
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return False
+        stopping = self.trials.scheduler.stopping
+        return STEP in result and stopping.ends(self.trials.running[trial_id].key, trial_id, result)
 
     def stop_all(self) -> bool:
         return any(isinstance(done.error, Unwritable) for done in self.trials.done[-1:])
@@ -224,16 +289,20 @@ class _Events(Callback, Stopper):
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        if AGAIN in result:
-            self.trials.watch.retrying(_trial_name(trial), cloudpickle.loads(result[AGAIN]))
+        if BEGUN in result:
+            self.trials.places[trial.trial_id] = result["node_ip"], result["pid"]
+        elif AGAIN in result:
+            self.trials.watch.retrying(name_of(trial), cloudpickle.loads(result[AGAIN]))
         elif FINAL not in result:
-            self.trials.watch.progress(_trial_name(trial), result)
+            self.trials.watch.progress(name_of(trial), result)
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        if trial.moves:
-            self.trials.watch.moved(_trial_name(trial), str(trial.reason))
-        else:
-            self.trials.watch.retrying(_trial_name(trial), trial.reason)
+        name, scheduler = name_of(trial), self.trials.scheduler
+        loss = scheduler.losses[name]
+        if loss.moves:
+            self.trials.watch.moved(name, str(loss.reason))
+        elif name not in scheduler.given_up:
+            self.trials.watch.retrying(name, loss.reason)
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         if self.capacity is not None and self._throttle.due():
@@ -253,13 +322,6 @@ def _set_environment() -> None:
     os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", MAX_PENDING)
     os.environ["TUNE_DISABLE_STRICT_METRIC_CHECKING"] = "1"  # a trial that failed has no `best`
     os.environ["TUNE_PRINT_ALL_TRIAL_ERRORS"] = "0"  # the watch logs them
-    # Tune's state, which we never restore: if it can't be written, neither can ours, and that is reported.
-    logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
-
-
-def _refuse_full_disk(error: BaseException | None, storage: Storage) -> None:
-    """Raise `Unwritable` if Tune met a full disk with its own files."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in FULL:
-            raise unwritable(error, error.filename or storage.place, "choose another out=") from None
-        error = error.__cause__ or error.__context__
+    os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = NEVER_S  # its state, which nothing restores, is written at the end alone
+    for name in ("execution.experiment_state", "tune"):  # of which the second names all trials that did not end
+        logging.getLogger(f"ray.tune.{name}").setLevel(logging.CRITICAL)

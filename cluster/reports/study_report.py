@@ -46,6 +46,7 @@ from cluster.reports.result_sections import measures_of
 from cluster.reports.shown_negatives import examples_section, hardness_section
 from cluster.reports.verdict_section import verdict_section
 from cluster.runs.negative_tables import SCHEMA
+from cluster.runs.outcome import ORDER
 from cluster.statistics.comparison import named_baseline
 from cluster.statistics.contrasts import check_contrasts, planned_contrasts
 from cluster.statistics.convergence import with_converged
@@ -233,7 +234,7 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
     counts = {
         "done": len(done), "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
-        "not started": stopped, "stopped by the search, which no figure includes": behind,
+        "not started": stopped, f"stopped by the search, which no figure includes ({ORDER})": behind,
         "to come, the study is still running": results.waiting,
     }  # fmt: skip
     read = [line for lines in results.config.get("read", {}).values() for line in lines]
@@ -275,7 +276,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     stopped, behind = _stopped(trials)
     counts = {
         f"before {counted(stopped, 'run')} began; to run them: --resume with another time_budget=": stopped,
-        f"{counted(behind, 'run')} behind in the search; no figure includes them": behind,
+        f"{counted(behind, 'run')} behind in the search; no figure includes them, and {ORDER}": behind,
     }
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
     sections.append(Section("", [], lines))

@@ -51,7 +51,7 @@ def learn_agents(
         body, overrides = "cluster.rollouts.study_agents:learn_agent", {"overrides": shlex.join(request.overrides)}
         tasks.append(Task(name, body, arguments, placed, facts=overrides))
     measure = next(iter(requests.values())).config["validation"]["measure"]
-    executor = TuneExecutor(storage, {"stored": stored}, options["concurrent"], name="StudyAgent")
+    executor = TuneExecutor({"stored": stored}, options["concurrent"], name="StudyAgent")
     with LiveTable(console, len(requests), 0, measure, "episode") as live:
         watch = RunWatch(live, tracking)
         for done in executor.run(tasks, watch=watch, retries=options["retries"]):

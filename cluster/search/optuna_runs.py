@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import optuna
 
@@ -18,9 +18,11 @@ from cluster.plan.sweep import Planned, Point
 from cluster.plan.sweep import plan as runs_of
 from cluster.runs.outcome import mean_best
 from cluster.search.proposals import MadeOf, Proposals
-from cluster.search.schedulers import EarlyStopping
 from ranking.digest import digest
 from ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from cluster.search.schedulers import EarlyStopping
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
@@ -128,8 +130,6 @@ class OptunaRuns(Proposals):
                     self._queue.append(planned)
                 else:
                     self.finished += 1
-                    if self.scheduler is not None:
-                        self.scheduler.ended(planned.name)
                     self._results[planned.name] = best
             self._tell(method)
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -53,6 +54,21 @@ def refusal(capsys) -> Callable[..., str]:
         return line.removeprefix("pyrite: ")
 
     return run
+
+
+@pytest.fixture
+def experiments(monkeypatch) -> list[str]:
+    """The folders of the experiments of Ray Tune that a test runs."""
+    from cluster.executors.tune import TuneExecutor
+
+    folders, tuner = list[str](), TuneExecutor._tuner
+
+    def kept(self: TuneExecutor, trials: Any, retries: int, folder: str) -> Any:
+        folders.append(folder)
+        return tuner(self, trials, retries, folder)
+
+    monkeypatch.setattr(TuneExecutor, "_tuner", kept)
+    return folders
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,6 @@ def study(of_small_pool, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("pool_studies") / "main"
     asked = [*of_small_pool, METHODS, CONTRASTS, "seeds=2", "reuse=true", "local=true", f"out={out}"]
     assert command("pool", *asked) == 0
-    assert not (out / "tune").exists()  # nothing of Ray Tune
     return out
 
 
@@ -41,11 +40,11 @@ def test_a_pooling_study_leaves_its_files_and_a_page_that_says_what_was_compared
 
 
 @pytest.mark.nightly
-def test_on_ray_it_is_the_same(study, of_small_pool, ray_session, tmp_path):
+def test_on_ray_it_is_the_same(study, of_small_pool, ray_session, experiments, tmp_path):
     methods = ["mm", "stratified_sampling"]
     asked = [*of_small_pool, f"method={','.join(methods)}", "seeds=2", "reuse=true", "concurrent=1"]
     assert command("pool", *asked, f"out={tmp_path}") == 0
-    assert (tmp_path / "tune").exists()
+    assert experiments
     for name in ("curves", "budgets", "ranking_quality", "stopping", "fairness", "estimates", "reuse"):
         here, there = (pl.read_parquet(place / f"{name}.parquet") for place in (study, tmp_path))
         assert here.filter(pl.col("method").is_in(methods)).equals(there), name

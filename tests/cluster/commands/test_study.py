@@ -69,8 +69,7 @@ def test_what_no_run_could_do_is_refused_before_anything_is_written(given, says,
     assert not (tmp_path / "out").exists()
 
 
-def test_in_this_process_it_is_the_same(study, base, ray_session, tmp_path, monkeypatch, capsys):
-    assert not (study / "tune").exists()  # nothing of Ray Tune
+def test_in_this_process_it_is_the_same(study, base, ray_session, experiments, tmp_path, monkeypatch, capsys):
     ended = [event for event in EventLog.read(Storage(str(study))) if event["event"] == "run ended"]
     assert len(ended) == 18
     there = tmp_path / "there"
@@ -78,7 +77,9 @@ def test_in_this_process_it_is_the_same(study, base, ray_session, tmp_path, monk
     for name in ("study_report", "report_study"):  # which another process is to do, for this one holds the runs
         monkeypatch.setattr(f"cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process"))
     assert command("study", *base, *asked, f"out={there}") == 0
-    assert (there / "tune").exists()
+    (folder,) = experiments
+    assert not Path(folder).exists()
+    assert not (there / "tune").exists()
     assert f"report: {there}/report.html" in capsys.readouterr().out.replace("\n", "")
     on_tune = pl.read_parquet(there / "trials.parquet").select("run", *MEASURED).sort("run")
     here = pl.read_parquet(study / "trials.parquet").join(on_tune, on="run", how="semi").sort("run")

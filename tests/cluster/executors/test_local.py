@@ -16,7 +16,7 @@ from rich.console import Console
 from cluster.commands.study import StudyExperiment
 from cluster.executors.local import LocalExecutor
 from cluster.executors.processes import Processes, ProcessLost, in_process
-from cluster.executors.task import Done, Once, Scheduler, Task, TaskLost, Wait, Watch
+from cluster.executors.task import Done, Once, Task, TaskLost, Wait, Watch
 from cluster.executors.worker import origin_of
 from cluster.runs.outcome import read_outcome
 from cluster.training.study_runs import task_of
@@ -119,19 +119,6 @@ def test_a_task_runs_after_those_that_it_needs_and_what_is_built_once_serves_all
     tasks = [Task(str(n), f"{BODIES}:add", {"number": n}) for n in range(3)]
     assert [done.value[0] for done in LocalExecutor(shared=shared).run(tasks)] == [13, 14, 15]
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_scheduler_stops_a_task_by_what_it_reports():
-    class Half(Scheduler):
-        def reached(self, key: str, step: int, value: float) -> dict[str, bool]:
-            return {key: value < 0.5}
-
-    seen = Seen()
-    tasks = [Task(str(n), f"{BODIES}:reports", {"number": n}) for n in (1, 4)]
-    first, second = LocalExecutor(scheduler=Half()).run(tasks, watch=seen)
-    assert first.stopped
-    assert second.stopped
-    assert [told for told, key in seen.events if key == "4"] == ["started", "at 1", "at 2", "ended"]
 
 
 def test_other_processes_share_the_work(processes, tmp_path):

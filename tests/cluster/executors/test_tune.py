@@ -2,28 +2,29 @@
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import psutil
 import pytest
 import ray
-from ray import cloudpickle, tune
-from ray.air.execution._internal import RayActorManager
-from ray.tune.execution import tune_controller
-from ray.tune.search import ConcurrencyLimiter
+from ray import cloudpickle
+from ray.tune.search import ConcurrencyLimiter, Searcher
 from rich.console import Console
 
 from cluster.commands.mine import MineExperiment
 from cluster.config.compose import compose
-from cluster.executors import lost_process, tune_failures
-from cluster.executors.lost_process import NOTICE, NodeDraining
+from cluster.executors.lost_process import KILLED, NOTICE, NodeDraining
 from cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
 from cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Task, TaskLost, Watch
-from cluster.executors.tune import THREAD_END_S, TuneExecutor, _Events, _Trials, placement_of
-from cluster.executors.tune_failures import FaultTolerantScheduler
+from cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _placement, _Trials
+from cluster.executors.tune_schedulers import Retries, more_of_a_machine
 from cluster.executors.worker import Origin
 from cluster.index.encoder_pool import EncoderOptions
 from cluster.output.event_log import EventLog
@@ -42,17 +43,36 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 FULL = Unwritable("the disk is full", "out/x", "make room")
 
 
-def trial(name: str, folder: str, leaves: int = 0, killed: int = 0, raises: int = 0, kind: str = "") -> dict[str, Any]:
-    """Leave, be killed, or raise, as often as requested; the tries are files of a folder."""
+def trial(
+    name: str, folder: str, leaves: int = 0, killed: int = 0, raises: int = 0, eats: int = 0, kind: str = ""
+) -> dict[str, Any]:
+    """Leave, be killed, raise or take all memory, as often as requested; the tries are files of a folder."""
     tried = len(list(Path(folder).glob(f"{name}-*")))
     (Path(folder) / f"{name}-{tried}").touch()
     if tried < leaves:
         raise NodeDraining
     if tried < killed:
         os.kill(os.getpid(), signal.SIGKILL)
+    if tried < eats:
+        eaten = np.ones(int(0.12 * psutil.virtual_memory().total), np.uint8)
+        time.sleep(60)
+        del eaten
     if tried < killed + raises:
         raise {"": ValueError("by itself"), "input": BadInput("is bad"), "full": FULL}[kind]
     return {"best": 1.0}
+
+
+class Heard(Watch):
+    """Keeps what it hears of runs that start again."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str]] = []
+
+    def retrying(self, key: str, error: Exception) -> None:
+        self.heard.append((key, str(error)))
+
+    def moved(self, key: str, reason: str) -> None:
+        self.heard.append((key, reason))
 
 
 def ended(folder: Path, tasks: list[Task], retries: int, concurrent: int | None) -> tuple[dict[str, str], LiveTable]:
@@ -60,7 +80,7 @@ def ended(folder: Path, tasks: list[Task], retries: int, concurrent: int | None)
     storage, console = Storage(str(folder / "out")), Console(quiet=True)
     with LiveTable(console, len(tasks), 0, "AP@10") as table, tracked([], storage, console, "study", False) as tracking:
         watch, failed = RunWatch(table, tracking), []
-        for done in TuneExecutor(storage, concurrent=concurrent).run(tasks, watch=watch, retries=retries):
+        for done in TuneExecutor(concurrent=concurrent).run(tasks, watch=watch, retries=retries):
             raise_unwritable(done)
             failed += [done.task.key] if done.error else []
         assert sorted(failed) == sorted(watch.errors)
@@ -145,31 +165,78 @@ def test_what_is_reserved_doubles_up_to_the_largest_machine_that_fits(monkeypatc
     monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": each} for each in machines])
 
     def larger(**own: float) -> dict[str, float] | None:
-        found = tune_failures.more_of_a_machine(tune.PlacementGroupFactory([own, {"CPU": 1}], strategy="SPREAD"))
-        assert found is None or (found.bundles[1] == {"CPU": 1} and found.strategy == "SPREAD")
-        return found and found.bundles[0]
+        found = more_of_a_machine(Resources(**own, beside=({"CPU": 1},), strategy="SPREAD"))
+        assert found is None or (found.beside, found.strategy) == (({"CPU": 1},), "SPREAD")
+        return found and found.bundle()
 
-    for cpus, more in ((3, {"CPU": 6}), (12, {"CPU": 16}), (16, None)):
-        assert larger(CPU=cpus) == more
-    assert larger(CPU=1, GPU=0.75) == {"CPU": 2, "GPU": 1}
-    assert larger(CPU=1, memory=20e9) == {"CPU": 1, "memory": 40e9}
-    assert larger(CPU=1, GPU=1, memory=32e9) is None
+    for cpus, more in ((3, 6), (12, 16), (16, None)):
+        assert larger(cpu=cpus) == (more and {"CPU": more, "GPU": 0})
+    assert larger(cpu=1, gpu=0.75) == {"CPU": 2, "GPU": 1}
+    assert larger(cpu=1, memory=20e9) == {"CPU": 1, "GPU": 0, "memory": 40e9}
+    assert larger(cpu=1, gpu=1, memory=32e9) is None
 
 
-def test_a_kill_for_memory_is_a_loss_to_tune_whatever_the_error(monkeypatch):
-    heard: list[Exception] = []
-    monkeypatch.setattr(RayActorManager, "_actor_task_failed", lambda self, task, error: heard.append(error))
-    manager = object.__new__(tune_failures.ActorManager)
-    for error in (ray.exceptions.OutOfMemoryError("full"), ray.exceptions.RayActorError(), ValueError("x")):
-        manager._actor_task_failed(None, error)
-    assert [type(error).__name__ for error in heard] == ["RayActorError", "RayActorError", "ValueError"]
-    assert [lost_process.killed_for_memory(error) for error in heard] == [True, False, False]
-    assert tune_controller.RayActorManager is tune_failures.ActorManager
+def test_a_kill_for_memory_with_which_tune_ends_repeats_what_ran(monkeypatch):
+    """What it ended alone takes more of a machine; the others run as before, also when the study's time is over."""
+    over = False
+    scheduler = Retries()
+    watch = Heard()
+    trials = _Trials(Listed(Task(name, dict) for name in "abc"), watch, lambda: over, scheduler)
+    monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": {"CPU": 2}}])
+    monkeypatch.setattr("cluster.executors.tune.killed_processes", lambda: {("10.0.0.1", 7)})
+    trials.suggest("1"), trials.suggest("2")
+    trials.places = {"1": ("10.0.0.1", 6), "2": ("10.0.0.1", 7)}
+    over = True
+    trials.run_again(ray.exceptions.OutOfMemoryError("full"))
+    assert watch.heard == [("a", AFTER_ANOTHER), ("b", KILLED)]
+    tasks = [cloudpickle.loads(trials.suggest(name)["task"])[0] for name in "34"]
+    assert [(task.key, task.resources.cpu) for task in tasks] == [("a", 1), ("b", 2)]
+    assert trials.suggest("5") == Searcher.FINISHED  # c has not begun
+    trials.places = {"4": ("10.0.0.1", 7)}
+    trials.run_again(ray.exceptions.OutOfMemoryError("full"))
+    assert "although it had a machine for itself" in str(trials.done[0].error)
+    assert [task.key for task in trials.again] == ["a"]
+
+
+def test_what_ends_tune_again_and_again_is_raised(monkeypatch):
+    monkeypatch.setattr("cluster.executors.tune.killed_processes", set)
+    trials, loss = _Trials(Listed([]), Watch(), lambda: False, Retries()), ray.exceptions.ObjectLostError("1", None, "")
+    for _ in range(MAX_RESTARTS - 1):
+        trials.run_again(loss)
+    with pytest.raises(ray.exceptions.ObjectLostError):
+        trials.run_again(loss)
+    trials.scheduler.attempts.reached("a", 1)
+    trials.run_again(loss)
+
+
+@pytest.mark.nightly
+def test_rays_memory_monitor_ends_a_process_and_the_run_goes_on(tmp_path):
+    """In a Ray of its own, whose monitor takes any use for too much as long as a file is there."""
+    program = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})
+import cluster, ray, psutil
+from pathlib import Path
+from tests.cluster.executors import test_tune
+memory = psutil.virtual_memory()
+most = (memory.total - memory.available) / memory.total + 0.06
+asked = {{"memory_usage_threshold": most, "memory_monitor_refresh_ms": 100}}
+ray.init(num_cpus=2, include_dashboard=False, _system_config=asked)
+errors, table = test_tune.errors_of(Path({str(tmp_path)!r}), {{"hungry": {{"eats": 1}}, "modest": {{}}}}, 0)
+assert errors == {{}}, errors
+print("RETRIED", table.retried)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert "RETRIED 1" in ended.stdout
+    events = EventLog.read(Storage(str(tmp_path / "out")))
+    lost = [(event["run"], event["reason"]) for event in events if event["event"] == "run lost"]
+    assert lost == [("hungry", KILLED)]
+    assert len(list(tmp_path.glob("hungry-*"))) == 2
 
 
 @pytest.mark.nightly
 def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path, monkeypatch):
-    monkeypatch.setattr(tune_failures, "MAX_RESTARTS", 1)
+    monkeypatch.setattr("cluster.executors.task.MAX_RESTARTS", 2)
     errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0)
     assert list(errors) == ["fatal"]
     assert len(list(tmp_path.glob("fatal-*"))) == 2
@@ -177,7 +244,7 @@ def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path, m
 
 def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_has_an_error(ray_session, monkeypatch):
     rooms = iter([3, 1, None])
-    trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, FaultTolerantScheduler())
+    trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, Retries())
     limiter = ConcurrencyLimiter(trials, 2)
     monkeypatch.setattr("cluster.executors.tune.LOOK_S", 0)
     watch = _Events(trials, limiter, lambda resources: next(rooms) if resources["CPU"] else 0)
@@ -189,7 +256,7 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
     watch.on_step_begin(2, [])
     assert [limiter.suggest(name) is not None for name in "678"] == [True, True, True]
     assert [done.task.key for done in trials.done] == ["a"]
-    trials = _Trials(Listed([Task("a", dict)]), Watch(), lambda: False, FaultTolerantScheduler())
+    trials = _Trials(Listed([Task("a", dict)]), Watch(), lambda: False, Retries())
     assert trials.suggest("1")["run"] == {"name": "a"}
     trials.on_trial_complete("1", error=True)
     assert isinstance(trials.done[0].error, TaskLost)
@@ -200,7 +267,7 @@ DENSE = ["ranker=bi_encoder", "ranker.checkpoint=none", "function=dense", "funct
 
 
 def placement(task: Task) -> Any:
-    return placement_of({"task": cloudpickle.dumps((task, Origin()))})
+    return _placement({"task": cloudpickle.dumps((task, Origin()))})
 
 
 def placed(*overrides: str) -> Any:

@@ -10,9 +10,8 @@ import numpy as np
 import optuna
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from ray.tune import Callback, Stopper
+from ray.tune.schedulers import FIFOScheduler
 
 from cluster.commands.study import StudyExperiment
 from cluster.config.groups import CHOICES, option
@@ -26,13 +25,12 @@ from cluster.plan.study import StudyPlan
 from cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
 from cluster.runs.outcome import Outcome, write_outcome
 from cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
-from cluster.search.hyperband import SeededHyperBand
 from cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from cluster.search.schedulers import EarlyStopping, TimeBudget, built_as, schedulers_of
+from cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
+from cluster.search.time_budget import TimeBudget
 from pyrite import StudyResult
 from ranking.errors import BadInput
 from tests.cluster.command_line import command
-from tests.examples import few
 
 MADE_OF = {"base": "x"}
 SWEEP = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-4,1e-1))"]
@@ -218,7 +216,8 @@ LR = "optimizer.lr=interval(1e-4,1e-2)"
         (["seeds=1", "callbacks=[tests.nowhere.Callback]", "local=true"], "needs Ray"),
         (["trial_scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
         (["trial_scheduler=asha", LR, "seeds=3"], "seeds=1"),
-        (["trial_scheduler=nothing"], "asha, hyperband, median"),
+        (["trial_scheduler=nothing"], "asha, median"),
+        (["trial_scheduler=asha", LR, "seeds=1", "local=true"], "schedulers of Ray Tune"),
         (["trial_scheduler=asha", "stop=decided"], "stop=decided compares seeds"),
         (["stoppers=[pathlib.Path]", LR], "no stopper"),
         (["stop=decided", "seeds=3"], "exclude each other"),
@@ -262,140 +261,141 @@ def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path):
         StoredSearch("nothing://x", ["a"])
 
 
-RUNS, EPOCHS = 12, 6
+EPOCHS = 6
 CONFIG = {"seed": 0, "training": {"max_epochs": EPOCHS}}
-OPTIONS: dict[str, dict[str, Any]] = {
-    "asha": {"grace_period": 1, "reduction_factor": 2},
-    "median": {"min_samples_required": 2},
-    "hyperband": {"reduction_factor": 2},
-}
 
 
-def planned(count: int = RUNS, drawn: tuple[str, ...] = ("lr",)) -> list[Planned]:
+def planned(count: int = 12, drawn: tuple[str, ...] = ("lr",)) -> list[Planned]:
     return [Planned(f"run{n}", (f"lr={n}", "seed=0"), (), CONFIG, drawn) for n in range(count)]
 
 
-def scheduler(name: str, **told: Any) -> EarlyStopping:
-    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | OPTIONS[name]), **told)
+def scheduler(name: str = "asha", **more: Any) -> EarlyStopping:
+    options = {"asha": {"reduction_factor": 2}, "median": {"min_samples_required": 2}}[name]
+    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | options), **more)
     found.enter(planned())
     return found
 
 
-def play_curves(search: EarlyStopping, curves: np.ndarray, at_once: int, order: np.random.Generator) -> dict[str, int]:
-    """Let so many runs go on at once, one or another; where each was stopped."""
-    waiting = [run.name for run in planned() if run.name not in search.stopped]
-    going: dict[str, int] = {}
-    held: set[str] = set()
+class OfTune(SimpleNamespace):
+    """What a scheduler sees of a trial."""
 
-    def hear(answers: dict[str, bool]) -> None:
-        for name, goes_on in answers.items():
-            held.discard(name)
-            if not goes_on or going[name] == EPOCHS:
-                del going[name]
-                hear(search.ended(name))
+    __hash__ = object.__hash__
 
-    while waiting or going:
-        while waiting and len(going) < at_once:
-            going[waiting.pop(0)] = 0
-        name = order.choice([each for each in going if each not in held])
-        going[name] += 1
-        held.add(name)
-        hear(search.reached(name, going[name], float(curves[int(name[3:]), going[name] - 1])))
-    return {name: stop.at for name, stop in search.stopped.items()}
+    def __init__(self, name: str) -> None:
+        super().__init__(trial_id=name, config={"run": {"name": name}}, last_result={})
 
 
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize("name", sorted(OPTIONS))
-@few(8)
-@given(seed=st.integers(0, 1000), at_once=st.integers(2, RUNS))
-def test_what_is_stopped_depends_on_the_results_alone(name, seed, at_once):
-    rng = np.random.default_rng(seed)
-    curves = np.cumsum(rng.random((RUNS, EPOCHS)) * rng.random((RUNS, 1)), axis=1)
-    alone = play_curves(scheduler(name), curves, 1, rng)
-    assert play_curves(scheduler(name), curves, at_once, rng) == alone
+def reach(search: EarlyStopping, name: str, epoch: int, value: float) -> bool:
+    """Report what a run has reached, and end it if it is stopped or was its last epoch; whether it goes on."""
+    trial = search.__dict__.setdefault("trials", {}).setdefault(name, OfTune(name))
+    result = {"epoch": epoch, "max_epochs": EPOCHS, "validation": value, "training_iteration": epoch}
+    controller = SimpleNamespace(get_trials=list)
+    if epoch == 1:
+        search.on_trial_add(controller, trial)
+    decision = search.on_trial_result(controller, trial, result)
+    if decision == "STOP" or epoch == EPOCHS:
+        search.on_trial_complete(controller, trial, {"final": True})
+    return decision == "CONTINUE"
 
 
 def test_asha_stops_what_is_below_the_best_half_at_each_rung():
-    search = scheduler("asha")
-    first = [0.5, 0.4, 0.6, 0.55, 0.3]
+    search = scheduler()
     # By numpy's percentile of those before: none; .5; .45; .5 of (.4, .5, .6); .525 of (.4, .5, .55, .6).
-    expected = [True, False, True, True, False]
-    found = []
-    for number, value in enumerate(first):
-        found.append(search.reached(f"run{number}", 1, value)[f"run{number}"])
-        search.ended(f"run{number}")
-    assert found == expected
+    first = [0.5, 0.4, 0.6, 0.55, 0.3]
+    assert [reach(search, f"run{n}", 1, value) for n, value in enumerate(first)] == [True, False, True, True, False]
     assert search.stopped["run1"].best == 0.4
     assert search.stopped["run4"].at == 1
 
 
-def test_a_run_that_is_ahead_waits_for_those_before_it():
-    search = scheduler("asha")
-    assert search.reached("run1", 1, 0.2) == {}
-    assert search.waiting_behind("run0") == ["run1"]
-    assert search.reached("run0", 1, float("nan")) == {"run0": True, "run1": True}  # what is no number is 0
-    assert search.reached("run1", 2, 0.3) == {}
-    assert search.ended("run0") == {"run1": True}
-    search.let_go("run1")
-    assert search.reached("run1", 2, 0.1) == {"run1": True}  # told again after a loss: it was decided
+def test_what_is_stopped_depends_on_the_order_of_the_results():
+    """As it does with Tune alone: nothing waits for an earlier run."""
+    one, other = scheduler(), scheduler()
+    assert [reach(one, "run0", 1, 0.5), reach(one, "run1", 1, 0.4)] == [True, False]
+    assert [reach(other, "run1", 1, 0.4), reach(other, "run0", 1, 0.5)] == [True, True]
+
+
+def test_a_run_at_its_last_epoch_is_not_stopped_and_no_number_counts_as_0():
+    search = scheduler()
+    for epoch in range(1, EPOCHS + 1):
+        assert reach(search, "run0", epoch, 0.5)
+    first, other = (OfTune(name) for name in ("run1", "run2"))
+    of_a_fold = {"fold": 1, "epoch": 2, "max_epochs": EPOCHS, "validation": 0.5}  # the rung of eight epochs
+    for trial in (first, other):
+        search.on_trial_add(None, trial)
+    assert search.on_trial_result(None, first, of_a_fold) == "CONTINUE"
+    assert search.on_trial_result(None, other, of_a_fold | {"validation": float("nan")}) == "STOP"
+    assert (search.stopped["run2"].at, search.stopped["run2"].curve) == (EPOCHS + 2, (0.0,))
+    late = scheduler()
+    assert reach(late, "run0", 1, 0.5)
+    assert not late.ends("run1", "1", {"epoch": EPOCHS, "max_epochs": EPOCHS, "validation": 0.0})
 
 
 def test_methods_are_never_stopped_for_another():
     search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha")))
     own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), CONFIG, ("lr",)) for n in range(2)]
     search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), CONFIG, ("lr",)), *planned(1, ())])
-    assert search.reached("a0", 1, 0.9) == {"a0": True}
-    assert search.reached("b", 1, 0.1) == {"b": True}
-    assert search.reached("run0", 1, 0.0) == {"run0": True}  # nothing was drawn for it
-    assert search.reached("a1", 1, 0.1) == {"a1": False}
+    assert reach(search, "a0", 1, 0.9)
+    assert reach(search, "b", 1, 0.1)
+    assert reach(search, "run0", 1, 0.0)  # nothing was drawn for it
+    assert not reach(search, "a1", 1, 0.1)
+    assert list(search.stopped) == ["a1"]
 
 
-def test_a_search_goes_on_as_its_log_says(tmp_path):
-    rng = np.random.default_rng(5)
-    curves = np.cumsum(rng.random((RUNS, EPOCHS)), axis=1)
-    whole = play_curves(scheduler("median"), curves, 3, rng)
-    assert 0 < len(whole) < RUNS
+def test_what_earlier_commands_have_stopped_stays_stopped(tmp_path):
     log = EventLog(Storage(str(tmp_path)))
-    for number in range(RUNS // 2):  # the first six ended before the interrupt
-        name = f"run{number}"
-        for epoch in range(whole.get(name, EPOCHS)):
-            log.emit("run reached", run=name, step=epoch + 1, numbers={"validation": float(curves[number, epoch])})
-        if name in whole:
-            log.emit("run stopped", run=name, reached=whole[name], best=0.0, made_of="same")
-    again = scheduler("median", events=EventLog.read(log.storage), made_of=lambda config: "same")
-    for number in range(RUNS // 2):
-        again.ended(f"run{number}")
-    rest = [name for name in whole if int(name[3:]) >= RUNS // 2]
-    assert rest
-    for number in range(RUNS // 2, RUNS):
-        for epoch in range(EPOCHS):
-            if not again.reached(f"run{number}", epoch + 1, float(curves[number, epoch]))[f"run{number}"]:
-                break
-        again.ended(f"run{number}")
-    assert {name: stop.at for name, stop in again.stopped.items()} == whole
-    other = scheduler("median", events=EventLog.read(log.storage), made_of=lambda config: "another")
+    for epoch, value in enumerate([0.1, 0.3, 0.2], 1):
+        log.emit("run reached", run="run1", step=epoch, numbers={"validation": value})
+    for name in ("run1", "run2"):
+        log.emit("run stopped", run=name, reached=2, best=0.25, made_of="same")
+    again = scheduler(events=EventLog.read(log.storage), made_of=lambda config: "same")
+    assert {name: (stop.at, stop.curve) for name, stop in again.stopped.items()} == {
+        "run1": (2, (0.1, 0.3)), "run2": (2, (0.25,)),
+    }  # fmt: skip
+    other = scheduler(events=EventLog.read(log.storage), made_of=lambda config: "another")
     assert not other.stopped  # made of something else, they run again
+    assert reach(other, "run1", 1, 0.9)
 
 
 def test_stoppers_end_runs_and_searches():
     nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2}]
     search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers"))
     search.enter(planned())
-    assert search.reached("run0", 1, 0.1) == {"run0": True}
-    assert search.reached("run0", 2, 0.2) == {"run0": False}
+    results = [{"epoch": epoch, "max_epochs": EPOCHS, "validation": epoch / 10} for epoch in (1, 2)]
+    assert [search.ends("run0", "1", result) for result in results] == [False, True]
+    assert search.stopped["run0"].curve == (0.1, 0.2)
+    assert not search.ends("another", "2", results[1])
     assert not search.finished()
     timed = [{"_target_": "ray.tune.stopper.TimeoutStopper", "timeout": 0}]
     assert EarlyStopping(None, built_as(Stopper, timed, "stoppers")).finished()
+
+
+class Pausing(FIFOScheduler):
+    """Lets every run wait, for which it would have to give its process up."""
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        return "PAUSE"
+
+
+def test_a_scheduler_that_pauses_runs_is_refused():
+    search = EarlyStopping(Pausing)
+    search.enter(planned())
+    with pytest.raises(BadInput, match=r"Pausing decides PAUSE, .*; choose asha or median"):
+        reach(search, "run0", 1, 0.5)
+    assert search.refused is not None
 
 
 SEARCH = ["policy=fixed", "function=bm25", "selector=uniform", "optimizer.lr=tag(log,interval(1e-5,1e-1))",
           "samples=6", "trial_scheduler=asha", "trial_scheduler.reduction_factor=2"]  # fmt: skip
 
 
-def test_a_study_stops_what_is_behind(base, tmp_path, capsys):
+def test_a_study_stops_what_is_behind(base, tmp_path, capsys, ray_session, refusal):
     out = tmp_path / "out"
     asked = [*base, *SEARCH, "search=optuna", "training.max_epochs=4", "training.patience=4"]
-    assert command("study", *asked, "local=true", f"out={out}") == 0
+    says = "which runs are stopped depends on the order in which results arrive"
+    assert "schedulers of Ray Tune" in refusal("study", *asked, "local=true", f"out={out}")
+    assert command("study", *asked, "concurrent=1", f"out={out}") == 0
+    assert f"trial_scheduler: {says}" in capsys.readouterr().out.replace("\n", " ")
+    assert not (out / "tune").exists()
     trials = pl.read_parquet(out / "trials.parquet")
     stopped = trials.filter(status="stopped")
     assert len(trials) == 6
@@ -404,7 +404,10 @@ def test_a_study_stops_what_is_behind(base, tmp_path, capsys):
     assert stopped["error"].null_count() == len(stopped)
     assert (stopped["epochs"] == stopped["curve_validation"].list.len()).all()
     assert (stopped["epochs"] < 4).all()
-    assert f"{len(stopped)} stopped by the search" in (out / "report.html").read_text()
+    assert (
+        f"{len(stopped)} stopped by the search, which no figure includes ({says})" in (out / "report.html").read_text()
+    )
+    assert [event["says"] for event in EventLog.read(Storage(str(out))) if event["event"] == "early stopping"] == [says]
     events = [event["run"] for event in EventLog.read(Storage(str(out))) if event["event"] == "run stopped"]
     assert sorted(events) == sorted(stopped["run"])
     assert not list((out / "states").glob("*"))
@@ -417,17 +420,6 @@ def test_a_study_stops_what_is_behind(base, tmp_path, capsys):
     assert pl.read_parquet(out / "trials.parquet").equals(trials)
 
 
-@pytest.mark.nightly
-def test_workers_of_ray_stop_the_same_runs(base, tmp_path, ray_session):
-    asked = [*base, *SEARCH, "search=optuna", "parallel=3", "training.max_epochs=4", "training.patience=4"]
-    for where in ("true", "false"):
-        assert command("study", *asked, f"local={where}", f"out={tmp_path / where}") == 0
-    found = [pl.read_parquet(tmp_path / where / "trials.parquet") for where in ("true", "false")]
-    here, there = (trials.drop("seconds", "memory").sort("run") for trials in found)
-    assert here.equals(there)
-    assert "stopped" in set(here["status"])
-
-
 def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
     asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
     experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
@@ -435,29 +427,12 @@ def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
     assert schedulers_of(experiment.plan.options["trial_scheduler"]) is not None
     assert experiment.plan.seeds == [0]
     for node, says in (
-        ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "no resume repeats"),
+        ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "lets them wait for each other"),
         ({"_target_": "ray.tune.schedulers.MedianStoppingRule", "mode": "most"}, "mode"),
         ({"_target_": "pathlib.Path"}, "no scheduler"),
     ):
         with pytest.raises(BadInput, match=says):
             schedulers_of(node)
-
-
-def brackets(seed: int, count: int = 60) -> list[int]:
-    found = SeededHyperBand(grace_period=1, reduction_factor=2, brackets=3, max_t=64, seed=seed)
-    found.set_search_properties("validation", "max")
-    for number in range(count):
-        found.on_trial_add(None, SimpleNamespace(trial_id=str(number)))
-    return [found._brackets.index(found._trial_info[str(number)]) for number in range(count)]
-
-
-def test_brackets_follow_from_the_seed_and_no_global_generator():
-    np.random.seed(1)  # noqa: NPY002  what it must not depend on
-    one = brackets(0)
-    np.random.seed(2)  # noqa: NPY002
-    assert brackets(0) == one
-    assert brackets(1) != one
-    assert one.count(0) > one.count(1) > one.count(2) > 0  # the more rungs, the more likely
 
 
 MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.366}
