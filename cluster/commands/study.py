@@ -57,7 +57,7 @@ BESIDE = Path("../shared/data")
 """Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
 
 
-OF_TUNE = {"callbacks": "callbacks", "trial_scheduler": "schedulers", "stoppers": "stoppers"}
+OF_TUNE = {"callbacks": "a callback", "trial_scheduler": "a scheduler", "stoppers": "a stopper"}
 """Options that name classes of Ray Tune, and what these are."""
 
 

@@ -102,6 +102,7 @@ OF_RUNS = [
     (f"{DENSE} function.dense.replicas=2", "replicas any more: each run has one reader"),
     ("changes=[{after:3,optimizer.lr:0.1}]", "no option changes any more: options stay the same"),
     ("scheduler=pb2", NO_POPULATION),
+    ("scheduler=hyperband", "use trial_scheduler=asha trial_scheduler.brackets=3"),
     ("scheduler=asha", "trial_scheduler=asha"),
     ("scheduler=none", "trial_scheduler=null"),
     # What is empty or has no effect.
@@ -143,6 +144,7 @@ OF_VERBS = [
     ("pool", "pools=some.yaml qrels=some.txt", "pools= excludes runs= and qrels="),
     ("pool", "qrels=some.txt", "qrels= is given without runs="),
     ("study", "trial_scheduler=pb2", NO_POPULATION),
+    ("study", "trial_scheduler=hyperband", "use trial_scheduler=asha trial_scheduler.brackets=3"),
     ("config", "judging.order=mm", "no option judging.order any more: what fewer judgements change is answered"),
     ("config", "+judging.budget=5", "no option judging any more: what fewer judgements change is answered"),
     ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),

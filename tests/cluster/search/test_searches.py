@@ -217,7 +217,7 @@ LR = "optimizer.lr=interval(1e-4,1e-2)"
         (["trial_scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
         (["trial_scheduler=asha", LR, "seeds=3"], "seeds=1"),
         (["trial_scheduler=nothing"], "asha, median"),
-        (["trial_scheduler=asha", LR, "seeds=1", "local=true"], "schedulers of Ray Tune"),
+        (["trial_scheduler=asha", LR, "seeds=1", "local=true"], "a scheduler of Ray Tune"),
         (["trial_scheduler=asha", "stop=decided"], "stop=decided compares seeds"),
         (["stoppers=[pathlib.Path]", LR], "no stopper"),
         (["stop=decided", "seeds=3"], "exclude each other"),
@@ -392,7 +392,7 @@ def test_a_study_stops_what_is_behind(base, tmp_path, capsys, ray_session, refus
     out = tmp_path / "out"
     asked = [*base, *SEARCH, "search=optuna", "training.max_epochs=4", "training.patience=4"]
     says = "which runs are stopped depends on the order in which results arrive"
-    assert "schedulers of Ray Tune" in refusal("study", *asked, "local=true", f"out={out}")
+    assert "a scheduler of Ray Tune" in refusal("study", *asked, "local=true", f"out={out}")
     assert command("study", *asked, "concurrent=1", f"out={out}") == 0
     assert f"trial_scheduler: {says}" in capsys.readouterr().out.replace("\n", " ")
     assert not (out / "tune").exists()
