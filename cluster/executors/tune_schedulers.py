@@ -36,7 +36,7 @@ def name_of(trial: Any) -> str:
 
 def placement_of(resources: Resources) -> PlacementGroupFactory:
     """Return what a trial takes of the cluster."""
-    return PlacementGroupFactory([resources.bundle(), *resources.beside], strategy=resources.strategy)
+    return PlacementGroupFactory([resources.bundle(), *map(dict, resources.beside)], strategy=resources.strategy)
 
 
 class Stopping(FIFOScheduler):
