@@ -9,7 +9,7 @@ return, and the share of function 0 in the second toy.
 
 from __future__ import annotations
 
-import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+from pyrite import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
 
 import argparse
 import time
@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.toys import EarlyLate, maker, policy_value, shares_of_first
-from cluster.executors.session import session
-from rl.agents.actor_critic import ActorCritic
-from rl.agents.agent import Agent
-from rl.agents.ppo import PPO
-from rl.agents.reinforce import Reinforce
-from rl.agents.trainer import AgentTrainer
-from rl.networks import PolicyNetwork, described
+from pyrite.cluster.executors.session import session
+from pyrite.rl.agents.actor_critic import ActorCritic
+from pyrite.rl.agents.agent import Agent
+from pyrite.rl.agents.ppo import PPO
+from pyrite.rl.agents.reinforce import Reinforce
+from pyrite.rl.agents.trainer import AgentTrainer
+from pyrite.rl.networks import PolicyNetwork, described
 
 SMALLEST = ["--agent actor_critic --seeds 1 --decisions 160"]
 COPIES = 8

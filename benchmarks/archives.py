@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
-from cluster.statistics.by_query import values_by_run
-from cluster.statistics.comparison import MethodRuns, methods_of
-from cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
-from cluster.statistics.paired import (
+from pyrite.cluster.output.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
+from pyrite.cluster.statistics.by_query import values_by_run
+from pyrite.cluster.statistics.comparison import MethodRuns, methods_of
+from pyrite.cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
+from pyrite.cluster.statistics.paired import (
     CrossedDifference,
     Difference,
     MeasuredRun,
@@ -25,8 +25,8 @@ from cluster.statistics.paired import (
     differences,
     mean_difference,
 )
-from ranking.evaluation.significance import holm
-from ranking.whole_file import replace_file
+from pyrite.ranking.evaluation.significance import holm
+from pyrite.ranking.whole_file import replace_file
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments"
 DATA = DOCS / "data"

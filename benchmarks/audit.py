@@ -21,12 +21,12 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 
-from cluster.commands.audit import PAIR, draw_sample, exposures_of, read_shown
-from cluster.commands.cli import run_experiment
-from cluster.reports.audit_report import rates_figure
-from cluster.reports.canvas import png
-from cluster.statistics.audit_rates import rates_of
-from pooling.false_negatives import rate
+from pyrite.cluster.commands.audit import PAIR, draw_sample, exposures_of, read_shown
+from pyrite.cluster.commands.cli import run_experiment
+from pyrite.cluster.reports.audit_report import rates_figure
+from pyrite.cluster.reports.canvas import png
+from pyrite.cluster.statistics.audit_rates import rates_of
+from pyrite.pooling.false_negatives import rate
 
 SMALLEST = [
     "{collection} --budget 40 --seeds 5 vectors=random encoding.min_count=1 training.max_epochs=1 function=bm25,random"

@@ -18,8 +18,8 @@ import bm25s
 import numpy as np
 import polars as pl
 
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.collections.collection import Collection
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.collections.collection import Collection
 
 SMALLEST = ["--documents 300 --queries 20", "--documents 300 --queries 20 --only-ours"]
 OPTIONS = Bm25Options(stemming=None, stop_words=False)

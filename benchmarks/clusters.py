@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.growth import asked_in_batches, config_of, dense, write_collection
 from benchmarks.process_memory import Watched
 from benchmarks.traffic import Traffic
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 
 SMALLEST = ["--nodes 2 --documents 9000 --words 300 --queries 60"]
 STORE = 200 << 20
@@ -77,7 +77,7 @@ def simulated(count: int) -> Iterator[tuple[str, dict[int, int]]]:
 def study(folder: Path, nodes: int) -> list[str]:
     """A command of one run a node."""
     return [
-        sys.executable, "-m", "cluster", "study", "collection=beir", f"collection.path={folder / 'collection'}",
+        sys.executable, "-m", "pyrite", "study", "collection=beir", f"collection.path={folder / 'collection'}",
         f"cache={folder / 'cache'}", f"out={folder / 'out'}", "vectors=random", "ranker=static", "ranker.preset=tiny",
         "scale=full", "policy=fixed", "function=bm25", "selector=uniform", "origin=[random]",
         "validation.origin=random", "limits.dev=200", "limits.test=200", "limits.examples=640",
@@ -89,11 +89,11 @@ def ask_index(folder: Path, nodes: int) -> None:
     """Run the driver of `index`: build, search, and ask each shard; print a line after each for the observer."""
     import ray
 
-    from cluster.executors.session import session
-    from cluster.index.attach import attach_indexes
-    from cluster.index.client import RemoteIndex
-    from cluster.runs.artifacts import Artifacts
-    from cluster.runs.assemble import assemble
+    from pyrite.cluster.executors.session import session
+    from pyrite.cluster.index.attach import attach_indexes
+    from pyrite.cluster.index.client import RemoteIndex
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.assemble import assemble
 
     config = config_of(
         folder, *dense(nodes, "async", 1_000_000), f"index.encoders={nodes}", "resources.placement=spread"
@@ -124,7 +124,7 @@ def times(shards: Sequence[Any], weights: dict[str, Any], dimension: int) -> dic
     """
     import ray
 
-    from ranking.index_versions import weights_digest
+    from pyrite.ranking.index_versions import weights_digest
 
     queries = np.random.default_rng(0).standard_normal((32, dimension)).astype(np.float32)
     asked = (0, weights_digest(weights), ray.put(queries), 100)

@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.statistics.convergence import rate_interval
-from cluster.statistics.paired import crossed_difference, mean_difference
-from pooling.adjudicators.active_sampling import ActiveSampling
-from pooling.estimation import estimation
-from pooling.false_negatives import draw, rate, sizes_of
-from pooling.pool import Pool, Topic, topic_pool
+from pyrite.cluster.statistics.convergence import rate_interval
+from pyrite.cluster.statistics.paired import crossed_difference, mean_difference
+from pyrite.pooling.adjudicators.active_sampling import ActiveSampling
+from pyrite.pooling.estimation import estimation
+from pyrite.pooling.false_negatives import draw, rate, sizes_of
+from pyrite.pooling.pool import Pool, Topic, topic_pool
 
 SMALLEST = ["--repeat 3"]
 LEVEL = 0.05

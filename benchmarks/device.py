@@ -21,12 +21,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.growth import write_collection
 from benchmarks.transformers import default_checkpoint
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from ranking.embedding import embed
-from ranking.index import IndexOptions, VectorIndex
-from ranking.training import RankerTraining
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.embedding import embed
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.training import RankerTraining
 
 SMALLEST = [
     "--checkpoint {small_bert} --layers 1 --length 16 --batch 4 --documents 20 --vectors 500 --rounds 1",

@@ -28,17 +28,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.scoring import matmul_rate
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.runs.parts import read_encoded
-from ranking.encoding import EncodedCollection, Judgements
-from ranking.evaluation.evaluation import Evaluation
-from ranking.rankers.dssm import Dssm
-from ranking.ranks import ranks_in
-from ranking.texts import Texts
-from ranking.training import Batch, RankerTraining
-from sampling.sampler import Sampler
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.runs.parts import read_encoded
+from pyrite.ranking.encoding import EncodedCollection, Judgements
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.rankers.dssm import Dssm
+from pyrite.ranking.ranks import ranks_in
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.sampler import Sampler
 
 SMALLEST = ["{collection} --steps 1 --negatives 4 --answers 300 --questions 20 --here"]
 PARTS = ("steps", "shared", "search", "memory")

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 import torch
 
-import cluster  # noqa: F401  before ray, which it tells how to authenticate
-from cluster.config.agents import actions_of
-from cluster.config.compose import compose
-from cluster.executors.session import session
-from cluster.rollouts.backends import FEASIBLE_S, RUNNER_CPUS, in_workers, on_hosts, ranker_hosts
-from cluster.rollouts.environments import Environments, state_tables_of
-from cluster.rollouts.train_agent import RolloutBackend
-from cluster.runs.artifacts import Artifacts
-from rl.agents.random import RandomAgent
-from rl.environment import SamplingEnvironment
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
+from pyrite.cluster.config.agents import actions_of
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.session import session
+from pyrite.cluster.rollouts.backends import FEASIBLE_S, RUNNER_CPUS, in_workers, on_hosts, ranker_hosts
+from pyrite.cluster.rollouts.environments import Environments, state_tables_of
+from pyrite.cluster.rollouts.train_agent import RolloutBackend
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.rl.agents.random import RandomAgent
+from pyrite.rl.environment import SamplingEnvironment
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import METHOD, evaluations, measurements, swept
-from cluster.statistics.paired import by_seed, mean_difference, values_by_seed
-from pooling.correlation import kendall_tau
-from ranking.evaluation.significance import holm
+from pyrite.cluster.output.methods import METHOD, evaluations, measurements, swept
+from pyrite.cluster.statistics.paired import by_seed, mean_difference, values_by_seed
+from pyrite.pooling.correlation import kendall_tau
+from pyrite.ranking.evaluation.significance import holm
 
 KEYS = ("order", "budget", "feeders", "of")
 PLACE = ("collection", "candidates", "measure")

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import Watched
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 
 if TYPE_CHECKING:
-    from ranking.training import RankerTraining
+    from pyrite.ranking.training import RankerTraining
 
 SMALLEST = ["--documents 400 --words 300 --queries 40 --only read bm25 states"]
 LENGTH = 60
@@ -67,7 +67,7 @@ def write_collection(folder: Path, documents: int, words: int, queries: int) -> 
 
 def config_of(folder: Path, *overrides: str, verb: str = "config") -> dict[str, Any]:
     """Of a run over the collection, with a table of vectors for a ranker and nothing of BM25's."""
-    from cluster.config.compose import compose
+    from pyrite.cluster.config.compose import compose
 
     overrides = (
         "collection=beir", f"collection.path={folder / 'collection'}", f"cache={folder / 'cache'}", "vectors=random",
@@ -86,27 +86,27 @@ def dense(shards: int, mode: str, every: int) -> list[str]:
 
 
 def read(folder: Path) -> None:
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.artifacts import Artifacts
 
     Artifacts().collection(config_of(folder))
 
 
 def encode(folder: Path) -> None:
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.artifacts import Artifacts
 
     Artifacts().part(config_of(folder), "base")
 
 
 def bm25(folder: Path) -> None:
     """Lists for all queries, top 100."""
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.artifacts import Artifacts
 
     Artifacts().part(config_of(folder, "function=bm25"), "function:bm25")
 
 
 def states(folder: Path) -> None:
     """Build what an agent's states look up: φ of queries and relevant documents, and the hardness of lists."""
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.artifacts import Artifacts
 
     config = config_of(folder, "function=[bm25,random]", verb="learn")
     for name in ("compressed", "similarity:bm25", "similarity:random"):
@@ -115,11 +115,11 @@ def states(folder: Path) -> None:
 
 def index(folder: Path, shards: int) -> None:
     """Build a version in `shards` shards, and search it."""
-    from cluster.executors.session import session
-    from cluster.index.attach import attach_indexes
-    from cluster.index.client import RemoteIndex
-    from cluster.runs.artifacts import Artifacts
-    from cluster.runs.assemble import assemble
+    from pyrite.cluster.executors.session import session
+    from pyrite.cluster.index.attach import attach_indexes
+    from pyrite.cluster.index.client import RemoteIndex
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.assemble import assemble
 
     config = config_of(folder, *dense(shards, "async", 1_000_000))
     parts = Artifacts().parts(config)
@@ -138,11 +138,11 @@ def index(folder: Path, shards: int) -> None:
 
 def served(folder: Path, shards: int) -> None:
     """Count BM25's terms in `shards` shards, and query the actors that serve them."""
-    from cluster.executors.session import session
-    from cluster.index.attach import attach_indexes
-    from cluster.index.bm25 import ServedBm25
-    from cluster.runs.artifacts import Artifacts
-    from cluster.runs.assemble import assemble
+    from pyrite.cluster.executors.session import session
+    from pyrite.cluster.index.attach import attach_indexes
+    from pyrite.cluster.index.bm25 import ServedBm25
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.assemble import assemble
 
     config = config_of(folder, "function=bm25", f"function.bm25.shards={shards}")
     started = time.perf_counter()
@@ -168,9 +168,9 @@ def asked_in_batches(search: Callable[[NDArray[np.int64], int], object], trainin
 
 def train(folder: Path, shards: int) -> None:
     """Train for 60 steps with an index that is rebuilt three times."""
-    from cluster.executors.session import session
-    from cluster.runs.artifacts import Artifacts
-    from cluster.training.study_runs import launcher
+    from pyrite.cluster.executors.session import session
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.training.study_runs import launcher
 
     config = config_of(
         folder, *dense(shards, "lagged", 20), "training.max_epochs=1", "limits.examples=1920", "training.batch_size=32"

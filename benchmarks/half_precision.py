@@ -16,14 +16,14 @@ import numpy as np
 import torch
 
 from benchmarks.transformers import default_checkpoint
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from ranking.embedding import embed
-from ranking.index import IndexOptions, VectorIndex
-from ranking.index_versions import in_precision
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.pretrained import read_in
-from ranking.tokenization import Subwords
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.ranking.embedding import embed
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.index_versions import in_precision
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.pretrained import read_in
+from pyrite.ranking.tokenization import Subwords
 
 SMALLEST = ["{collection} --checkpoint {small_bert} --documents 110 --queries 5 --length 16"]
 DEPTHS = 10, 100

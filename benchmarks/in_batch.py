@@ -31,18 +31,18 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.transformers import Cut, default_checkpoint, redirected
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.runs.parts import read_encoded
-from ranking.alike import digests
-from ranking.encoding import EncodedCollection
-from ranking.optimization import Optimization
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.static import Static
-from ranking.training import Batch, RankerTraining
-from sampling.sampler import Sampler
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.runs.parts import read_encoded
+from pyrite.ranking.alike import digests
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.optimization import Optimization
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.static import Static
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.sampler import Sampler
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --layers 1 --length 16 --batch 8 "

@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.transformers import default_checkpoint
-from cluster.config.compose import compose
-from cluster.executors.session import session
-from cluster.index.attach import attach_indexes
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.session import session
+from pyrite.cluster.index.attach import attach_indexes
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --layers 1 --length 16 --turns 1 "

@@ -23,13 +23,13 @@ import numpy as np
 import polars as pl
 
 from benchmarks.pooling import made_up, methods
-from pooling.judging.documents import PooledDocuments
-from pooling.judging.options import Options
-from pooling.judging.session import Session
-from pooling.judging.store import Store
-from pooling.judging.topics import TopicText
-from pooling.judging.view import View
-from pooling.pool import Pool, Topic
+from pyrite.pooling.judging.documents import PooledDocuments
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.session import Session
+from pyrite.pooling.judging.store import Store
+from pyrite.pooling.judging.topics import TopicText
+from pyrite.pooling.judging.view import View
+from pyrite.pooling.pool import Pool, Topic
 
 SMALLEST = ["--judgements 90 --topics 3 --answers 2"]
 SETTINGS = {"pool": "made up"}

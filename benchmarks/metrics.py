@@ -9,7 +9,7 @@ turns, so a single read is also timed, as a share of five seconds; the last line
 
 from __future__ import annotations
 
-import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+from pyrite import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
 
 import argparse
 import time
@@ -20,13 +20,13 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
-from cluster.config.compose import compose
-from cluster.executors.session import session
-from cluster.output.throttle import poll
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.telemetry.metrics import EVERY
-from cluster.telemetry.training_metrics import TrainingMetrics, run_tags
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.session import session
+from pyrite.cluster.output.throttle import poll
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.telemetry.metrics import EVERY
+from pyrite.cluster.telemetry.training_metrics import TrainingMetrics, run_tags
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "

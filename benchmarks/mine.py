@@ -28,15 +28,17 @@ NEGATIVES, MARGIN, WORDS = 4, 0.05, 128
 DEPTH = 100
 """How far either looks for them."""
 IMPORTED = (
-    "cluster.commands.mine",
-    "ranking.rankers.bi_encoder",
-    "ranking.rankers.static",
+    "pyrite.cluster.commands.mine",
+    "pyrite.ranking.rankers.bi_encoder",
+    "pyrite.ranking.rankers.static",
 )
 
 
 def options_of(chosen: argparse.Namespace, out: str) -> list[str]:
     """Ours, as overrides of `pyrite mine`."""
-    ranker = f"{{_target_: ranking.rankers.bi_encoder.BiEncoder, _partial_: true, checkpoint: '{chosen.checkpoint}'"
+    ranker = (
+        f"{{_target_: pyrite.ranking.rankers.bi_encoder.BiEncoder, _partial_: true, checkpoint: '{chosen.checkpoint}'"
+    )
     read = [] if is_static(chosen.checkpoint) else [f"ranker={ranker}, max_query: {WORDS}, max_document: {WORDS}}}"]
     return [
         "collection=beir", f"collection.path={chosen.folder}", "vectors=random", "queries=train", f"count={NEGATIVES}",
@@ -56,8 +58,8 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     import pyrite
-    from ranking.alike import digests
-    from ranking.texts import Texts
+    from pyrite.ranking.alike import digests
+    from pyrite.ranking.texts import Texts
 
     for each in (*IMPORTED, *([] if is_static(chosen.checkpoint) else ["transformers"])):
         importlib.import_module(each)  # as theirs are, before the clock starts
@@ -100,10 +102,10 @@ def theirs(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def pairs_of(chosen: argparse.Namespace) -> tuple[list[str], list[tuple[str, str]]]:
     """All distinct texts of documents, and the pairs that ours mines for."""
-    from cluster.config.compose import compose, texts_config
-    from cluster.mining.miner import shards_of
-    from cluster.runs.artifacts import Artifacts
-    from cluster.runs.parts import Base
+    from pyrite.cluster.config.compose import compose, texts_config
+    from pyrite.cluster.mining.miner import shards_of
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.parts import Base
 
     config = compose(options_of(chosen, "unused"), "mine")
     artifacts, run = Artifacts(), texts_config(config)

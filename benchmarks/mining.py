@@ -98,11 +98,11 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
     import polars as pl
     import torch
 
-    from ranking.embedding import embed
-    from ranking.index import IndexOptions, VectorIndex
-    from ranking.ranked_lists import RankedLists
-    from ranking.rankers.bi_encoder import BiEncoder
-    from ranking.tokenization import subwords
+    from pyrite.ranking.embedding import embed
+    from pyrite.ranking.index import IndexOptions, VectorIndex
+    from pyrite.ranking.ranked_lists import RankedLists
+    from pyrite.ranking.rankers.bi_encoder import BiEncoder
+    from pyrite.ranking.tokenization import subwords
 
     torch.set_num_threads(1)
     ranker = BiEncoder(torch.Generator(), chosen.checkpoint, max_query=SUBWORDS, max_document=SUBWORDS)

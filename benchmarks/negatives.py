@@ -17,10 +17,10 @@ from pathlib import Path
 import bm25s
 import numpy as np
 
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from ranking.bm25 import Bm25, Bm25Options
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.bm25 import Bm25, Bm25Options
 
 SMALLEST = ["{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 --batches 3"]
 

@@ -7,23 +7,23 @@ from functools import singledispatch
 
 import numpy as np
 
-from pooling.adjudicators.active_sampling import SURE, ActiveSampling
-from pooling.adjudicators.adjudicator import Adjudicator, judging_order
-from pooling.adjudicators.machine_prior import MachinePrior
-from pooling.adjudicators.minimal_test_collection import MinimalTestCollection
-from pooling.adjudicators.sample_beside import SampleBeside
-from pooling.adjudicators.shallow_first import ShallowFirst
-from pooling.adjudicators.stratified_sampling import StratifiedSampling
-from pooling.adjudicators.text_learning import TextLearning
-from pooling.pool import TopicPool
-from pooling.sentinels import NO_DOCUMENT
+from pyrite.pooling.adjudicators.active_sampling import SURE, ActiveSampling
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator, judging_order
+from pyrite.pooling.adjudicators.machine_prior import MachinePrior
+from pyrite.pooling.adjudicators.minimal_test_collection import MinimalTestCollection
+from pyrite.pooling.adjudicators.sample_beside import SampleBeside
+from pyrite.pooling.adjudicators.shallow_first import ShallowFirst
+from pyrite.pooling.adjudicators.stratified_sampling import StratifiedSampling
+from pyrite.pooling.adjudicators.text_learning import TextLearning
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.sentinels import NO_DOCUMENT
 
 
 @singledispatch
 def plain(
     method: Adjudicator, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]
 ) -> list[int]:
-    """Return the order of `pooling.adjudicators.adjudicator.judging_order`, computed with lists."""
+    """Return the order of `pyrite.pooling.adjudicators.adjudicator.judging_order`, computed with lists."""
     raise NotImplementedError(f"{type(method).__name__} has no plain form")
 
 

@@ -19,28 +19,28 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from benchmarks.plain_orders import plain
-from pooling.across_topics import NAME, AcrossTopics
-from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.bandit.index import ArmIndex, Arms
-from pooling.adjudicators.bandit.play import TIES
-from pooling.adjudicators.compiled import options_of
-from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
-from pooling.adjudicators.fusion import Fusion
-from pooling.adjudicators.hedge import MOST, Hedge
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
-from pooling.adjudicators.move_to_front import MoveToFront
-from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.static import DocID, Rank, StaticOrder
-from pooling.adjudicators.thompson import Thompson
-from pooling.adjudicators.uniform import Random
-from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
-from pooling.judging_order import JudgingOrder, side_by_side
-from pooling.pool import Pool, TopicPool
-from pooling.run_regression import RunRegression
-from pooling.shared_fusion import SharedFusion, rounds
-from pooling.simulation import Method, adjudicator_of
+from pyrite.pooling.across_topics import NAME, AcrossTopics
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator, topic_rng
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex, Arms
+from pyrite.pooling.adjudicators.bandit.play import TIES
+from pyrite.pooling.adjudicators.compiled import options_of
+from pyrite.pooling.adjudicators.epsilon_greedy import EpsilonGreedy
+from pyrite.pooling.adjudicators.fusion import Fusion
+from pyrite.pooling.adjudicators.hedge import MOST, Hedge
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
+from pyrite.pooling.adjudicators.move_to_front import MoveToFront
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.adjudicators.static import DocID, Rank, StaticOrder
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.adjudicators.uniform import Random
+from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
+from pyrite.pooling.judging_order import JudgingOrder, side_by_side
+from pyrite.pooling.pool import Pool, TopicPool
+from pyrite.pooling.run_regression import RunRegression
+from pyrite.pooling.shared_fusion import SharedFusion, rounds
+from pyrite.pooling.simulation import Method, adjudicator_of
 
 TIE_NAMES = {number: name for name, number in TIES.items()}
 Rankings = list[list[int]]
@@ -48,7 +48,7 @@ Rankings = list[list[int]]
 
 
 def plain_simulation(method: Method, pool: Pool, seed: int) -> JudgingOrder:
-    """Return the result of `pooling.simulation.simulate` for one seed."""
+    """Return the result of `pyrite.pooling.simulation.simulate` for one seed."""
     adjudicator = adjudicator_of(method)
     documents, rewards = [], []
     if isinstance(method, SharedFusion):
@@ -67,7 +67,7 @@ def plain_simulation(method: Method, pool: Pool, seed: int) -> JudgingOrder:
 def plain_order(
     adjudicator: Adjudicator, pool: TopicPool, rewards: Sequence[float], rng: np.random.Generator, runs: list[str]
 ) -> list[int]:
-    """Return the order of `pooling.adjudicators.adjudicator.judging_order`."""
+    """Return the order of `pyrite.pooling.adjudicators.adjudicator.judging_order`."""
     rankings = [[document for document in row if document >= 0] for row in pool.ranking.tolist()]
     if isinstance(adjudicator, Bandit):
         alpha, beta = adjudicator.arm.prior(pool, runs)

@@ -22,22 +22,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection, Judgements
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import Candidates
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.ranked_lists import RankedLists
-from ranking.rankers.static import Static
-from ranking.sources import Sources
-from ranking.texts import Texts
-from ranking.training import RankerTraining
-from sampling.policies.mixture import Mixture
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
-from sampling.retrieval.ranked import Ranked
-from sampling.sampler import Sampler
-from sampling.selection.uniform import Uniform
+from pyrite.ranking.encoding import EncodedCollection, Judgements
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.static import Static
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.uniform import Uniform
 
 SMALLEST = ["--seeds 2 --topics 8 --epochs 4"]
 PER_TOPIC, WORDS, HEAD, TRAIN = 12, 8, 10, 2

@@ -25,19 +25,19 @@ import numpy as np
 import polars as pl
 
 from benchmarks.plain_pooling import plain_simulation
-from cluster.config.compose import compose
-from cluster.config.groups import group_options
-from cluster.plan.pool_methods import variants
-from cluster.pools.sources import NamedPool
-from cluster.pools.trial import measure, plan_trial
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.fusion import Fusion
-from pooling.adjudicators.static import StaticOrder
-from pooling.pool import Pool, Topic, make_pool, topic_pool
-from pooling.runs import Runs, read_runs
-from pooling.sentinels import NO_DOCUMENT
-from pooling.simulation import Method, simulate
-from ranking.trec_files import read_qrels
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import group_options
+from pyrite.cluster.plan.pool_methods import variants
+from pyrite.cluster.pools.sources import NamedPool
+from pyrite.cluster.pools.trial import measure, plan_trial
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.fusion import Fusion
+from pyrite.pooling.adjudicators.static import StaticOrder
+from pyrite.pooling.pool import Pool, Topic, make_pool, topic_pool
+from pyrite.pooling.runs import Runs, read_runs
+from pyrite.pooling.sentinels import NO_DOCUMENT
+from pyrite.pooling.simulation import Method, simulate
+from pyrite.ranking.trec_files import read_qrels
 
 SMALLEST = ["{trec8} --seeds 1 --methods mtf bla --divide 25 --here --only reading measuring study plain growth full"]
 THREADS = 2
@@ -124,7 +124,7 @@ def command(folder: Path, seeds: int, names: Sequence[str] | None) -> None:
         ]
         given += [f"seeds={seeds}", "dashboard=false", f"out={out}/pool"]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        asked = [sys.executable, "-m", "cluster", "pool", *given]
+        asked = [sys.executable, "-m", "pyrite", "pool", *given]
         seconds = timed(lambda: subprocess.run(asked, check=True, stdout=subprocess.DEVNULL))
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

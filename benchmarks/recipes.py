@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.two_sides import peak
-from cluster.config.compose import compose
-from cluster.mining.miner import give_back
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.mining.miner import give_back
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
 
 SMALLEST = ["{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=4 --steps 2"]
 ONE = "function=[in_batch,bm25] sampling.negatives=1"

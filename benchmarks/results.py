@@ -22,13 +22,13 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 
-import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import Watched
-from cluster.config.compose import compose
-from cluster.output.manifest import write_config
-from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned
-from ranking.collections.collection import Collection
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.output.manifest import write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.ranking.collections.collection import Collection
 
 SMALLEST = ["12 --queries 40 --methods 2"]
 METHODS = [
@@ -60,7 +60,7 @@ def collection_of(queries: int) -> Collection:
 
 def write_outcomes(storage: Storage, runs: Sequence[Planned], queries: int) -> None:
     """Write a result for each run that has none."""
-    from cluster.runs.outcome import Outcome, write_outcome
+    from pyrite.cluster.runs.outcome import Outcome, write_outcome
 
     hard = np.random.default_rng(0).beta(1, 3, queries)
     every = np.arange(queries)
@@ -79,8 +79,8 @@ def write_outcomes(storage: Storage, runs: Sequence[Planned], queries: int) -> N
 
 def tables_and_page(folder: Path, count: int, queries: int, methods: int) -> None:
     """Run the final steps of a study."""
-    from cluster.reports.study_report import StudyResults, report_study
-    from cluster.reports.study_tables import tables_of, write_tables
+    from pyrite.cluster.reports.study_report import StudyResults, report_study
+    from pyrite.cluster.reports.study_tables import tables_of, write_tables
 
     storage, runs, collection = Storage(str(folder)), planned_runs(count, methods), collection_of(queries)
     collections = dict.fromkeys((planned.name for planned in runs), collection)

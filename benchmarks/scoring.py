@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from ranking.encoding import EncodedCollection
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import Candidates
-from ranking.rankers.feed_forward import FeedForward
-from ranking.scoring import score_candidates
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.scoring import score_candidates
 
 SMALLEST = ["{collection} vectors=random encoding.min_count=1 --preset tiny"]
 

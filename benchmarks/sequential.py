@@ -24,11 +24,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.output.methods import evaluations, is_learned, measurements
-from cluster.statistics.paired import values_by_seed
-from cluster.statistics.sequential import ALPHA, CLIPS, StoppingRule, best_baseline, compare_all, contenders
-from ranking.evaluation.anytime import p_values
-from ranking.evaluation.significance import holm
+from pyrite.cluster.output.methods import evaluations, is_learned, measurements
+from pyrite.cluster.statistics.paired import values_by_seed
+from pyrite.cluster.statistics.sequential import ALPHA, CLIPS, StoppingRule, best_baseline, compare_all, contenders
+from pyrite.ranking.evaluation.anytime import p_values
+from pyrite.ranking.evaluation.significance import holm
 
 SMALLEST = ["--studies 3"]
 Floats = NDArray[np.float64]
@@ -127,7 +127,9 @@ def looks(runs: Floats, moved: Callable[[int, Floats], Floats | float] = lambda 
 
 
 def adjusted(p: Floats) -> Floats:
-    """Holm's adjustment over the pairs, as `ranking.evaluation.significance.holm` makes it, of all studies at once."""
+    """Holm's adjustment over the pairs, as `pyrite.ranking.evaluation.significance.holm` makes it, of all studies at
+    once.
+    """
     order = p.argsort(1)
     ranked = np.take_along_axis(p, order, 1) * np.arange(p.shape[1], 0, -1)[:, None]
     ranked = np.minimum(np.maximum.accumulate(ranked, 1), 1)

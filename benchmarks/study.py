@@ -9,7 +9,7 @@ collection, and compares the memory that it takes altogether.
 
 from __future__ import annotations
 
-import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
+from pyrite import cluster  # noqa: F401  # isort: skip  # says how to authenticate, which Ray reads when it is imported
 
 import argparse
 import tempfile
@@ -24,14 +24,14 @@ import polars as pl
 import ray
 from rich.console import Console
 
-from cluster.commands import study as command
-from cluster.commands.experiment import conduct
-from cluster.commands.study import StudyExperiment
-from cluster.config.compose import compose
-from cluster.executors.session import session
-from cluster.runs.artifacts import Artifacts
-from cluster.telemetry.live_table import LiveTable
-from ranking.checkpoint import to_bytes
+from pyrite.cluster.commands import study as command
+from pyrite.cluster.commands.experiment import conduct
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.session import session
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.ranking.checkpoint import to_bytes
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "
@@ -75,8 +75,8 @@ class Holder:
     """A process that reads the collection as a run does."""
 
     def __init__(self) -> None:
-        import cluster.runs.artifacts
-        import cluster.runs.execute  # noqa: F401
+        import pyrite.cluster.runs.artifacts
+        import pyrite.cluster.runs.execute  # noqa: F401
 
         self.parts: list[Any] = []
 

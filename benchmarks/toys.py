@@ -11,8 +11,8 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
-from rl.networks import PolicyNetwork
-from rl.vector_environment import VectorEnvironment
+from pyrite.rl.networks import PolicyNetwork
+from pyrite.rl.vector_environment import VectorEnvironment
 
 STEPS = 20
 """Decisions of an episode."""

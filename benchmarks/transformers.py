@@ -29,15 +29,15 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.mining import main as both_sides
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from ranking.objectives.objective import Objective
-from ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.tokenization import read_tokenizer
-from ranking.training import Batch, RankerTraining
-from sampling.sampler import Sampler
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.tokenization import read_tokenizer
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.sampler import Sampler
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --layers 1 --length 16 --rounds 1 "

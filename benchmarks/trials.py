@@ -25,16 +25,16 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from benchmarks.process_memory import resident
-from cluster.config.compose import compose
-from cluster.executors.resources import Resources
-from cluster.executors.session import session
-from cluster.executors.task import Context, Task
-from cluster.output.storage import Storage
-from cluster.telemetry.live_table import LiveTable
-from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import tracked
+from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.session import session
+from pyrite.cluster.executors.task import Context, Task
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from pyrite.cluster.telemetry.tracking.tracking import tracked
 
 SMALLEST = ["1", "1 --runs"]
 EPOCHS = 3
@@ -51,7 +51,7 @@ def body(config: str, context: Context) -> dict[str, Any]:
 
 def empty_trials(count: int, out: Path) -> float:
     """Run trials that do nothing; the seconds that it took."""
-    from cluster.executors.tune import TuneExecutor
+    from pyrite.cluster.executors.tune import TuneExecutor
 
     storage, console = Storage(str(out)), Console(quiet=True)
     config = compose(["policy=fixed", "function=bm25"])
@@ -71,8 +71,8 @@ def empty_trials(count: int, out: Path) -> float:
 
 def real_runs(count: int, out: Path) -> float:
     """Run a study of tiny runs; the seconds that it took, tables included."""
-    from cluster.commands.experiment import conduct
-    from cluster.commands.study import StudyExperiment
+    from pyrite.cluster.commands.experiment import conduct
+    from pyrite.cluster.commands.study import StudyExperiment
 
     overrides = [
         "collection=beir", f"collection.path={made_up(out.parent / 'collection')}", "vectors=random",

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ranking.ranked_lists import RankedLists
-from ranking.training import Batch
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.selection.error_reduction import ErrorReduction
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.training import Batch
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.selection.error_reduction import ErrorReduction
 
 SMALLEST = ["--queries 100"]
 CANDIDATES = 8

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from ranking.faiss_index import import_faiss
-from ranking.index import IndexOptions, VectorIndex
-from ranking.shards import ShardedIndex
+from pyrite.ranking.faiss_index import import_faiss
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.shards import ShardedIndex
 
 SMALLEST = ["--vectors 1000 --dimension 16 --factories Flat HNSW8 IVF8,SQ8 --shards 1 2"]
 QUERIES = 320

@@ -24,12 +24,12 @@ import torch.distributed as dist
 from torch import Tensor
 
 from benchmarks.transformers import default_checkpoint
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.training.all_reduce import AllReduce
-from cluster.training.attach import attach_workers
-from ranking.training import RankerTraining
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.training.all_reduce import AllReduce
+from pyrite.cluster.training.attach import attach_workers
+from pyrite.ranking.training import RankerTraining
 
 SMALLEST = ["{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --steps 2 --batch 4"]
 WAYS = ("behind the backward pass", "during the backward pass", "weights split")

@@ -1,10 +1,10 @@
-"""Starts the command line: `pyrite`, and `python -m cluster`."""
+"""Starts the command line: `pyrite`, and `python -m pyrite`."""
 
 import atexit
 import gc
 from typing import NoReturn
 
-from cluster.commands import cli
+from pyrite.cluster.commands import cli
 
 
 def main() -> NoReturn:

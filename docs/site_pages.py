@@ -14,8 +14,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from cluster.config.groups import CONF, group_options, option
-from cluster.config.signatures import first_line
+from pyrite.cluster.config.groups import CONF, group_options, option
+from pyrite.cluster.config.signatures import first_line
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "deploy/README.md")

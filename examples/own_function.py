@@ -3,10 +3,10 @@
 import numpy as np
 
 from pyrite import Collection, InBatch, Study
-from ranking.batch import Batch
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 
 class Nearby(RetrievalFunction):

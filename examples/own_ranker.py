@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pyrite import BM25, Collection, InBatch, Softmax, Static, Study
-from ranking.rankers.ranker import Ranker
-from ranking.texts import Texts
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.texts import Texts
 
 
 class MeanOfWords(Ranker):

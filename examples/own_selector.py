@@ -3,10 +3,10 @@
 import numpy as np
 
 from pyrite import BM25, Collection, InBatch, Study
-from ranking.batch import Batch
-from ranking.training import RankerTraining
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.selection.selector import Selector, pick
 
 
 class MiddleHard(Selector):

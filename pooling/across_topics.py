@@ -7,13 +7,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator, topic_rng
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.judging_order import side_by_side
-from pooling.pool import TopicPool, topic_pool
-from pooling.sentinels import NO_DOCUMENT
-from ranking.bounds import NonNegative, checked
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator, topic_rng
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.judging_order import side_by_side
+from pyrite.pooling.pool import TopicPool, topic_pool
+from pyrite.pooling.sentinels import NO_DOCUMENT
+from pyrite.ranking.bounds import NonNegative, checked
+from pyrite.ranking.errors import BadInput
 
 NAME = "all topics"
 """Instead of a topic's id, names the generator of the choice among topics."""

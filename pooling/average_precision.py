@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
 
 EPSILON = 1e-5
 """Smooths infAP's share of relevant documents, as in trec_eval."""
@@ -32,7 +32,7 @@ class Values(NamedTuple):
 
             That share is right on average if the judged documents are a uniform sample of the pool. Of all orders of
             judging only the random one takes such a sample; the others judge likely relevant documents first, and the
-            share is too high. `pooling.ranking_quality` reports by how much; nothing is corrected here.
+            share is too high. `pyrite.pooling.ranking_quality` reports by how much; nothing is corrected here.
         found: int64 [points, topics], known relevant documents.
     """
 

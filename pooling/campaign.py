@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from pooling.across_topics import NAME, AcrossTopics, first_slots, pool_of_topics
-from pooling.adjudicators.adjudicator import Adjudication, topic_rng
-from pooling.pool import Pool
-from pooling.sentinels import NO_SLOT
-from pooling.shared_fusion import SharedFusion, rounds
-from pooling.simulation import Method, adjudicator_of
+from pyrite.pooling.across_topics import NAME, AcrossTopics, first_slots, pool_of_topics
+from pyrite.pooling.adjudicators.adjudicator import Adjudication, topic_rng
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.sentinels import NO_SLOT
+from pyrite.pooling.shared_fusion import SharedFusion, rounds
+from pyrite.pooling.simulation import Method, adjudicator_of
 
 
 class Campaign:
     """Chooses the next document to judge, of a given topic or of any, and learns from the grades.
 
-    With one assessor it follows the order of `pooling.simulation.simulate` from the same seed. With several, documents
-    may be handed out while others are judged; none is handed out twice.
+    With one assessor it follows the order of `pyrite.pooling.simulation.simulate` from the same seed. With several,
+    documents may be handed out while others are judged; none is handed out twice.
 
     The pool may have judgements, which are not used.
     """
@@ -67,7 +67,7 @@ class Campaign:
         return topic, document
 
     def judge(self, topic: int, document: int, grade: int) -> None:
-        """Learn the grade of a document, see `pooling.adjudicators.adjudicator.Adjudication.judge`."""
+        """Learn the grade of a document, see `pyrite.pooling.adjudicators.adjudicator.Adjudication.judge`."""
         unseen = self._topics[topic].is_open(document)
         self._topics[topic].judge(document, grade)
         if unseen:
@@ -84,7 +84,7 @@ class Campaign:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state, see `pooling.adjudicators.adjudicator.Adjudication.load_state_dict`."""
+        """Continue from a state, see `pyrite.pooling.adjudicators.adjudicator.Adjudication.load_state_dict`."""
         if len(state["topics"]) != len(self._topics) or ("shared" in state) != (self._shared is not None):
             raise ValueError("the state is of another pool or another method")
         for topic, kept in zip(self._topics, state["topics"], strict=True):

@@ -8,12 +8,12 @@ import numpy as np
 import scipy  # its `stats` is imported when it is first used
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import topic_rng
-from pooling.judging_order import JudgingOrder
-from pooling.knee import Knee
-from pooling.pool import Pool
-from pooling.stopping import StoppingRule, TopicRule
-from ranking.bounds import Between, Positive, checked
+from pyrite.pooling.adjudicators.adjudicator import topic_rng
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.knee import Knee
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.stopping import StoppingRule, TopicRule
+from pyrite.ranking.bounds import Between, Positive, checked
 
 
 class CertifiedRecall(StoppingRule):
@@ -32,7 +32,7 @@ class CertifiedRecall(StoppingRule):
         recall: the target, above 0 and below 1.
         confidence: confidence of the certificate, above 0 and below 1.
         first: documents of the sample before the first test; the next tests are at twice as many, four times, ….
-        after: the rule that ends the order and begins the sample; None is `pooling.knee.Knee` with its defaults.
+        after: the rule that ends the order and begins the sample; None is `pyrite.pooling.knee.Knee` with its defaults.
     """
 
     @checked

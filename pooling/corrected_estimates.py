@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.estimates import JudgedTopic, design_of, sampling_covariance
-from pooling.judging.agreement import weighted_kappa
-from pooling.pool import TopicPool
-from pooling.sentinels import NO_GRADE
+from pyrite.pooling.estimates import JudgedTopic, design_of, sampling_covariance
+from pyrite.pooling.judging.agreement import weighted_kappa
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.sentinels import NO_GRADE
 
 
 class Corrected(NamedTuple):
@@ -82,8 +82,8 @@ def sampled_kappa(topics: Sequence[JudgedTopic], relevant_from: int) -> float | 
     documents that it represents.
 
     An order that looks for relevant documents meets those that the machine, too, finds relevant: κ of these alone means
-    little. So the κ is that of a sample (`pooling.adjudicators.sampled.Sampled`), by its weights. None if there are no
-    documents that both judged, or if both gave one verdict to all.
+    little. So the κ is that of a sample (`pyrite.pooling.adjudicators.sampled.Sampled`), by its weights. None if there
+    are no documents that both judged, or if both gave one verdict to all.
     """
     people, machine, weights = [], [], []
     for pool, sample, known in topics:

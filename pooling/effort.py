@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
 
 SHARES = (50, 80, 90)
 """Per cent of the relevant documents whose cost is reported."""

@@ -12,8 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from pooling.adjudicators.sampled import CERTAIN, Sample
-from pooling.pool import TopicPool
+from pyrite.pooling.adjudicators.sampled import CERTAIN, Sample
+from pyrite.pooling.pool import TopicPool
 
 CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from pooling.adjudicators.adjudicator import topic_rng
-from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
-from pooling.corrected_estimates import Corrected, corrected, sampled_kappa, trusts_in
-from pooling.correlation import kendall_tau
-from pooling.estimates import CUTOFF, JudgedTopic, TopicEstimates, estimate, relevant_interval
-from pooling.mean_estimates import mean_average_precision, mean_precision
-from pooling.pool import Pool, Topic
+from pyrite.pooling.adjudicators.adjudicator import topic_rng
+from pyrite.pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
+from pyrite.pooling.corrected_estimates import Corrected, corrected, sampled_kappa, trusts_in
+from pyrite.pooling.correlation import kendall_tau
+from pyrite.pooling.estimates import CUTOFF, JudgedTopic, TopicEstimates, estimate, relevant_interval
+from pyrite.pooling.mean_estimates import mean_average_precision, mean_precision
+from pyrite.pooling.pool import Pool, Topic
 
 
 def estimation(adjudicator: Sampled, pool: Pool, seed: int, budgets: Sequence[int]) -> pl.DataFrame:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
 
 CROWDED = 1 / 3
 """Share of a topic's judged documents beyond which, if they are relevant, many more must be expected unjudged."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.estimates import share_interval
+from pyrite.pooling.estimates import share_interval
 
 
 class NegativeSample(NamedTuple):

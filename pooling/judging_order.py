@@ -46,8 +46,8 @@ class JudgingOrder:
         return np.arange(self.offsets[-1], dtype=np.int64) - np.repeat(self.offsets[:-1], self.sizes)
 
     def found(self, these: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Count how many of these documents (bool [documents of all topics], for example `pooling.pool.Pool.relevant`)
-        are judged after each judgement of their topic: int64, as `flat`.
+        """Count how many of these documents (bool [documents of all topics], for example
+        `pyrite.pooling.pool.Pool.relevant`) are judged after each judgement of their topic: int64, as `flat`.
         """
         counted = np.concatenate([[0], np.cumsum(these[self.flat], dtype=np.int64)])
         return counted[1:] - np.repeat(counted[self.offsets[:-1]], self.sizes)

@@ -9,8 +9,8 @@ from annotated_types import Gt
 from numba import njit
 from numpy.typing import NDArray
 
-from pooling.stopping import TopicRule
-from ranking.bounds import NonNegative, checked
+from pyrite.pooling.stopping import TopicRule
+from pyrite.ranking.bounds import NonNegative, checked
 
 
 class Knee(TopicRule):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.estimates import CUTOFF, JudgedTopic, TopicEstimates, Z
+from pyrite.pooling.estimates import CUTOFF, JudgedTopic, TopicEstimates, Z
 
 MeanEstimate = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Estimates for each run: float64 [runs], the mean and half its interval."""
@@ -48,7 +48,7 @@ def _unseen_in_front(topics: Sequence[JudgedTopic]) -> NDArray[np.float64]:
 def mean_average_precision(estimates: Sequence[TopicEstimates], topics: Sequence[JudgedTopic]) -> MeanEstimate:
     """Estimate MAP. Its variance has three parts, of which the sum of the topics' variances would have one:
 
-    - the draws, by the jackknife (`pooling.estimates.jackknife_variance`);
+    - the draws, by the jackknife (`pyrite.pooling.estimates.jackknife_variance`);
     - relevant documents in a stratum in which a topic's sample found none: the topic alone would estimate zero
       (variance 0), so the other topics estimate how many to expect there for each relevant document of a topic, plus
       half a find. One of them, of weight w, would reduce an AP by w / (relevant + w) of it;

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.runs import OnProgress, Runs, no_progress
-from pooling.sentinels import NO_DOCUMENT, NO_GRADE
-from ranking.errors import BadInput
+from pyrite.pooling.runs import OnProgress, Runs, no_progress
+from pyrite.pooling.sentinels import NO_DOCUMENT, NO_GRADE
+from pyrite.ranking.errors import BadInput
 
 UNJUDGED_NOTE = "pooled documents without a judgement (taken as not relevant)"
 """Name of a note."""
@@ -56,7 +56,7 @@ class TopicPool(NamedTuple):
         holders: int32 [cells], the runs that hold the document, ascending.
         ranks: int32 [cells], the document's rank in each of them, from 0.
         teams: int32 [runs], the team of each run, numbered from 0.
-        terms: the texts' terms (`pooling.terms`).
+        terms: the texts' terms (`pyrite.pooling.terms`).
         machine: int32 [documents], the grade that a machine gave, `NO_GRADE` if it gave none; empty if there are no
             machine's grades.
     """
@@ -201,8 +201,8 @@ def make_pool(
     The topics are those that both the runs and the judgements have; without judgements, those of the runs.
 
     Args:
-        runs: ordered runs (`pooling.runs.read_runs`).
-        qrels: query, document, grade (`ranking.trec_files.read_qrels`); None if nothing is judged yet. A pooled
+        runs: ordered runs (`pyrite.pooling.runs.read_runs`).
+        qrels: query, document, grade (`pyrite.ranking.trec_files.read_qrels`); None if nothing is judged yet. A pooled
             document without a judgement counts as not relevant.
         depth: documents taken from each run. More than the longest list has is the same as its length.
         relevant_from: lowest grade that counts as relevant.

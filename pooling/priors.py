@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.pool import TopicPool
-from pooling.runs import fields_of
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.runs import fields_of
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
 
 _RENAMED = {"Same": "CommonPrior", "Agreement": "AgreementPrior", "Table": "PriorFile"}
 

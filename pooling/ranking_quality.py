@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.average_precision import PoolEvaluation
-from pooling.correlation import kendall_taus, largest_drops, tau_aps
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
-from ranking.errors import BadInput
+from pyrite.pooling.average_precision import PoolEvaluation
+from pyrite.pooling.correlation import kendall_taus, largest_drops, tau_aps
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
+from pyrite.ranking.errors import BadInput
 
 Row = dict[str, int | float | str | None]
 
@@ -60,8 +60,8 @@ class RankingQuality:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def table(self, order: JudgingOrder, budgets: Sequence[int]) -> pl.DataFrame:
-        """Measure at each budget (`pooling.judging_order.JudgingOrder.spent`): one row per budget, with the budget
-        first.
+        """Measure at each budget (`pyrite.pooling.judging_order.JudgingOrder.spent`): one row per budget, with the
+        budget first.
         """
         if min(budgets, default=1) < 1:
             raise BadInput(f"a budget of {min(budgets)} judgements", remedy="give 1 or more")

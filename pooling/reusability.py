@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.average_precision import PoolEvaluation
-from pooling.correlation import ranks
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool, Topic, team_numbers, topic_pool
-from pooling.sentinels import NO_DOCUMENT
-from pooling.terms import rows_of
-from ranking.errors import BadInput
+from pyrite.pooling.average_precision import PoolEvaluation
+from pyrite.pooling.correlation import ranks
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool, Topic, team_numbers, topic_pool
+from pyrite.pooling.sentinels import NO_DOCUMENT
+from pyrite.pooling.terms import rows_of
+from pyrite.ranking.errors import BadInput
 
 
 def without_team(pool: Pool, team: str) -> Pool:

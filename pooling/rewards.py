@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 STEP = 2.0**-20
 """Rewards are multiples of it: sums of some thousands of them, and of their squares, are then exact in floats, so that

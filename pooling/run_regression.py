@@ -8,9 +8,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
-from pooling.pool import TopicPool
-from ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.pool import TopicPool
+from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
 
 DECIMALS = 6
 """Decimals of log-odds, so that no last bit decides which document is judged."""

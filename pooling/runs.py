@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.judgement_files import run_rows
-from ranking.collections.opened import ENDINGS
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.judgement_files import run_rows
+from pyrite.ranking.collections.opened import ENDINGS
+from pyrite.ranking.errors import BadInput
 
 Order = Literal["score", "rank", "file"]
 """What orders a run within a topic: `score` descending, then document descending, as in trec_eval; the `rank` column;
@@ -88,7 +88,7 @@ def read_runs(
     precision: Precision = "single",
     on_progress: OnProgress = no_progress,
 ) -> Runs:
-    """Read runs, plain or compressed, in any form of `ranking.collections.judgement_files.run_rows`.
+    """Read runs, plain or compressed, in any form of `pyrite.ranking.collections.judgement_files.run_rows`.
 
     A run is named by its tag, or by its file if two files have the same tag, or one has none or several. An empty file
     is a run that retrieved nothing.

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-from pooling.adjudicators.adjudicator import topic_rng
-from pooling.adjudicators.fusion import FusionState, reweigh
-from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.pool import Pool, TopicPool
-from pooling.run_regression import RunRegression
-from pooling.sentinels import OPEN
-from pooling.text_regression import TextRegression
-from ranking.bounds import NonNegative, checked
+from pyrite.pooling.adjudicators.adjudicator import topic_rng
+from pyrite.pooling.adjudicators.fusion import FusionState, reweigh
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.pool import Pool, TopicPool
+from pyrite.pooling.run_regression import RunRegression
+from pyrite.pooling.sentinels import OPEN
+from pyrite.pooling.text_regression import TextRegression
+from pyrite.ranking.bounds import NonNegative, checked
 
 STRENGTHS = np.array([0.0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 160])
 """Numbers of judgements that other topics may be worth."""
@@ -65,7 +65,7 @@ class SharedFusion:
 
     def orders(self, pool: Pool, rewards: Sequence[NDArray[np.float64]], seed: int) -> list[NDArray[np.int32]]:
         """Return the order in which each topic's documents are judged, given the rewards that the method will receive.
-        `pooling.adjudicators.adjudicator.judging_order` is the same for one topic.
+        `pyrite.pooling.adjudicators.adjudicator.judging_order` is the same for one topic.
         """
         rngs = [topic_rng(seed, topic.name) for topic in pool.topics]
         states = [

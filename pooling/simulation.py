@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.bandit.index import ArmIndex
-from pooling.judging_order import JudgingOrder, side_by_side
-from pooling.pool import Pool, Topic
-from pooling.shared_fusion import SharedFusion
-from ranking.errors import BadInput
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex
+from pyrite.pooling.judging_order import JudgingOrder, side_by_side
+from pyrite.pooling.pool import Pool, Topic
+from pyrite.pooling.shared_fusion import SharedFusion
+from pyrite.ranking.errors import BadInput
 
 Method = Adjudicator | AcrossTopics | SharedFusion
 

@@ -12,13 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, pdtr
 
-from pooling.average_precision import PoolEvaluation
-from pooling.correlation import kendall_taus
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
-from pooling.ranking_quality import RUNS, RankingQuality, Row
-from pooling.yield_curves import YieldCurve, exponential, exponential_rest, power
-from ranking.bounds import Between, Positive, checked
+from pyrite.pooling.average_precision import PoolEvaluation
+from pyrite.pooling.correlation import kendall_taus
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.ranking_quality import RUNS, RankingQuality, Row
+from pyrite.pooling.yield_curves import YieldCurve, exponential, exponential_rest, power
+from pyrite.ranking.bounds import Between, Positive, checked
 
 AT_ONCE = 8
 """Rankings that `StableRanking` computes at once."""
@@ -94,9 +94,9 @@ class FoundNothing(TopicRule):
 class TargetRecall(TopicRule):
     """Stop a topic once the yield so far implies that this share of its pool's relevant documents is found.
 
-    A yield curve (`pooling.yield_curves`, with its sources) estimates how many relevant documents to expect in the
-    rest, and the rest may hold no more than the target allows, at the confidence. This suits every order of judging:
-    with a random one it continues to the target's share of the pool, with a good one it stops early.
+    A yield curve (`pyrite.pooling.yield_curves`, with its sources) estimates how many relevant documents to expect in
+    the rest, and the rest may hold no more than the target allows, at the confidence. This suits every order of
+    judging: with a random one it continues to the target's share of the pool, with a good one it stops early.
 
     The two curves differ in the tail, which is not observed yet. `power` expects a heavy one: it reaches the target and
     overshoots it by far. `exponential` stops much earlier, and too early on the topics with a heavy tail. As the rule

@@ -13,7 +13,7 @@ from bm25s.stopwords import STOPWORDS_EN_PLUS
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from pooling.pool import Pool, Terms
+from pyrite.pooling.pool import Pool, Terms
 
 NO_TEXT_NOTE = "pooled documents without a text"
 """Name of a note."""

@@ -8,9 +8,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.continuous_learning import ContinuousLearning
-from pooling.pool import TopicPool
-from ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.pooling.adjudicators.continuous_learning import ContinuousLearning
+from pyrite.pooling.pool import TopicPool
+from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
 
 
 class TextRegression:
@@ -39,7 +39,9 @@ class TextRegression:
         self._learning = ContinuousLearning(regularization=regularization)
 
     def log_odds(self, pools: Sequence[TopicPool], rewards: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """Compute how likely each document is relevant, as `pooling.run_regression.RunRegression.log_odds` does."""
+        """Compute how likely each document is relevant, as `pyrite.pooling.run_regression.RunRegression.log_odds`
+        does.
+        """
         odds = []
         for pool, judgements in zip(pools, rewards, strict=True):
             judged = np.flatnonzero(~np.isnan(judgements))

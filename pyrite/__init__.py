@@ -23,7 +23,7 @@ refuse_hidden_packages()
 
 from typing import Any
 
-from cluster.output.provenance import release
+from pyrite.cluster.output.provenance import release
 from pyrite.comparison import Ray, Study
 from pyrite.data import Collection
 from pyrite.guard import Guard
@@ -76,6 +76,7 @@ from pyrite.rankers import (
     Sparse,
     Static,
 )
+from pyrite.ranking.errors import BadInput
 from pyrite.results import (
     AuditResult,
     Best,
@@ -104,7 +105,6 @@ from pyrite.selectors import (
     Window,
 )
 from pyrite.verbs import audit, fork, learn, mine, pool, rank, study, train
-from ranking.errors import BadInput
 
 __all__ = [
     "BM25",

@@ -1,6 +1,6 @@
 """Runs the command line as `python -m pyrite`, if the command `pyrite` is not on the path."""
 
-from cluster.__main__ import main
+from pyrite.cluster.__main__ import main
 
 if __name__ == "__main__":
     main()

@@ -25,18 +25,18 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
-from cluster.config.trust import trusting
-from cluster.output.manifest import CONFIG
-from cluster.output.storage import Storage, new_place
+from pyrite.cluster.config.trust import trusting
+from pyrite.cluster.output.manifest import CONFIG
+from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.data import Collection, as_collection
 from pyrite.negatives import as_negatives
 from pyrite.parts import Part, is_whole, override, written
+from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
-from ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from ranking.collections.reader import Reader
+    from pyrite.ranking.collections.reader import Reader
 
 
 @dataclass(frozen=True)

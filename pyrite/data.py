@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster.config.aliases import is_override
+from pyrite.cluster.config.aliases import is_override
 from pyrite.parts import Part, path_text, written
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 
 class Collection(Part):
@@ -53,7 +53,7 @@ class Collection(Part):
         Raises:
             BadInput: if there is nothing at the path, or its format is not recognised.
         """
-        from ranking.collections.format_of import format_of
+        from pyrite.ranking.collections.format_of import format_of
 
         name = format_of(_path(path))
         return next(kind for kind in Collection.__subclasses__() if kind.name == name)(path=_path(path), **options)
@@ -128,7 +128,7 @@ class Collection(Part):
         Raises:
             BadInput: if it can't be read.
         """
-        from cluster.runs.what_was_read import notes, sentence
+        from pyrite.cluster.runs.what_was_read import notes, sentence
 
         collection, config = self._read(strict)
         return "\n".join([sentence(collection, config), *notes(collection, self.name)])
@@ -148,8 +148,8 @@ class Collection(Part):
         return numbers | {"judgements": len(collection.judgements)} | {str(split): count for split, count in splits}
 
     def _read(self, strict: bool) -> tuple[Any, dict[str, Any]]:
-        from cluster.config.compose import compose
-        from cluster.runs.artifacts import Artifacts
+        from pyrite.cluster.config.compose import compose
+        from pyrite.cluster.runs.artifacts import Artifacts
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
         with about_tables():
@@ -179,7 +179,7 @@ def about_tables() -> Iterator[None]:
 
 def as_collection(data: object) -> Any:
     """Return a collection for a path, a table or a `Reader` of the user's own, and anything else as it is."""
-    from ranking.collections.reader import Reader
+    from pyrite.ranking.collections.reader import Reader
 
     if isinstance(data, os.PathLike) or (isinstance(data, str) and not is_override(data)):
         return Collection.from_path(data)
@@ -202,8 +202,8 @@ def _kept(table: object) -> str:
     """
     import polars as pl
 
-    from ranking.collections.cache import default_cache
-    from ranking.whole_file import replace_file
+    from pyrite.ranking.collections.cache import default_cache
+    from pyrite.ranking.whole_file import replace_file
 
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table

@@ -25,7 +25,7 @@ class Guard(Part):
     @classmethod
     def node(cls) -> dict[str, Any]:
         options = dict.fromkeys(("relative", "absolute", "ceiling", "ranker", "deepest", "positive"))
-        return {"_target_": "sampling.guard.Guard", **options}
+        return {"_target_": "pyrite.sampling.guard.Guard", **options}
 
     def overrides(self, at: str | None = None) -> list[str]:
         """Return the overrides that set the guard.

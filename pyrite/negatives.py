@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from pyrite.parts import Part, is_whole
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 
 class Negatives:

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self, cast
 
-from cluster.config.build import locate
-from cluster.config.groups import NAMED_GROUPS, option
-from cluster.config.parts import BASES, OURS
-from ranking.bounds import check_arguments
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import NAMED_GROUPS, option
+from pyrite.cluster.config.parts import BASES, OURS
+from pyrite.ranking.bounds import check_arguments
+from pyrite.ranking.errors import BadInput
 
 PLAIN = re.compile(r"[A-Za-z_./~@][\w./~@+:-]*")
 """A text that Hydra reads as it is written."""

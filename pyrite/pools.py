@@ -17,12 +17,12 @@ from rich.console import Console
 
 from pyrite.data import Collection, as_collection
 from pyrite.parts import Part, is_whole, path_text, written
+from pyrite.ranking.errors import BadInput
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
-from ranking.errors import BadInput
 
 Path = str | os.PathLike[str]
-FILES = "write a file (ranking.trec_files.write_run and write_qrels), and give its path"
+FILES = "write a file (pyrite.ranking.trec_files.write_run and write_qrels), and give its path"
 
 
 class Method(Part):
@@ -204,7 +204,7 @@ class Pool:
         Raises:
             BadInput: if an option is wrong, the folder holds other judgements, or the port is in use.
         """
-        from cluster.commands.judge import judge
+        from pyrite.cluster.commands.judge import judge
 
         texts = [*as_collection(data).overrides(), *self.overrides(self.method)]
         named = Method.of("method", self.method).name  # the page follows one; the user's own replaces the default
@@ -264,11 +264,11 @@ class Pool:
 
     @cached_property
     def _campaign(self) -> Any:
-        from cluster.config.compose import compose
-        from cluster.plan.pool_methods import split, variants
-        from cluster.pools.sources import open_pools
-        from pooling.campaign import Campaign
-        from pooling.simulation import needs_of
+        from pyrite.cluster.config.compose import compose
+        from pyrite.cluster.plan.pool_methods import split, variants
+        from pyrite.cluster.pools.sources import open_pools
+        from pyrite.pooling.campaign import Campaign
+        from pyrite.pooling.simulation import needs_of
 
         names, options, others = split(self.overrides(self.method))
         (variant,) = variants(names, options, [])

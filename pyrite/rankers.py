@@ -104,8 +104,8 @@ def of_model(model: Any) -> Ranker:
     Raises:
         BadInput: if Pyrite has no ranker for it.
     """
-    from cluster.runs.trained import ranker_overrides
-    from ranking.collections.cache import default_cache
+    from pyrite.cluster.runs.trained import ranker_overrides
+    from pyrite.ranking.collections.cache import default_cache
 
     models = default_cache() / "models"
     models.mkdir(parents=True, exist_ok=True)

@@ -15,19 +15,19 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from cluster.commands.first_folder import absolute, recorded_folder
-from cluster.config.compose import compose
-from cluster.output.manifest import read_config
-from cluster.output.storage import Storage
-from cluster.output.tables import read_table
+from pyrite.cluster.commands.first_folder import absolute, recorded_folder
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.output.manifest import read_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import read_table
+from pyrite.ranking.errors import BadInput
 from pyrite.running import run
-from ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from cluster.reports.report import Report, Section
-    from cluster.statistics.verdict import Conclusion
+    from pyrite.cluster.reports.report import Report, Section
+    from pyrite.cluster.statistics.verdict import Conclusion
 
 WIDTH = 80
 """Columns of a table that `print` shows."""
@@ -56,7 +56,7 @@ class Picture(bytes):
 class Shown:
     """Sections of a report, which `print` shows as the terminal does and a notebook as the page does.
 
-    >>> from cluster.reports.report import Report, Section
+    >>> from pyrite.cluster.reports.report import Report, Section
     >>> Shown(Report("", [Section("Methods", ["One."], ["One."])]))
     One.
     """
@@ -296,7 +296,7 @@ class StudyResult(ReportedResult):
     @property
     def verdict(self) -> str:
         """The sentences at the end of the report: what to take, what it is better than, and what each method costs."""
-        from cluster.reports.labels import distinct_names
+        from pyrite.cluster.reports.labels import distinct_names
 
         conclusion, _ = self._conclusion
         sentences = [each.sentence(distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
@@ -310,13 +310,13 @@ class StudyResult(ReportedResult):
 
     @property
     def _conclusion(self) -> tuple[Conclusion, Section]:
-        from cluster.reports.study_report import StudyResults, study_verdict
+        from pyrite.cluster.reports.study_report import StudyResults, study_verdict
 
         self._finished()
         return study_verdict(StudyResults.read(self.storage))
 
     def _overview(self) -> pl.DataFrame | Shown:
-        from cluster.reports.report import Report
+        from pyrite.cluster.reports.report import Report
 
         done = not self.trials.filter(status="done").is_empty()
         return Shown(Report("", [self._conclusion[1]])) if done else self.trials
@@ -330,7 +330,7 @@ class StudyResult(ReportedResult):
         Raises:
             BadInput: if they have no collection in common.
         """
-        from cluster.commands.compare import compare
+        from pyrite.cluster.commands.compare import compare
 
         others = [each.storage if isinstance(each, Result) else Storage(os.fspath(each)) for each in folders]
         return Shown(compare([self.storage, *others]))
@@ -528,7 +528,7 @@ class PoolResult(ReportedResult):
     @property
     def verdict(self) -> str:
         """One sentence per pool, which method finds relevant documents first, and warnings."""
-        from cluster.reports.report import TerminalLine
+        from pyrite.cluster.reports.report import TerminalLine
 
         lines = self._report.sections[0].terminal
         return "\n".join(
@@ -537,7 +537,7 @@ class PoolResult(ReportedResult):
 
     @property
     def _report(self) -> Report:
-        from cluster.reports.pool_report import pool_report, read_tables
+        from pyrite.cluster.reports.pool_report import pool_report, read_tables
 
         return pool_report(self.storage, read_tables(self.storage))
 

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from cluster.commands.cli import kind_of
-from cluster.commands.experiment import conduct
-from cluster.config.build import missing_extra
+from pyrite.cluster.commands.cli import kind_of
+from pyrite.cluster.commands.experiment import conduct
+from pyrite.cluster.config.build import missing_extra
 from pyrite.data import about_tables
 from pyrite.parts import Part, override
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 RESUME = re.compile(r"`pyrite (\w+) --resume ([^\s`]+)`")
 """The command that continues an experiment, in messages."""

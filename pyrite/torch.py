@@ -19,19 +19,19 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import IterableDataset, get_worker_info
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import make_sampler
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import make_sampler
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.negatives import as_negatives
+from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
+from pyrite.ranking.dropout import DropoutSeeds
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.frozen import FrozenRanker
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.running import listed, settings
-from ranking.batch import Batch, UpdateResult, pairs_of
-from ranking.dropout import DropoutSeeds
-from ranking.errors import BadInput
-from ranking.frozen import FrozenRanker
-from ranking.pair_scores import PairScores
-from ranking.rankers.ranker import Ranker
 
 __all__ = ["Negatives", "Score", "ServedBatch"]
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from rich.console import Console
 
-from cluster.config.aliases import named_checkpoint
-from cluster.plan.sweep import key_of
+from pyrite.cluster.config.aliases import named_checkpoint
+from pyrite.cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.guard import Guard
 from pyrite.negatives import BM25, as_negatives
 from pyrite.parts import Part, path_text, written
+from pyrite.ranking.collections.reader import Reader
+from pyrite.ranking.errors import BadInput
 from pyrite.results import (
     AuditResult,
     ForkResult,
@@ -25,8 +27,6 @@ from pyrite.results import (
     TrainingResult,
 )
 from pyrite.running import listed, run, settings
-from ranking.collections.reader import Reader
-from ranking.errors import BadInput
 
 Data = Collection | Reader | str | os.PathLike[str] | Iterable[object]
 Options = Mapping[str, object]
@@ -84,7 +84,7 @@ def train(
         scale=scale, out=_path(out), options=options,
     )  # fmt: skip
     if "out" not in map(key_of, texts):
-        from cluster.output.storage import new_place
+        from pyrite.cluster.output.storage import new_place
 
         texts.append(f"out={written(new_place('train'))}")
     return TrainingResult(*run("train", texts, None, console))
@@ -178,7 +178,7 @@ def rank(
     Returns:
         The path of the TREC run.
     """
-    from cluster.commands.rank import rank as write_run
+    from pyrite.cluster.commands.rank import rank as write_run
 
     data = as_collection(data)
     texts = data.overrides() if isinstance(data, Collection) else listed(data)
@@ -240,7 +240,7 @@ def audit(
     Raises:
         BadInput: if the studies recorded nothing, or the judgements are of other pairs.
     """
-    from cluster.commands.audit import audit as run_audit
+    from pyrite.cluster.commands.audit import audit as run_audit
 
     several = [studies] if isinstance(studies, str | os.PathLike | Result) else list(studies)
     chosen = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}

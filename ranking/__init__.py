@@ -1,5 +1,5 @@
 """Trains and evaluates rankers on test collections. Imports no Ray."""
 
-from ranking.compile_cache import choose_compile_cache
+from pyrite.ranking.compile_cache import choose_compile_cache
 
 choose_compile_cache()

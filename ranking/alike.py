@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ranking.pieced_array import PiecedArray
-from ranking.texts import Texts
+from pyrite.ranking.pieced_array import PiecedArray
+from pyrite.ranking.texts import Texts
 
 
 def digests(texts: Texts, rows: NDArray[np.integer], reach: int | None = None) -> NDArray[np.uint64]:

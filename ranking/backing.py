@@ -6,7 +6,7 @@ from pathlib import Path, PosixPath
 from typing import Protocol
 from uuid import uuid4
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 
 class Backing(Protocol):

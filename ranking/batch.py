@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.alike import digests, mix
-from ranking.encoding import EncodedCollection, Judgements
+from pyrite.ranking.alike import digests, mix
+from pyrite.ranking.encoding import EncodedCollection, Judgements
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:

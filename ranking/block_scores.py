@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from ranking.bounds import AtLeast, checked
-from ranking.dropout import seeded_dropout
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.ranker import Ranker
-from ranking.texts import Texts
-from ranking.vector_memory import VectorMemory
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.dropout import seeded_dropout
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.vector_memory import VectorMemory
 
 DEDUPLICATE_BELOW = 0.5
 """The share of distinct documents in a batch up to which each is read once."""
@@ -65,7 +65,8 @@ class BlockScores:
             queries: int [b].
             documents: int [b, m]; the score of −1 is arbitrary.
             generator: the source of dropout, chunk by chunk.
-            dimensions: numbers of first dimensions that are scored too, see `ranking.objectives.objective.Scorer`.
+            dimensions: numbers of first dimensions that are scored too, see
+                `pyrite.ranking.objectives.objective.Scorer`.
 
         Raises:
             BadInput: if the ranker has no vectors, or not more dimensions.

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.collections.collection import Collection
-from ranking.counted_postings import CountedPostings, idf_of, weigh
-from ranking.postings import Postings, Searched, largest_weights, search_postings
-from ranking.ranked_lists import RankedLists
-from ranking.terms import Bm25Options, Terms
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.counted_postings import CountedPostings, idf_of, weigh
+from pyrite.ranking.postings import Postings, Searched, largest_weights, search_postings
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.terms import Bm25Options, Terms
 
 __all__ = ["Bm25", "Bm25Index", "Bm25Options", "Searched"]
 

@@ -14,18 +14,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.backing import at_hand, publish, withdraw
-from ranking.bm25 import Bm25Index
-from ranking.collections.arrow_files import mapped, write_whole
-from ranking.collections.build import STORED
-from ranking.collections.collection import Collection
-from ranking.collections.pieces import Run, in_turn, piece_file
-from ranking.counted_postings import CountedPostings, idf_of, weigh
-from ranking.digest import digest
-from ranking.mapped import open_array, write_array
-from ranking.postings import Postings, Searched, largest_weights, search_postings
-from ranking.ranges import merge, within
-from ranking.terms import Bm25Options, Terms
+from pyrite.ranking.backing import at_hand, publish, withdraw
+from pyrite.ranking.bm25 import Bm25Index
+from pyrite.ranking.collections.arrow_files import mapped, write_whole
+from pyrite.ranking.collections.build import STORED
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pieces import Run, in_turn, piece_file
+from pyrite.ranking.counted_postings import CountedPostings, idf_of, weigh
+from pyrite.ranking.digest import digest
+from pyrite.ranking.mapped import open_array, write_array
+from pyrite.ranking.postings import Postings, Searched, largest_weights, search_postings
+from pyrite.ranking.ranges import merge, within
+from pyrite.ranking.terms import Bm25Options, Terms
 
 FORMAT = 2
 MADE = "made"
@@ -82,7 +82,7 @@ def weigh_piece(folder: Path, options: Bm25Options, mean: float, number: int) ->
 
 
 class PiecedBm25(Bm25Index):
-    """BM25 over documents in pieces: the same results as `ranking.bm25.Bm25`, with the memory of one piece.
+    """BM25 over documents in pieces: the same results as `pyrite.ranking.bm25.Bm25`, with the memory of one piece.
 
     The postings are next to the pieces, in one folder per set of options, and are made once.
 
@@ -180,7 +180,7 @@ def search_pieces(
 
     Args:
         held: the documents of each piece, by its number.
-        terms, depth, pairs, threads: see `ranking.bm25.Bm25Index.find`.
+        terms, depth, pairs, threads: see `pyrite.ranking.bm25.Bm25Index.find`.
     """
 
     def ask(asked: list[NDArray[np.int64]], depth: int, pairs: NDArray[np.int32]) -> list[Searched]:

@@ -8,7 +8,7 @@ A bound is part of an argument's type, and is written nowhere else:
 ...         self.lam, self.pick = lam, pick
 >>> Dynamic(lam=2)
 Traceback (most recent call last):
-ranking.errors.BadInput: Dynamic: lam is 2; choose a number from 0 to 1
+pyrite.ranking.errors.BadInput: Dynamic: lam is 2; choose a number from 0 to 1
 
 The bounds are those of `annotated_types`, which pydantic and Hypothesis know too.
 """
@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 T = TypeVar("T", bound=Callable[..., Any])
 

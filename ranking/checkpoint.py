@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranking.errors import BadInput
-from ranking.mapped import MappedArray, open_array
-from ranking.pieced_array import PiecedArray
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.mapped import MappedArray, open_array
+from pyrite.ranking.pieced_array import PiecedArray
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.collection import Collection
+from pyrite.ranking.collections.collection import Collection
 
 CHUNK = 50_000
 """Texts hashed at a time."""

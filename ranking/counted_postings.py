@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ranking.terms import Bm25Options
+from pyrite.ranking.terms import Bm25Options
 
 
 class CountedPostings:
@@ -28,7 +28,7 @@ class CountedPostings:
         """Count the terms of the next documents.
 
         Args:
-            flat, lengths: see `ranking.terms.Terms.flat`.
+            flat, lengths: see `pyrite.ranking.terms.Terms.flat`.
             known: the number of terms to count. Others, whose numbers are higher, only add to the lengths.
         """
         sizes = np.zeros(known, np.int64)

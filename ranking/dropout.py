@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.ranker import Ranker
 
 
 class DropoutSeeds:

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.alike import digests, group_alike
-from ranking.rankers.dense import DenseRanker
-from ranking.texts import Texts
+from pyrite.ranking.alike import digests, group_alike
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.texts import Texts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

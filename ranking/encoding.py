@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.ascending import find
-from ranking.bounds import AtLeast, checked
-from ranking.collections.collection import Collection
-from ranking.contents import content_ids, query_contents, text_hashes
-from ranking.labels import LabelCounts, encode_labels, label_counts
-from ranking.reading import WORDS, Reading, words_of
-from ranking.texts import Texts
+from pyrite.ranking.ascending import find
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.contents import content_ids, query_contents, text_hashes
+from pyrite.ranking.labels import LabelCounts, encode_labels, label_counts
+from pyrite.ranking.reading import WORDS, Reading, words_of
+from pyrite.ranking.texts import Texts
 
 PADDING, UNKNOWN = 0, 1
 SPLITS = ("train", "dev", "test")
@@ -103,7 +103,7 @@ class EncodedCollection:
         document_key: int32 by document, the rank of its id in ascending byte order. trec_eval
             breaks ties by it.
         content: int32 by document, the index of the first document with the same text after case and white space
-            (`ranking.contents`); None if all texts are different.
+            (`pyrite.ranking.contents`); None if all texts are different.
         itself: int32 by query, the content of the document that the query is, −1 if it is none; None if no query is a
             document, or queries may find themselves (`collection.self=keep`).
         merges: whether evaluation takes documents with the same text as one (`collection.duplicates=merge`).
@@ -271,7 +271,7 @@ class Encoder:
         Args:
             documents: token ids, without labels.
             vocabulary, idf: the words and their idf, from `merge_counts`.
-            hashes: `ranking.contents.text_hashes` of the documents; None computes them.
+            hashes: `pyrite.ranking.contents.text_hashes` of the documents; None computes them.
         """
         split = collection.queries["split"].replace_strict(list(SPLITS), [0, 1, 2], default=-1, return_dtype=pl.Int8)
         of_documents, of_queries = encode_labels(collection)

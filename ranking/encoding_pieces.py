@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ranking.backing import at_hand
-from ranking.collections.arrow_files import mapped, write_whole
-from ranking.collections.collection import Collection
-from ranking.collections.pieces import Run
-from ranking.contents import text_hashes
-from ranking.encoding import EncodedCollection, Encoder, count_words, encode_texts, merge_counts
-from ranking.mapped import open_array, write_array
-from ranking.reading import Reading
-from ranking.text_pieces import Encode, encode_pieces
+from pyrite.ranking.backing import at_hand
+from pyrite.ranking.collections.arrow_files import mapped, write_whole
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pieces import Run
+from pyrite.ranking.contents import text_hashes
+from pyrite.ranking.encoding import EncodedCollection, Encoder, count_words, encode_texts, merge_counts
+from pyrite.ranking.mapped import open_array, write_array
+from pyrite.ranking.reading import Reading
+from pyrite.ranking.text_pieces import Encode, encode_pieces
 
 COUNTED = {"word": pl.String(), "count": pl.UInt32()}
 HASHED = {"hash": pl.UInt64()}

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from ranking.inner_products import Vectors, chunks
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.inner_products import Vectors, chunks
 
 TRAINED = 1 << 18
 """The maximum number of vectors that centroids and codebooks are learned from."""

@@ -7,11 +7,11 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.pair_scores import PairScores
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import score_candidates
 
 
 class FrozenRanker:

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.evaluation.measures import ranking_keys
-from ranking.ranked_lists import RankedLists
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import DOCUMENTS, SCORES, products, represent, score_candidates
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.evaluation.measures import ranking_keys
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import DOCUMENTS, SCORES, products, represent, score_candidates
 
 
 def rank_candidates(

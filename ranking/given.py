@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ranking.collections.collection import Collection
-from ranking.ranked_lists import RankedLists
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.ranked_lists import RankedLists
 
 
 def given_lists(collection: Collection) -> RankedLists:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlparse
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 HUB = "hf:"
 """The beginning of a path that names a dataset at the hub."""

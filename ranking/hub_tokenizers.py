@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ranking.collections.opened import compression_of
-from ranking.errors import BadInput
-from ranking.hub import prepare_hub
+from pyrite.ranking.collections.opened import compression_of
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import prepare_hub
 
 
 def local_root(checkpoint: str) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, NonNegative, checked
-from ranking.errors import BadInput
-from ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
-from ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, topk_float32
-from ranking.ranges import ordered
+from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
+from pyrite.ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, topk_float32
+from pyrite.ranking.ranges import ordered
 
 WIDENED = 2
 """An approximate index is searched for this multiple of the depth, before exact products decide."""

@@ -19,12 +19,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.errors import BadInput
-from ranking.faiss_index import read_index
-from ranking.index import IndexOptions, VectorIndex
-from ranking.query_lists import QueryLists
-from ranking.shards import Searched
-from ranking.whole_file import sync
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.faiss_index import read_index
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.query_lists import QueryLists
+from pyrite.ranking.shards import Searched
+from pyrite.ranking.whole_file import sync
 
 FORMAT = 1
 DOCUMENTS, QUERIES, FAISS, RECORD = "documents.npy", "queries.npy", "faiss.index", "version.json"

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.ranges import ordered
+from pyrite.ranking.ranges import ordered
 
 MARGIN = 16
 """Candidates beyond the depth, so that near ties at the cut-off seldom cost a second search."""

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.texts import Texts
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.texts import Texts
 
 KINDS = ("category", "subcategory")
 

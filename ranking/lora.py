@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import torch
 from torch import nn
 
-from ranking.bounds import AtLeast, Between, Positive, checked
-from ranking.errors import BadInput
-from ranking.rankers.pretrained import Pretrained
-from ranking.rankers.ranker import Ranker
+from pyrite.ranking.bounds import AtLeast, Between, Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.pretrained import Pretrained
+from pyrite.ranking.rankers.ranker import Ranker
 
 
 class Lora:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ranking.backing import BackedPath, damaged, fetched, publish
-from ranking.errors import BadInput
-from ranking.whole_file import replace_file
+from pyrite.ranking.backing import BackedPath, damaged, fetched, publish
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import replace_file
 
 
 class MappedArray(np.ndarray[Any, Any]):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.texts import Texts
-from ranking.vectors import directions
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.vectors import directions
 
 
 def mean_vectors(sources: Sources, texts: Texts, place: str) -> NDArray[np.float32]:

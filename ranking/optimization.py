@@ -10,11 +10,11 @@ from typing import Annotated, Any, Protocol
 import torch
 from torch import Tensor
 
-from ranking.batch import UpdateResult
-from ranking.bounds import Positive, checked
-from ranking.rankers.ranker import Ranker
-from ranking.row_gradients import mark_rows
-from ranking.schedules import Constant, Schedule
+from pyrite.ranking.batch import UpdateResult
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.row_gradients import mark_rows
+from pyrite.ranking.schedules import Constant, Schedule
 
 OptimizerFactory = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 

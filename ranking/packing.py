@@ -61,7 +61,7 @@ class Packing:
         """Return the sequences of the texts in two matrices, row by row.
 
         Args:
-            first, second: int [n, …], ids plus one with 0 after a text's end (`ranking.tokenization`).
+            first, second: int [n, …], ids plus one with 0 after a text's end (`pyrite.ranking.tokenization`).
 
         Returns:
             input_ids, attention_mask and, if the model has them, token_type_ids, int64 [n, longest].

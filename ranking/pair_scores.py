@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.ascending import find
+from pyrite.ranking.ascending import find
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.backing import BackedPath
-from ranking.mapped import open_array
+from pyrite.ranking.backing import BackedPath
+from pyrite.ranking.mapped import open_array
 
 
 class PiecedArray:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.cores import cores
-from ranking.postings_kernels import search
+from pyrite.ranking.cores import cores
+from pyrite.ranking.postings_kernels import search
 
 Searched = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
 """Documents and scores [queries, depth], best first, and scores of pairs [queries, m]."""
@@ -50,7 +50,7 @@ def search_postings(
     pairs: NDArray[np.int32],
     threads: int | None,
 ) -> Searched:
-    """Search for queries with these terms; for depth, pairs and threads see `ranking.bm25.Bm25Index.search`."""
+    """Search for queries with these terms; for depth, pairs and threads see `pyrite.ranking.bm25.Bm25Index.search`."""
     documents = np.full((len(terms), depth), -1, np.int32)
     scores = np.full((len(terms), depth), -np.inf, np.float32)
     pair_scores = np.full(pairs.shape, -np.inf, np.float32)

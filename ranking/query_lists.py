@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.ascending import find
-from ranking.shards import Searched
+from pyrite.ranking.ascending import find
+from pyrite.ranking.shards import Searched
 
 BATCH = 1024
 """Queries that are searched at once."""

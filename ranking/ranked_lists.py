@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.encoding import Judgements
+from pyrite.ranking.encoding import Judgements
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class RankedLists:
     Args:
         documents: int32 [queries, depth], −1 after the end of a shorter list.
         scores: float32 [queries, depth], −inf if the document is −1.
-        features: float32 [queries] by name, what is known of each query's list (`sampling.query_features`); None if
-            that was not computed.
+        features: float32 [queries] by name, what is known of each query's list (`pyrite.sampling.query_features`); None
+            if that was not computed.
     """
 
     documents: NDArray[np.int32]

@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.alike import digests, tie_repeats
-from ranking.encoding import EncodedCollection
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import DOCUMENTS, SCORES, products, represent
+from pyrite.ranking.alike import digests, tie_repeats
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import DOCUMENTS, SCORES, products, represent
 
 
 @torch.no_grad()

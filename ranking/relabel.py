@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
-from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 
 
 def relabelled(collection: Collection, path: str | Path, strict: bool = True) -> Collection:

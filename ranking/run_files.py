@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
-from ranking.ranked_lists import RankedLists
-from ranking.trec_files import read_run
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.trec_files import read_run
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def lists_of_run(
     run that the collection lacks are skipped (a run may serve several splits); a document that it lacks is an error.
 
     Args:
-        paths: runs, in any form of `ranking.collections.judgement_files.run_rows`.
+        paths: runs, in any form of `pyrite.ranking.collections.judgement_files.run_rows`.
         collection: the collection, for the indices of queries and documents.
         depth: the length of each list. None keeps all, with as many columns as the longest has.
         strict: whether to raise on the first fault; otherwise broken lines and documents that the collection lacks are

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Annotated
 
-from ranking.bounds import NonNegative, checked
+from pyrite.ranking.bounds import NonNegative, checked
 
 
 class Schedule(ABC):

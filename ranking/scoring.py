@@ -7,12 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.alike import digests, group_alike, tie_repeats
-from ranking.encoding import EncodedCollection
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.ranker import Ranker
-from ranking.sparse_products import sparse_products
-from ranking.texts import Texts
+from pyrite.ranking.alike import digests, group_alike, tie_repeats
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sparse_products import sparse_products
+from pyrite.ranking.texts import Texts
 
 DOCUMENTS = 1 << 15
 """Documents whose representations are held at once."""

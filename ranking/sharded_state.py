@@ -30,7 +30,9 @@ def rows_of(size: int, rank: int, workers: int) -> slice:
 
 
 def split_state(state: Any) -> Any:
-    """Return a state with this worker's rows instead of each split tensor, as `ranking.checkpoint` can store it."""
+    """Return a state with this worker's rows instead of each split tensor, as `pyrite.ranking.checkpoint` can store
+    it.
+    """
     from torch.distributed.tensor import DTensor
 
     def convert(value: Any) -> Any:

@@ -8,14 +8,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from ranking.errors import BadInput
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.decoder import Decoder
-from ranking.rankers.late_interaction import LateInteraction
-from ranking.rankers.pretrained import Pretrained, transformers_of
-from ranking.rankers.ranker import Ranker
-from ranking.sharded_state import Rows, rows_of
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.rankers.late_interaction import LateInteraction
+from pyrite.ranking.rankers.pretrained import Pretrained, transformers_of
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sharded_state import Rows, rows_of
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh

@@ -9,17 +9,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.embedding import BLOCK
-from ranking.index import IndexOptions, VectorIndex
-from ranking.inner_products import Vectors
-from ranking.ranges import merge, shard_ranges, within
+from pyrite.ranking.embedding import BLOCK
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.inner_products import Vectors
+from pyrite.ranking.ranges import merge, shard_ranges, within
 
 
 class Searched(Protocol):
     """Vectors of a whole collection that can be searched, here or elsewhere."""
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the largest inner products of each query; see `ranking.index.VectorIndex.search`."""
+        """Return the largest inner products of each query; see `pyrite.ranking.index.VectorIndex.search`."""
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return inner products of queries [q, dimension] with documents [q, m]; −inf if the document is −1."""
@@ -35,7 +35,7 @@ class ShardedIndex:
 
     @classmethod
     def build(cls, vectors: Vectors, options: IndexOptions, shards: int) -> ShardedIndex:
-        """Build an index of vectors in their stored form; see `ranking.index.VectorIndex.build`."""
+        """Build an index of vectors in their stored form; see `pyrite.ranking.index.VectorIndex.build`."""
         ranges = shard_ranges(len(vectors), shards, BLOCK)
         return cls([VectorIndex.build(vectors[held.start : held.stop], options) for held in ranges])
 
@@ -45,12 +45,12 @@ class ShardedIndex:
         return np.concatenate([np.asarray(shard.vectors, np.float32) for shard in self.shards])
 
     def search(self, queries: NDArray[np.float32], depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `ranking.shards.Searched.search`."""
+        """See `pyrite.ranking.shards.Searched.search`."""
         documents, products = merge([shard.topk(queries, depth) for shard in self.shards], self.ranges, depth)
         return documents, products.astype(np.float32)
 
     def scores(self, queries: NDArray[np.float32], documents: NDArray[np.integer]) -> NDArray[np.float32]:
-        """See `ranking.shards.Searched.scores`."""
+        """See `pyrite.ranking.shards.Searched.scores`."""
         parts = [
             shard.scores(queries, within(documents, held)) for shard, held in zip(self.shards, self.ranges, strict=True)
         ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranking.bm25 import Bm25, Bm25Index, Bm25Options
-from ranking.bm25_pieces import PiecedBm25
-from ranking.collections.collection import Collection
-from ranking.collections.pieces import Run, in_turn
-from ranking.encoding import EncodedCollection
-from ranking.vectors import WordVectors
+from pyrite.ranking.bm25 import Bm25, Bm25Index, Bm25Options
+from pyrite.ranking.bm25_pieces import PiecedBm25
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pieces import Run, in_turn
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.vectors import WordVectors
 
 
 @dataclass

@@ -33,7 +33,7 @@ class SparseIndex:
         return (queries.astype(np.float64) @ self._postings).toarray()
 
     def search(self, queries: csr_array, depth: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the largest products of each query; see `ranking.index.VectorIndex.search`."""
+        """Return the largest products of each query; see `pyrite.ranking.index.VectorIndex.search`."""
         count = queries.shape[0]
         documents = np.full((count, depth), -1, np.int32)
         scores = np.full((count, depth), -np.inf, np.float32)

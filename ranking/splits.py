@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.collections.collection import Collection
-from ranking.collections.splits import folds, shuffled
-from ranking.encoding import SPLITS, EncodedCollection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.splits import folds, shuffled
+from pyrite.ranking.encoding import SPLITS, EncodedCollection
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def split_queries(
     """Return the collection's split, or one split per fold for cross-validation if it has none.
 
     Args:
-        parts: the number of folds if the collection has no split (`ranking.collections.splits.folds`).
+        parts: the number of folds if the collection has no split (`pyrite.ranking.collections.splits.folds`).
         limits: the maximum numbers of queries of `train`, `dev` and `test`, None for all. They are drawn by a hash of
             their ids, so that a smaller limit takes a subset of a larger one.
 

@@ -11,11 +11,11 @@ import polars as pl
 import Stemmer
 from numpy.typing import NDArray
 
-from ranking.bounds import Fraction, NonNegative, checked
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.reading import CHUNK, WORDS, Reading
-from ranking.word_ids import WordIds
+from pyrite.ranking.bounds import Fraction, NonNegative, checked
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.reading import CHUNK, WORDS, Reading
+from pyrite.ranking.word_ids import WordIds
 
 ENGLISH = "english"
 
@@ -91,7 +91,7 @@ class Terms:
 
     def _learn(self, words: Sequence[str]) -> NDArray[np.int32]:
         """Return the term of each word, -1 for a stop word."""
-        from bm25s.stopwords import STOPWORDS_EN_PLUS  # which imports all of bm25s: see ranking.bm25
+        from bm25s.stopwords import STOPWORDS_EN_PLUS  # which imports all of bm25s: see pyrite.ranking.bm25
 
         stems = self._stem.stemWords(words) if self._stem else words
         in_english = self.options.reading.language == ENGLISH and self.options.reading.tokenizer == "words"

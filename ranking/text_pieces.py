@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ranking.backing import at_hand, withdraw
-from ranking.collections.arrow_files import mapped
-from ranking.collections.pieces import Run
-from ranking.mapped import open_array, write_array
-from ranking.pieced_array import PiecedArray
-from ranking.texts import Texts
+from pyrite.ranking.backing import at_hand, withdraw
+from pyrite.ranking.collections.arrow_files import mapped
+from pyrite.ranking.collections.pieces import Run
+from pyrite.ranking.mapped import open_array, write_array
+from pyrite.ranking.pieced_array import PiecedArray
+from pyrite.ranking.texts import Texts
 
 Encode = Callable[[pl.DataFrame], Texts]
 """Returns the token ids of the texts of a frame."""

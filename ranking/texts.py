@@ -18,9 +18,10 @@ class Texts:
 
     Args:
         tokens: int32, all texts' token ids. 0 never occurs: it is the padding of `padded`. Those of a large collection
-            are in files (`ranking.pieced_array`), a text never in two: `take` texts before you compute with them.
+            are in files (`pyrite.ranking.pieced_array`), a text never in two: `take` texts before you compute with
+            them.
         offsets: int64, one longer than the number of texts; text `i` is `tokens[offsets[i]:offsets[i+1]]`.
-        labels: int32 [texts, 2], the category and subcategory of each (`ranking.labels`); −1 for none.
+        labels: int32 [texts, 2], the category and subcategory of each (`pyrite.ranking.labels`); −1 for none.
     """
 
     tokens: NDArray[np.int32]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ranking.collections.collection import Collection
-from ranking.hub_tokenizers import read_tokenizer, refused
-from ranking.text_pieces import Encode
-from ranking.texts import Texts
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.hub_tokenizers import read_tokenizer, refused
+from pyrite.ranking.text_pieces import Encode
+from pyrite.ranking.texts import Texts
 
 __all__ = ["Prompts", "Subwords", "Tokenization", "Tokens", "count_subwords", "read_tokenizer", "refused", "subwords"]
 

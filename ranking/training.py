@@ -14,30 +14,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.batch import Batch, MorePositives, UpdateResult, pairs_of
-from ranking.batches.order import BatchOrder, Shuffled
-from ranking.block_scores import BlockScores
-from ranking.bounds import AtLeast, Positive, checked
-from ranking.dropout import DropoutSeeds, seeded_dropout
-from ranking.early_stopping import EarlyStopping
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.held_out import HeldOut
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective
-from ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
-from ranking.pair_scores import PairScores
-from ranking.rankers.ranker import Ranker
-from ranking.schedules import Schedule
-from ranking.scoring import score_candidates
-from ranking.vector_memory import VectorMemory
+from pyrite.ranking.batch import Batch, MorePositives, UpdateResult, pairs_of
+from pyrite.ranking.batches.order import BatchOrder, Shuffled
+from pyrite.ranking.block_scores import BlockScores
+from pyrite.ranking.bounds import AtLeast, Positive, checked
+from pyrite.ranking.dropout import DropoutSeeds, seeded_dropout
+from pyrite.ranking.early_stopping import EarlyStopping
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.held_out import HeldOut
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.schedules import Schedule
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.vector_memory import VectorMemory
 
 __all__ = ["Batch", "NegativeSource", "RankerTraining", "UpdateResult"]
 
 
 class NegativeSource(Protocol):
-    """Supplies the negatives of each batch. `sampling.sampler.Sampler` is one.
+    """Supplies the negatives of each batch. `pyrite.sampling.sampler.Sampler` is one.
 
     A subclass has to define `negatives` and `observe`; the rest has defaults.
     """
@@ -89,7 +89,7 @@ class RankerTraining:
         accumulate: the number of parts of a batch whose gradients are added up before a step. More parts need less
             memory; an objective that averages over pairs weights the parts by their queries.
         chunk: the number of texts that are read together while the gradient is that of the whole batch
-            (`ranking.block_scores.BlockScores`). None reads all of a batch together.
+            (`pyrite.ranking.block_scores.BlockScores`). None reads all of a batch together.
         held_out: queries on which a dev loss is computed at each validation. None computes none.
         schedule: the learning-rate schedule. None keeps the rate constant.
         validate_every: the number of batches after which it also validates within an epoch. None validates only at the
@@ -442,7 +442,7 @@ class RankerTraining:
         return self.objective.probabilities(scores, torch.from_numpy(documents >= 0)).numpy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that a resumed training needs to continue exactly (`ranking.checkpoint`)."""
+        """Return everything that a resumed training needs to continue exactly (`pyrite.ranking.checkpoint`)."""
         return {
             "ranker": dict(self.ranker.state_dict()),
             "stopping": self.stopping.state_dict(),

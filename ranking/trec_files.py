@@ -13,11 +13,11 @@ from typing import IO, Any, Literal
 
 import polars as pl
 
-from ranking.collections.checks import MERGED, merged_grade
-from ranking.collections.faults import Faults
-from ranking.collections.judgement_files import QRELS, READ_QRELS, READ_RUN, RUN, qrels_rows, run_rows
-from ranking.errors import BadInput
-from ranking.whole_file import replace_file
+from pyrite.ranking.collections.checks import MERGED, merged_grade
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.judgement_files import QRELS, READ_QRELS, READ_RUN, RUN, qrels_rows, run_rows
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import replace_file
 
 __all__ = ["QRELS", "RUN", "check_ids", "read_qrels", "read_run", "write_qrels", "write_run"]
 
@@ -92,7 +92,7 @@ def read_run(path: str | Path, encoding: str = "utf-8", faults: Faults | None = 
     """Read a run of a retrieval system.
 
     Args:
-        path: a run file, in any form of `ranking.collections.judgement_files.run_rows`.
+        path: a run file, in any form of `pyrite.ranking.collections.judgement_files.run_rows`.
         faults: receives broken lines. None raises on the first.
 
     Returns:
@@ -112,7 +112,7 @@ def read_qrels(
     """Read judgements.
 
     Args:
-        path: a qrels file, in any form of `ranking.collections.judgement_files.qrels_rows`.
+        path: a qrels file, in any form of `pyrite.ranking.collections.judgement_files.qrels_rows`.
         faults: receives broken lines, and counts repeated judgements. None raises on the first broken line.
         repeated: the grade that counts if a document is judged more than once for a query, as for subtopics: the
             highest (`max`), the mean, rounded (halves up), or none, and the file is refused (`stop`).

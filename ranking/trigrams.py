@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.alike import mix
-from ranking.collections.collection import Collection
-from ranking.reading import words_of
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization, Tokens
+from pyrite.ranking.alike import mix
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.reading import words_of
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization, Tokens
 
 MARK = "#"
 """The mark before and after each word."""

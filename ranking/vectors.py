@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.judgement_files import is_number
-from ranking.errors import BadInput
-from ranking.texts import Texts
+from pyrite.ranking.collections.judgement_files import is_number
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.texts import Texts
 
 
 @dataclass(frozen=True)

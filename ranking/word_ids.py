@@ -9,7 +9,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from ranking.reading import Reading
+from pyrite.ranking.reading import Reading
 
 SEPARATOR = "\0"
 _ANY = np.arange(256, dtype=np.uint8)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bm25 import Bm25Options
-from ranking.encoding import UNKNOWN, EncodedCollection
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
+from pyrite.ranking.bm25 import Bm25Options
+from pyrite.ranking.encoding import UNKNOWN, EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
 
 CANDIDATE_FEATURES = ("tf", "length", "unique", "cosine", "bm25")
 HALVES = (4.0, 100.0, 60.0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.training import Batch
-from ranking.vectors import WordVectors, directions
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.training import Batch
+from pyrite.ranking.vectors import WordVectors, directions
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ranking.bounds import NonNegative, checked
-from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.candidates import BM25_DEPTH
-from rl.draws import inverse_cdf, logits_of
-from rl.environment import Actions
-from rl.state import State, StateTables
-from rl.trained import TrainedAgent
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.sampler import Sampler
-from sampling.selection.selector import Selector
+from pyrite.ranking.bounds import NonNegative, checked
+from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+from pyrite.rl.candidates import BM25_DEPTH
+from pyrite.rl.draws import inverse_cdf, logits_of
+from pyrite.rl.environment import Actions
+from pyrite.rl.state import State, StateTables
+from pyrite.rl.trained import TrainedAgent
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
 
 
 class Picks(Selector):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rl.state import Observation
+from pyrite.rl.state import Observation
 
 
 @torch.no_grad()

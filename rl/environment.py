@@ -11,12 +11,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.rewards import DecisionOutcome, Reward, ValidationSample, ValidationSampleOptions, Values
-from rl.state import Observation, State, StateTables
-from sampling.policies.policy import SamplingPolicy
-from sampling.sampler import Sampler
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+from pyrite.rl.rewards import DecisionOutcome, Reward, ValidationSample, ValidationSampleOptions, Values
+from pyrite.rl.state import Observation, State, StateTables
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.sampler import Sampler
 
 Start = Callable[[np.random.SeedSequence], tuple[RankerTraining, Sampler]]
 """Makes a fresh ranker's training, and the sampler of its negatives, from a seed."""
@@ -97,7 +97,7 @@ def check_decision_every(decision_every: int | str, actions: Actions) -> None:
 class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     """One copy of the environment: an episode trains a fresh ranker until early stopping or the epoch limit.
 
-    It steps a `ranking.training.RankerTraining`, as `pyrite train` does. The seed of a copy's n-th episode is
+    It steps a `pyrite.ranking.training.RankerTraining`, as `pyrite train` does. The seed of a copy's n-th episode is
     `SeedSequence(seed, spawn_key=(1, copy, n))`: no two copies share one, on whichever worker they are, and none is the
     seed of a run that is evaluated (those have no spawn key that begins so).
 

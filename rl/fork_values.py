@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining
-from rl.progress import CLOCK, STATE, ProgressOptions, TrainingProgress
-from sampling.policies.action import Action
-from sampling.policies.policy import ByNegative
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.rl.progress import CLOCK, STATE, ProgressOptions, TrainingProgress
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.policy import ByNegative
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 FEATURES = {"clock": CLOCK, "state": STATE}
 
@@ -31,7 +31,7 @@ class FromForks(ByNegative):
         forks: the output folder of the forks, with regression.json.
         by: `state` reads clock and state of the training, `clock` the clock alone.
         every: batches between two decisions; None for the forks' `length`.
-        each: see `sampling.policies.mixture.Mixture`.
+        each: see `pyrite.sampling.policies.mixture.Mixture`.
 
     Raises:
         BadInput: if there is no regression in the folder, or an action names no function of the run.

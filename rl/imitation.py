@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.bounds import Between, NonNegative, Positive, checked
-from ranking.errors import BadInput
-from rl.candidates import BM25_DEPTH
-from rl.environment import SamplingEnvironment
-from rl.networks import PolicyNetwork
+from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.candidates import BM25_DEPTH
+from pyrite.rl.environment import SamplingEnvironment
+from pyrite.rl.networks import PolicyNetwork
 
 MINIBATCH = 4
 """States per update."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ranking.rankers.ranker import drawn, linear
+from pyrite.ranking.rankers.ranker import drawn, linear
 
 NEAR_ZERO = 0.01
 """Factor of the last layer's initial weights: a new policy is nearly uniform, and a new critic returns about 0."""

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from scipy import stats
 
-from ranking.bounds import AtLeast, Between, NonNegative, checked
-from ranking.errors import BadInput
+from pyrite.ranking.bounds import AtLeast, Between, NonNegative, checked
+from pyrite.ranking.errors import BadInput
 
 Episode = Mapping[str, Any]
 

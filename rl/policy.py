@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import NonNegative, checked
-from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.draws import inverse_cdf, logits_of
-from rl.state import State, StateTables
-from rl.trained import TrainedAgent
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.bounds import NonNegative, checked
+from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+from pyrite.rl.draws import inverse_cdf, logits_of
+from pyrite.rl.state import State, StateTables
+from pyrite.rl.trained import TrainedAgent
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 
 class LearnedPolicy(SamplingPolicy):

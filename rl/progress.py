@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.training import RankerTraining
-from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.random import RandomFunction
 
 FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited", "near")
 CLOCK = ("one", "spent")

@@ -10,11 +10,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.rankers.ranker import Ranker
-from ranking.training import RankerTraining, UpdateResult
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.training import RankerTraining, UpdateResult
 
 Values = NDArray[np.float64]
 """The measure of each query of the sample, float64 [queries]."""

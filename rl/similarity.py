@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.vectors import directions
-from sampling.guard import Guard, positive_scores
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.vectors import directions
+from pyrite.sampling.guard import Guard, positive_scores
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 STATISTICS = ("mean", "deviation", "maximum", "gap")
 SAMPLED = 256

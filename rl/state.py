@@ -10,11 +10,11 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.training import Batch, RankerTraining, UpdateResult
-from rl.compression import Compressed
-from rl.similarity import STATISTICS
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+from pyrite.rl.compression import Compressed
+from pyrite.rl.similarity import STATISTICS
 
 FEATURES = ("loss", "gradient", "step", "epoch", "validation")
 Observation = dict[str, NDArray[np.float32]]
@@ -55,10 +55,10 @@ class StateTables:
     """Constant tables that states are looked up in, shared by all copies on a host.
 
     Args:
-        similarity: by function, float32 [queries, 4] (see `rl.similarity.similarity_table`).
+        similarity: by function, float32 [queries, 4] (see `pyrite.rl.similarity.similarity_table`).
         pairs: |b|, the pairs of a full batch.
-        candidates: M of each query, float32 [queries, s_d, 5] (see `rl.candidates.candidate_table`); None unless the
-            agent picks documents.
+        candidates: M of each query, float32 [queries, s_d, 5] (see `pyrite.rl.candidates.candidate_table`); None unless
+            the agent picks documents.
     """
 
     options: StateOptions

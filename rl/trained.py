@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
-from rl.networks import PolicyNetwork, described
-from rl.state import StateOptions
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.networks import PolicyNetwork, described
+from pyrite.rl.state import StateOptions
 
 FORMAT = "pyrite-agent-1"
 OF_A_MIXTURE = "pyrite-mixture-1"
@@ -25,7 +25,7 @@ class TrainedAgent:
         functions: the names of the actions, in their order.
         decision_every: number of batches that an action was held for, or `epoch`.
         pairs, dimension: |b| of its observations, and d of φ.
-        network: the description of its network (see `rl.networks.described`).
+        network: the description of its network (see `pyrite.rl.networks.described`).
         documents: s_d, candidates per query if its actions are documents; None if they are functions.
         facts: how it was learned, for reports.
     """

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.batch import read_only
-from ranking.errors import BadInput
-from sampling.filtered import FilteredFunction, WindowedFunction, check_selected
-from sampling.policies.policy import Group, SamplingPolicy
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector
-from sampling.shown import FunctionStats
+from pyrite.ranking.batch import read_only
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.filtered import FilteredFunction, WindowedFunction, check_selected
+from pyrite.sampling.policies.policy import Group, SamplingPolicy
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.shown import FunctionStats
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class Selection(NamedTuple):

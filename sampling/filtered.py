@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.contents import repeated_in_row
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.ranking.contents import repeated_in_row
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch
+    from pyrite.ranking.training import Batch
 
 MOST_COPIES = 4
 """Largest factor by which more documents are requested because several have the same text."""

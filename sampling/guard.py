@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, Fraction, NonNegative, checked
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.guarded_documents import GuardedDocuments
-from sampling.query_features import best, difference, list_features
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.bounds import AtLeast, Fraction, NonNegative, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.guarded_documents import GuardedDocuments
+from pyrite.sampling.query_features import best, difference, list_features
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 DEEPER = 4
 """If a ranker guards a list, the list is searched up to this many times its length to refill it."""
@@ -252,7 +252,7 @@ class _Block:
         documents, scores: [q, depth], cut to the function's depth.
         ranks: int32 [q, depth], ranks without the guard.
         done: bool [q], whether a list is full, or no wider search can fill it.
-        features: float32 [q] by name (`sampling.query_features`).
+        features: float32 [q] by name (`pyrite.sampling.query_features`).
         dropped: what was dropped from the lists that are done.
     """
 

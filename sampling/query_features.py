@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 Feature = Literal["positive_rank", "score_gap", "guard_margin", "margin"]
 HEAD = 16

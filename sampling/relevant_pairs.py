@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.ascending import find
-from ranking.contents import repeated_in_row
-from ranking.encoding import EncodedCollection
+from pyrite.ranking.ascending import find
+from pyrite.ranking.contents import repeated_in_row
+from pyrite.ranking.encoding import EncodedCollection
 
 
 class RelevantPairs:
     """Looks up quickly which documents are no negatives of a query.
 
     They are the documents that are judged relevant for it, documents with the text of one of these, and the query
-    itself if it is a document of the collection (`ranking.contents`).
+    itself if it is a document of the collection (`pyrite.ranking.contents`).
 
     Attributes:
         counts: int64 [queries], the number of such documents.

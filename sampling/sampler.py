@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from sampling.drawing import BatchDraw, Selection, draw
-from sampling.policies.policy import SamplingPolicy
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.selector import Selector
-from sampling.shown import FunctionStats, RunningStats, ShownNegatives, Trace
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.drawing import BatchDraw, Selection, draw
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.shown import FunctionStats, RunningStats, ShownNegatives, Trace
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
 AHEAD = ThreadPoolExecutor(1, "negatives")
@@ -42,7 +42,7 @@ class Sampler:
         selectors: selectors that replace `selector` for single functions, by the function's name.
         counts: negatives per query that each function supplies, by name; they replace `count`. None if the policy
             decides, or there is one function.
-        recorded: share of the queries whose negatives are recorded (`sampling.shown.ShownNegatives`).
+        recorded: share of the queries whose negatives are recorded (`pyrite.sampling.shown.ShownNegatives`).
 
     Attributes:
         assigned: int64 [b, count], the index of the function that each of the last negatives comes from.
@@ -80,7 +80,8 @@ class Sampler:
         """Return the negatives of a batch: document indices int32 [b, count], −1 if a query has fewer.
 
         A document that is judged relevant for its query is never returned, and no document twice for one query:
-        selectors see functions without those (`sampling.filtered.FilteredFunction`), and their picks are checked.
+        selectors see functions without those (`pyrite.sampling.filtered.FilteredFunction`), and their picks are
+        checked.
 
         Raises:
             BadInput: if the selector picked a document that it must not pick.

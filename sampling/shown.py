@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 WHOLE = np.uint64(1) << np.uint64(32)
 EXAMPLES = 3

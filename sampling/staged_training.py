@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.training import Batch, RankerTraining
-from sampling.filtered import FilteredFunction
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.ranked import Ranked
-from sampling.sampler import Sampler
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.filtered import FilteredFunction
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.sampler import Sampler
 
 CHUNK = 256
 """Queries per scoring call."""
@@ -86,7 +86,7 @@ class StagedTraining:
         return [{"stage": self.stage, **row} for row in self.sampler.report()]
 
     def report(self) -> list[dict[str, Any]]:
-        """Return one row per stage and function (see `sampling.sampler.Sampler.report`)."""
+        """Return one row per stage and function (see `pyrite.sampling.sampler.Sampler.report`)."""
         return [*self.reports, *self._report()]
 
     def state_dict(self) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from ranking.pair_scores import PairScores
-from ranking.ranked_lists import RankedLists, rectangle
-from ranking.sources import Sources
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.ranked_lists import RankedLists, rectangle
+from pyrite.ranking.sources import Sources
 
 CHUNK = 64
 """Queries per call of the teacher."""

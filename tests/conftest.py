@@ -20,12 +20,12 @@ import pytest
 import torch
 from hypothesis import settings
 
-from cluster.config.groups import CONF
-from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection, Encoder, Judgements
-from ranking.sources import Sources
-from ranking.texts import Texts
-from ranking.vectors import WordVectors
+from pyrite.cluster.config.groups import CONF
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import EncodedCollection, Encoder, Judgements
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.vectors import WordVectors
 from tests.examples import NIGHTLY
 from tests.made_up import write_beir
 
@@ -151,7 +151,7 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _small_studies_take_no_others_ray() -> Iterator[None]:
     """A command that may choose takes a Ray that is there: that must not hang on the tests before it."""
-    from cluster.commands import experiment
+    from pyrite.cluster.commands import experiment
 
     connected = experiment.connected
     with pytest.MonkeyPatch.context() as patch:
@@ -166,7 +166,7 @@ def _drawn_or_not(drawn: Callable[..., Any], stub: Callable[..., Any], *argument
 @pytest.fixture(scope="session", autouse=True)
 def _commands_leave_figures_undrawn() -> Iterator[None]:
     """Drawing takes seconds of each report: by day it is done for tests that ask for `drawn`."""
-    from cluster.reports import canvas, report
+    from pyrite.cluster.reports import canvas, report
 
     stubs = {
         "png": lambda figure: b"\x89PNG of a figure",
@@ -369,7 +369,7 @@ def ray_session() -> None:
     """The test run's one Ray; commands run in this process find it and use it."""
     import ray
 
-    from cluster.executors.session import session
+    from pyrite.cluster.executors.session import session
 
     RAY.enter_context(session(dashboard=False))
     assert ray.is_initialized()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ranking.collections.collection import Collection
+from pyrite.ranking.collections.collection import Collection
 
 TOPICS = ["owls", "tunnels", "trains", "gold", "pyrite", "bridges", "bats", "quartz", "rivers", "robins"]
 WORDS = [f"word{number}" for number in range(60)]

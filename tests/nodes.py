@@ -113,7 +113,7 @@ class Nodes:
         output: Any = open(log, "ab") if log else subprocess.DEVNULL  # noqa: SIM115
         try:
             return subprocess.Popen(
-                [sys.executable, "-m", "cluster", *arguments],
+                [sys.executable, "-m", "pyrite", *arguments],
                 env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         finally:

@@ -13,18 +13,18 @@ from types import ModuleType
 import pytest
 import yaml
 
-from cluster.commands.pool import DEFAULT
-from cluster.commands.study import StudyExperiment
-from cluster.commands.train import TrainExperiment
-from cluster.commands.verbs import SUBMITTABLE, VERBS, parser
-from cluster.config.aliases import OF_ONE, quoted_baseline
-from cluster.config.compose import compose
-from cluster.config.groups import CONF, fill_defaults, group_options, groups_of, option
-from cluster.config.parts import PARTS
-from cluster.config.schema import SHAPES
-from cluster.plan.pool_methods import split, variants
-from cluster.plan.sweep import key_of, plan, values_of
-from ranking.errors import BadInput
+from pyrite.cluster.commands.pool import DEFAULT
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.train import TrainExperiment
+from pyrite.cluster.commands.verbs import SUBMITTABLE, VERBS, parser
+from pyrite.cluster.config.aliases import OF_ONE, quoted_baseline
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CONF, fill_defaults, group_options, groups_of, option
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.plan.pool_methods import split, variants
+from pyrite.cluster.plan.sweep import key_of, plan, values_of
+from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")])
@@ -203,7 +203,7 @@ def composes(override: str) -> bool:
 @pytest.mark.parametrize("page", COMPOSED)
 def test_commands_compose(page, monkeypatch):
     # What a page calls FOLDER does not exist here.
-    monkeypatch.setattr("ranking.collections.format_of.format_of", lambda path: "pairs")
+    monkeypatch.setattr("pyrite.ranking.collections.format_of.format_of", lambda path: "pairs")
     text, wrong = page.read_text("utf-8"), []
     for command in dict.fromkeys(blocks(text)):
         if set(words(command)) & made_up(text):
@@ -306,7 +306,7 @@ def test_each_kind_has_a_page_with_one_line_for_each_part(site):
         for name in group_options()[group]:
             row = rf"^\| (\[)?`{name}`(\]\(\.\./api/\S+\))? \| \S.{{10,}} \|$"
             assert re.search(row, pages[f"reference/parts/{group}.md"], re.MULTILINE), f"{group}={name}"
-    simans = "[`simans`](../api/sampling.selection.simans.md#sampling.selection.simans.SimANS)"
+    simans = "[`simans`](../api/sampling.selection.simans.md#pyrite.sampling.selection.simans.SimANS)"
     assert simans in pages["reference/parts/selector.md"]
     assert "[Selectors](selector.md)" in pages["reference/parts/index.md"]
 

@@ -20,27 +20,27 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from rich.console import Console
 
 import pyrite
-from cluster.commands import judge
-from cluster.config.compose import compose
-from cluster.config.validate import check_run
-from cluster.output.lock import output_lock
-from cluster.output.storage import Storage
-from cluster.plan.sweep import identity
-from cluster.statistics.summary import COSTS
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.moffat import MoffatA
-from pooling.adjudicators.uniform import Random as Uniform
 from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random, RandomPolicy, Schedule, SimANS, Static
+from pyrite.cluster.commands import judge
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.output.lock import output_lock
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import identity
+from pyrite.cluster.statistics.summary import COSTS
 from pyrite.data import as_collection
 from pyrite.hidden import OURS, refuse_hidden_packages
 from pyrite.parts import constructor_arguments, written
-from ranking.collections.cache import open_collection
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader
-from ranking.errors import BadInput
-from ranking.rankers.ranker import Ranker
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.moffat import MoffatA
+from pyrite.pooling.adjudicators.uniform import Random as Uniform
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.selection.selector import Selector
 from tests.made_up import write_beir, write_runs
 
 MODULES = [

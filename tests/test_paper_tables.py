@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from benchmarks import archives, paper_tables, place_tables, pool_tables, seed_tables
-from cluster.config.groups import group_options, option
-from cluster.output.methods import SWEPT, with_methods
+from pyrite.cluster.config.groups import group_options, option
+from pyrite.cluster.output.methods import SWEPT, with_methods
 from tests.cluster.trial_rows import trials_of
 
 INVENTORY: dict[str, Any] = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.errors import BadInput
 from pyrite.torch import Negatives
-from ranking.errors import BadInput
 
 SEVERAL = ["policy=mixture", "policy.per=negative", "function=[bm25,random]", "selector=uniform"]
 

@@ -60,7 +60,7 @@ def test_every_file_is_in_it(unpacked):
     found = {path.relative_to(unpacked).as_posix() for path in files}
     (about,) = unpacked.glob("*.dist-info")
     assert {name for name in found if not name.startswith(about.name)} == shipped()
-    assert "pyrite = cluster.__main__:main" in (about / "entry_points.txt").read_text()
+    assert "pyrite = pyrite.cluster.__main__:main" in (about / "entry_points.txt").read_text()
 
 
 @pytest.mark.nightly
@@ -76,7 +76,7 @@ def test_a_study_runs_from_it(unpacked, beir_folder, own_cache, tmp_path):
     assert all(Path(origin).is_relative_to(unpacked) for origin in origins), origins
     done = subprocess.run(
         [
-            sys.executable, "-m", "cluster", "study", "scale=tiny", "collection=beir", f"collection.path={beir_folder}",
+            sys.executable, "-m", "pyrite", "study", "scale=tiny", "collection=beir", f"collection.path={beir_folder}",
             "vectors=random", "encoding.min_count=1", "ranker.preset=tiny", "training.batch_size=8", "seeds=1",
             "policy=fixed", "function=random,bm25", "selector=uniform", "dashboard=false", "out=study",
         ],

@@ -15,21 +15,28 @@ import polars as pl
 from numpy.typing import NDArray
 from rich.console import Console
 
-from cluster.commands.first_folder import absolute, recorded_folder
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.config.override import key_of, values_by_key
-from cluster.output.manifest import CONFIG, read_config, refuse_other_files, refuse_repeated, resume_command, verb_of
-from cluster.output.methods import told_apart, with_methods
-from cluster.output.storage import Storage
-from cluster.output.tables import read_table, required_table, required_trials, write_table
-from cluster.output.terminal import counted, print_counts, print_lines
-from cluster.runs.negative_tables import SHOWN
-from cluster.statistics.audit_rates import PAIR
-from pooling.false_negatives import draw, sizes_of
-from ranking.collections.faults import Faults
-from ranking.errors import BadInput
-from ranking.trec_files import check_ids, read_qrels, write_run
+from pyrite.cluster.commands.first_folder import absolute, recorded_folder
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.output.manifest import (
+    CONFIG,
+    read_config,
+    refuse_other_files,
+    refuse_repeated,
+    resume_command,
+    verb_of,
+)
+from pyrite.cluster.output.methods import told_apart, with_methods
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import read_table, required_table, required_trials, write_table
+from pyrite.cluster.output.terminal import counted, print_counts, print_lines
+from pyrite.cluster.runs.negative_tables import SHOWN
+from pyrite.cluster.statistics.audit_rates import PAIR
+from pyrite.pooling.false_negatives import draw, sizes_of
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
 
 SAMPLE = "sample"
 
@@ -76,7 +83,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         console.print("judge them, then evaluate the judgements:", markup=False)
         print_commands(storage, studies, "runs", "method=rank", [], console)
         return
-    from cluster.reports.audit_report import report_audit
+    from pyrite.cluster.reports.audit_report import report_audit
 
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
@@ -129,7 +136,7 @@ def _by_bandit(
     for name, lines in runs.items():
         storage.write(f"arms/{name}", lines)
     if config["judgements"] is not None:
-        from cluster.reports.audit_report import write_judgements
+        from pyrite.cluster.reports.audit_report import write_judgements
 
         qrels = _read_judgements(config, console)
         judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")

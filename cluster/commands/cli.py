@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from cluster.commands.signals import (
+from pyrite.cluster.commands.signals import (
     discard_output,
     exit_code,
     handled_signals,
@@ -16,19 +16,19 @@ from cluster.commands.signals import (
     listen,
     replace_unprintable,
 )
-from cluster.commands.verbs import VERBS, parse
-from cluster.config.build import missing_extra
-from cluster.executors.address import working_folder
-from cluster.executors.processes import Processes
-from cluster.executors.task import located
-from cluster.output.terminal import print_lines
-from ranking.errors import BadInput
-from ranking.whole_file import FULL
+from pyrite.cluster.commands.verbs import VERBS, parse
+from pyrite.cluster.config.build import missing_extra
+from pyrite.cluster.executors.address import working_folder
+from pyrite.cluster.executors.processes import Processes
+from pyrite.cluster.executors.task import located
+from pyrite.cluster.output.terminal import print_lines
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import FULL
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cluster.commands.experiment import Experiment
+    from pyrite.cluster.commands.experiment import Experiment
 
 FIRST_STEPS = """\
 Where should a neural ranker's negatives come from? Compare ways of choosing them:
@@ -41,7 +41,7 @@ Where should a neural ranker's negatives come from? Compare ways of choosing the
       mine negatives for another trainer
 
 `pyrite --help` lists all verbs, `pyrite VERB --help` explains one, `pyrite options` lists all options."""
-WARM_UP = "cluster.training.study_runs:warm_up"
+WARM_UP = "pyrite.cluster.training.study_runs:warm_up"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if not isinstance(run := located(VERBS[chosen.verb].runs), type):
             sys.exit(run(chosen, console))
         if getattr(chosen, "power", None):
-            from cluster.commands.report import show_power
+            from pyrite.cluster.commands.report import show_power
 
             sys.exit(show_power(chosen, console))
         warm = arguments is None and chosen.verb == "study"
@@ -114,8 +114,8 @@ def run_experiment(
     verb: str, overrides: Sequence[str], resume: str | None, console: Console, warm: bool = False
 ) -> int:
     """Run a verb that leaves a folder of results, and return the exit code."""
-    from cluster.commands.experiment import conduct
-    from cluster.output.manifest import CONFIG, resume_command
+    from pyrite.cluster.commands.experiment import conduct
+    from pyrite.cluster.output.manifest import CONFIG, resume_command
 
     with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
         experiment = kind_of(verb).read(overrides, resume)

@@ -13,27 +13,27 @@ import polars as pl
 from polars import selectors as cs
 from rich.console import Console
 
-from cluster.config.compose import compose
-from cluster.config.override import key_of, root_of
-from cluster.config.quoting import option_value
-from cluster.config.trust import from_folder
-from cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
-from cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
-from cluster.output.result_store import BUILT_FROM, ResultStore
-from cluster.output.storage import Storage, new_place
-from cluster.output.tables import required_scan, required_trials
-from cluster.plan.sweep import UNTRAINED
-from cluster.reports import analysis_sections
-from cluster.reports.labels import p_value, signed, signed_interval
-from cluster.reports.report import Report, Section, Table, items, verbatim
-from cluster.reports.result_sections import measures_of, origin_name, results, side_by_side
-from cluster.reports.verdict_section import verdict_section
-from cluster.statistics.across_places import across_places
-from cluster.statistics.comparison import named_baseline
-from cluster.statistics.paired import mean_difference
-from cluster.statistics.summary import summarise
-from cluster.statistics.verdict import conclude
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.quoting import option_value
+from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
+from pyrite.cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
+from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.tables import required_scan, required_trials
+from pyrite.cluster.plan.sweep import UNTRAINED
+from pyrite.cluster.reports import analysis_sections
+from pyrite.cluster.reports.labels import p_value, signed, signed_interval
+from pyrite.cluster.reports.report import Report, Section, Table, items, verbatim
+from pyrite.cluster.reports.result_sections import measures_of, origin_name, results, side_by_side
+from pyrite.cluster.reports.verdict_section import verdict_section
+from pyrite.cluster.statistics.across_places import across_places
+from pyrite.cluster.statistics.comparison import named_baseline
+from pyrite.cluster.statistics.paired import mean_difference
+from pyrite.cluster.statistics.summary import summarise
+from pyrite.cluster.statistics.verdict import conclude
+from pyrite.ranking.errors import BadInput
 
 OPTIONS = ("out", "baseline")
 TITLE = "Comparison of"

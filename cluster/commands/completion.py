@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import yaml
 from rich.console import Console
 
-from cluster.commands.verbs import SUBMITTABLE, VERBS
-from cluster.config.groups import CONF, NAMED_GROUPS, group_options, groups_of, option
+from pyrite.cluster.commands.verbs import SUBMITTABLE, VERBS
+from pyrite.cluster.config.groups import CONF, NAMED_GROUPS, group_options, groups_of, option
 
 BASH = """\
 _pyrite() {

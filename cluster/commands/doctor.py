@@ -89,7 +89,7 @@ def machine() -> Iterator[Finding]:
     """Check cores, memory, shared memory and GPUs."""
     import psutil
 
-    from ranking.cores import cores
+    from pyrite.ranking.cores import cores
 
     count, present = cores(), os.cpu_count() or 1
     yield Finding("cores", f"{count}" + (f" of {present} may be used" if count < present else ""))
@@ -113,7 +113,7 @@ def gpus() -> list[str]:
 
 def folders() -> Iterator[Finding]:
     """Check that the folders that Pyrite writes to are writable, and how much room they have."""
-    from ranking.collections.cache import default_cache
+    from pyrite.ranking.collections.cache import default_cache
 
     cache = os.environ.get("PYRITE_CACHE")
     if cache and "://" in cache:

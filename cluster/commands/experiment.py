@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
-from cluster.config.aliases import quoted_baseline
-from cluster.config.override import root_of
-from cluster.config.quoting import quoted_path
-from cluster.config.trust import from_folder
-from cluster.executors.address import is_cluster
-from cluster.executors.session import connected
-from cluster.output.lock import output_lock
-from cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
-from cluster.output.storage import Storage
-from cluster.output.throttle import poll
-from cluster.plan.size import RAY_START
-from cluster.telemetry.tracking.tracker import Tracker
-from cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
-from ranking.errors import BadInput
+from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
+from pyrite.cluster.config.aliases import quoted_baseline
+from pyrite.cluster.config.override import root_of
+from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.executors.session import connected
+from pyrite.cluster.output.lock import output_lock
+from pyrite.cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.throttle import poll
+from pyrite.cluster.plan.size import RAY_START
+from pyrite.cluster.telemetry.tracking.tracker import Tracker
+from pyrite.cluster.telemetry.tracking.tracking import Tracking, tracked, trackers
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.executors.processes import Processes
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.executors.processes import Processes
+    from pyrite.cluster.runs.artifacts import Artifacts
 
 SHARE = 20
 """The pause before the next report, as a multiple of the time to write one."""
@@ -46,7 +46,7 @@ class Work:
     Args:
         largest: bytes of the parts of its largest run, in Ray's object store; `shared` those of all runs, each once.
         facts: facts for the event log.
-        saved: seconds that Ray's processes on this machine would save (`cluster.plan.size`); None if unknown.
+        saved: seconds that Ray's processes on this machine would save (`pyrite.cluster.plan.size`); None if unknown.
         needs: a feature that only Ray has; None if there is none.
     """
 
@@ -167,17 +167,17 @@ class Experiment(ABC):
             console.print(f"[dim]{escape(line)} …[/]")
 
         if not self.on_cluster:
-            from cluster.runs.artifacts import Artifacts
+            from pyrite.cluster.runs.artifacts import Artifacts
 
             return Artifacts(note)
-        from cluster.runs.remote_artifacts import RemoteArtifacts
+        from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 
         return RemoteArtifacts(note, join=self.join)
 
     def join(self) -> None:
         """Connect to the running Ray until the command ends; `session` then finds it connected."""
         if not connected():
-            from cluster.executors.session import session
+            from pyrite.cluster.executors.session import session
 
             self.joined.enter_context(session(self.options["address"], dashboard=False))
 
@@ -187,8 +187,8 @@ class Experiment(ABC):
         if self.local:
             yield
             return
-        from cluster.executors.object_store import check_store
-        from cluster.executors.session import session
+        from pyrite.cluster.executors.object_store import check_store
+        from pyrite.cluster.executors.session import session
 
         if self.workers is not None:
             self.workers.close()  # Ray starts processes itself

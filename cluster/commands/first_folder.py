@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cluster.jobs.working_folder import ClusterPaths, WorkingFolder
+from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder
 
 STARTED_IN = "started_in"
 """Key in `config.yaml` of the working folder, to which relative paths refer."""

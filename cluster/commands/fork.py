@@ -13,32 +13,32 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-from cluster.commands.experiment import Experiment, Work
-from cluster.commands.first_folder import absolute, recorded_folder
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.config.override import key_of
-from cluster.config.validate import check_run
-from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import Resources
-from cluster.executors.task import Done, Executor, LossLines, Task, Wait
-from cluster.output.manifest import read_config_of, resume_command
-from cluster.output.result_store import ResultStore, SavedState, outdated_lines
-from cluster.output.storage import Storage, new_place
-from cluster.output.tables import as_parquet
-from cluster.output.terminal import counted, print_lines
-from cluster.reports.labels import p_value, signed, signed_interval
-from cluster.reports.report import Table
-from cluster.runs.agent_file import agent_of
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.fork import Fork, with_functions
-from cluster.statistics.fork_values import SIDES, ForkRegression, by_side, gates, regress, room_by_query, values
-from cluster.telemetry.tracking.tracking import Tracking
-from ranking.errors import BadInput
-from rl.progress import STATE
-from sampling.policies.action import Action
-from sampling.query_features import QuerySplit
+from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.commands.first_folder import absolute, recorded_folder
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import Done, Executor, LossLines, Task, Wait
+from pyrite.cluster.output.manifest import read_config_of, resume_command
+from pyrite.cluster.output.result_store import ResultStore, SavedState, outdated_lines
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.tables import as_parquet
+from pyrite.cluster.output.terminal import counted, print_lines
+from pyrite.cluster.reports.labels import p_value, signed, signed_interval
+from pyrite.cluster.reports.report import Table
+from pyrite.cluster.runs.agent_file import agent_of
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.fork import Fork, with_functions
+from pyrite.cluster.statistics.fork_values import SIDES, ForkRegression, by_side, gates, regress, room_by_query, values
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.progress import STATE
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.query_features import QuerySplit
 
 AT_ONCE = 64
 """Tasks on Ray at once, unless `workers` limits them."""
@@ -146,7 +146,7 @@ class ForkExperiment(Experiment):
         shared = {"parts": self.parts, "functions": self.functions, "batches": self.options["length"]}
         if self.local:
             return LocalExecutor(shared=shared)
-        from cluster.executors.ray_tasks import RayExecutor
+        from pyrite.cluster.executors.ray_tasks import RayExecutor
 
         return RayExecutor(shared, at_once=lambda: self.options["workers"] or AT_ONCE)
 
@@ -200,7 +200,7 @@ class ForkTasks:
         key, kept = f"base training {seed}", self.experiment.kept.get(seed, {})
         self.training[key] = seed
         arguments = {"config": self.experiment.config | {"seed": seed}, "at": self.experiment.at, "kept": kept}
-        return Task(key, "cluster.runs.fork:base_states", arguments, self.resources)
+        return Task(key, "pyrite.cluster.runs.fork:base_states", arguments, self.resources)
 
     def ended(self, done: Done) -> None:
         """Add the forks of a base training that has ended."""
@@ -213,7 +213,7 @@ class ForkTasks:
         for fork in self.experiment.waiting:
             if fork.seed == seed and fork.at in shared:
                 arguments = common | {"fork": fork, "state": shared[fork.at], "back": later.get(fork.at)}
-                body, label = "cluster.runs.fork:train_fork", f"fork at {fork.at} {fork.name}"
+                body, label = "pyrite.cluster.runs.fork:train_fork", f"fork at {fork.at} {fork.name}"
                 self.forks.append(Task(fork.key, body, arguments, self.resources, label=label))
 
 
@@ -286,7 +286,7 @@ def _write_and_print(
         gains: what could be gained, by the policy that gains it; nan if that is unknown.
         tests: where actions may differ, p, the policy that could gain if they do, and what a test needs.
     """
-    from cluster.reports.learning_figures import fork_map
+    from pyrite.cluster.reports.learning_figures import fork_map
 
     storage.write("values.csv", worth.write_csv().encode())
     storage.write("figures/forks.png", fork_map(cells, measure))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cluster.output.terminal import print_lines
-from ranking.collections.format_of import format_of
-from ranking.errors import BadInput
+from pyrite.cluster.output.terminal import print_lines
+from pyrite.ranking.collections.format_of import format_of
+from pyrite.ranking.errors import BadInput
 
 TIMES = {"tiny": "seconds", "small": "minutes", "medium": "about an hour", "full": "hours"}
 """How long a study takes at each scale, on a laptop."""

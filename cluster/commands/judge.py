@@ -19,31 +19,31 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
-from cluster.config.aliases import as_override
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.override import key_of, replaced, values_by_key
-from cluster.output.manifest import refuse_other_files
-from cluster.output.storage import Storage
-from cluster.output.terminal import counted, print_counts, print_lines
-from cluster.pools.sources import fingerprint, shown_progress
-from pooling.judging import export, store
-from pooling.judging.documents import pooled, read_texts, write_texts
-from pooling.judging.folder import private_file
-from pooling.judging.opening import Judging, open_judging
-from pooling.judging.options import Options
-from pooling.judging.topics import read_topics, topics_of
-from pooling.pool import make_pool, with_machine
-from pooling.runs import files_of, read_runs
-from pooling.simulation import needs_of
-from pooling.terms import with_terms
-from ranking.bounds import check_arguments
-from ranking.collections.faults import Faults
-from ranking.collections.lines import lines
-from ranking.digest import digest
-from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
+from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
+from pyrite.cluster.config.aliases import as_override
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.override import key_of, replaced, values_by_key
+from pyrite.cluster.output.manifest import refuse_other_files
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import counted, print_counts, print_lines
+from pyrite.cluster.pools.sources import fingerprint, shown_progress
+from pyrite.pooling.judging import export, store
+from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
+from pyrite.pooling.judging.folder import private_file
+from pyrite.pooling.judging.opening import Judging, open_judging
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.topics import read_topics, topics_of
+from pyrite.pooling.pool import make_pool, with_machine
+from pyrite.pooling.runs import files_of, read_runs
+from pyrite.pooling.simulation import needs_of
+from pyrite.pooling.terms import with_terms
+from pyrite.ranking.bounds import check_arguments
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.lines import lines
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -12,23 +12,23 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.commands.experiment import Experiment, Work
-from cluster.config.agents import actions_of
-from cluster.config.groups import CHOICES
-from cluster.config.override import key_of, replaced, root_of
-from cluster.config.schema import SHAPES
-from cluster.output.run_log import print_failures
-from cluster.output.storage import Storage, new_place
-from cluster.output.terminal import print_lines
-from cluster.reports.report import Table
-from cluster.rollouts import checkpoints
-from cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
-from cluster.runs.agent_file import read_agent
-from cluster.runs.what_was_read import sentence
-from cluster.telemetry.tracking.tracker import TrackedRun
-from cluster.telemetry.tracking.tracking import Tracking
-from cluster.telemetry.training_metrics import study_of
-from ranking.errors import BadInput
+from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.config.agents import actions_of
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.output.run_log import print_failures
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.terminal import print_lines
+from pyrite.cluster.reports.report import Table
+from pyrite.cluster.rollouts import checkpoints
+from pyrite.cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
+from pyrite.cluster.runs.agent_file import read_agent
+from pyrite.cluster.runs.what_was_read import sentence
+from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.cluster.telemetry.training_metrics import study_of
+from pyrite.ranking.errors import BadInput
 
 
 class LearnExperiment(Experiment):
@@ -85,9 +85,9 @@ class LearnExperiment(Experiment):
         self.request.check_unchanged(before, self.facts)
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        from cluster.rollouts.backends import learn
-        from cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
-        from cluster.rollouts.train_agent import LearningProgress
+        from pyrite.cluster.rollouts.backends import learn
+        from pyrite.cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
+        from pyrite.cluster.rollouts.train_agent import LearningProgress
 
         config, storage = self.request.config, self.request.storage
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
@@ -114,7 +114,7 @@ class LearnExperiment(Experiment):
 
 def _finished_episodes(storage: Storage, note: Callable[[str], None]) -> pl.DataFrame | None:
     """Return the episodes of a finished learning; None if it has not finished, or its files are damaged."""
-    from cluster.rollouts.train_agent import EPISODES
+    from pyrite.cluster.rollouts.train_agent import EPISODES
 
     if (episodes := storage.read(EPISODES)) is None:  # the file that is written last
         return None
@@ -130,8 +130,8 @@ def show(
     episodes: pl.DataFrame, config: dict[str, Any], overrides: Sequence[str], storage: Storage, console: Console
 ) -> None:
     """Write the figures of a learning, and print its table and the next command."""
-    from cluster.output.episodes import LEARNED, RANDOM, against_random, recent
-    from cluster.reports.learning_figures import learning_curves, policy_picture
+    from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
+    from pyrite.cluster.reports.learning_figures import learning_curves, policy_picture
 
     measure = config["validation"]["measure"]
     names = actions_of(config).names

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cluster.commands.watch import Replay
-from cluster.output.event_log import EventLog
-from cluster.output.lock import is_held
-from cluster.output.manifest import CONFIG, read_config, verb_of
-from cluster.output.storage import Storage
-from cluster.reports.report import Table
-from ranking.errors import BadInput
+from pyrite.cluster.commands.watch import Replay
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.lock import is_held
+from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.reports.report import Table
+from pyrite.ranking.errors import BadInput
 
 DEPTH = 3
 """Levels of folders that are searched."""

@@ -11,26 +11,26 @@ import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cluster.commands.experiment import Experiment, Work
-from cluster.config.compose import compose, texts_config
-from cluster.config.groups import CHOICES
-from cluster.config.override import replaced
-from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import Resources, check_bundle
-from cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
-from cluster.mining.data_card import finish, remarks
-from cluster.mining.miner import Miner, shards_of
-from cluster.mining.writing import shard_store
-from cluster.output.manifest import resume_command
-from cluster.output.result_store import outdated_lines
-from cluster.output.storage import Storage, new_place
-from cluster.output.tables import read_table
-from cluster.output.terminal import counted, print_lines
-from cluster.reports.report import Table
-from cluster.runs.what_was_read import sentence
-from cluster.telemetry.tracking.tracking import Tracking
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
+from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.config.compose import compose, texts_config
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import replaced
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.resources import Resources, check_bundle
+from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
+from pyrite.cluster.mining.data_card import finish, remarks
+from pyrite.cluster.mining.miner import Miner, shards_of
+from pyrite.cluster.mining.writing import shard_store
+from pyrite.cluster.output.manifest import resume_command
+from pyrite.cluster.output.result_store import outdated_lines
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.tables import read_table
+from pyrite.cluster.output.terminal import counted, print_lines
+from pyrite.cluster.reports.report import Table
+from pyrite.cluster.runs.what_was_read import sentence
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
 
 SCORES = ("score of positives", "of negatives")
 TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "score +", "of negatives": "score −"}
@@ -115,7 +115,7 @@ class MineExperiment(Experiment):
             raise BadInput(what, str(self.storage), "start another")
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        body = "cluster.mining.writing:mine_shard"
+        body = "pyrite.cluster.mining.writing:mine_shard"
         tasks = [Task(shard.name, body, {"shard": shard}) for shard in self.waiting]
         columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as progress:
@@ -135,10 +135,10 @@ class MineExperiment(Experiment):
             return LocalExecutor(shared={"miner": self.miner, "store": self.store})
         import ray
 
-        from cluster.executors.ray_tasks import RayExecutor
+        from pyrite.cluster.executors.ray_tasks import RayExecutor
 
         check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
-        shared = {"miner": Once("cluster.mining.miner:Miner", {"config": config}), "store": self.store}
+        shared = {"miner": Once("pyrite.cluster.mining.miner:Miner", {"config": config}), "store": self.store}
         count = min(config["workers"], len(self.waiting))
         return RayExecutor(shared, lambda: count, Resources.of(config), "ShardMiner")
 

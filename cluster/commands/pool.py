@@ -8,29 +8,29 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.commands.experiment import Experiment, Work
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.config.override import key_of, replaced
-from cluster.config.validate import check_pooling
-from cluster.executors.address import is_cluster
-from cluster.executors.local import LocalExecutor
-from cluster.executors.resources import check_bundle
-from cluster.executors.task import Executor
-from cluster.output.manifest import CONFIG
-from cluster.output.result_store import outdated_lines
-from cluster.output.storage import Storage, new_place
-from cluster.output.terminal import counted, print_lines
-from cluster.plan.pool_methods import PoolPlan, Variant, split, variants
-from cluster.plan.size import TURNS, pool_seconds, saved
-from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
-from cluster.pools.trial import StoredPools, plan_trial, pool_tables, resources_of, task_of, trial_store
-from cluster.telemetry.live_table import LiveTable
-from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import Tracking
-from pooling.simulation import needs_of
-from ranking.cores import cores
-from ranking.errors import BadInput
+from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import key_of, replaced
+from pyrite.cluster.config.validate import check_pooling
+from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.resources import check_bundle
+from pyrite.cluster.executors.task import Executor
+from pyrite.cluster.output.manifest import CONFIG
+from pyrite.cluster.output.result_store import outdated_lines
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.terminal import counted, print_lines
+from pyrite.cluster.plan.pool_methods import PoolPlan, Variant, split, variants
+from pyrite.cluster.plan.size import TURNS, pool_seconds, saved
+from pyrite.cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
+from pyrite.cluster.pools.trial import StoredPools, plan_trial, pool_tables, resources_of, task_of, trial_store
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.pooling.simulation import needs_of
+from pyrite.ranking.cores import cores
+from pyrite.ranking.errors import BadInput
 
 DEFAULT = [
     "docid", "rank", "mtf", "moffat_c", "hedge", "random", "ucb1_tuned", "bla", "mm", "mm_ns", "posterior_fusion",
@@ -69,9 +69,9 @@ class PoolExperiment(Experiment):
         return cls(PoolPlan(plan.config, before, plan.variants, storage))
 
     def prepare(self, console: Console) -> Work:
-        from cluster.executors.object_store import bytes_of, largest_and_all
-        from cluster.statistics.pool_summary import unjudged_warning
-        from pooling.pool import UNJUDGED_NOTE
+        from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
+        from pyrite.cluster.statistics.pool_summary import unjudged_warning
+        from pyrite.pooling.pool import UNJUDGED_NOTE
 
         plan = self.plan
         inputs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
@@ -153,7 +153,7 @@ class PoolExperiment(Experiment):
             return LocalExecutor(threads, shared={"pools": pools})
         import ray
 
-        from cluster.executors.tune import TuneExecutor
+        from pyrite.cluster.executors.tune import TuneExecutor
 
         if not is_cluster(config["address"]):
             check_bundle(resources_of(config).bundle(), ray.cluster_resources(), "a method")
@@ -161,7 +161,7 @@ class PoolExperiment(Experiment):
         return TuneExecutor({"pools": stored}, config["concurrent"], name="PoolRun")
 
     def renew(self) -> None:
-        from cluster.reports.pool_report import pool_report
+        from pyrite.cluster.reports.pool_report import pool_report
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self._shown:
@@ -173,8 +173,8 @@ class PoolExperiment(Experiment):
                 page.renew(self.plan.storage)
 
     def finalize(self, console: Console) -> int:
-        from cluster.output.tables import write_table
-        from cluster.reports.pool_report import report_pools
+        from pyrite.cluster.output.tables import write_table
+        from pyrite.cluster.reports.pool_report import report_pools
 
         tables = pool_tables(self.plan, self.trials, self._errors)
         for name, table in tables.items():

@@ -22,27 +22,27 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.config.build import build
-from cluster.config.compose import compose, texts_config
-from cluster.config.override import key_of
-from cluster.output.storage import Storage, new_place
-from cluster.output.terminal import counted, print_counts, print_lines
-from cluster.reports.report import Table
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.trained import read_ranker
-from pooling.judging.topics import read_topics
-from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
-from ranking.encoding import EncodedCollection, Encoder
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.measures import parse
-from ranking.evaluation.origins import Candidates, itself_among
-from ranking.full_ranking import rank_all, rank_candidates
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.trec_files import check_ids, write_run
-from ranking.vectors import WordVectors
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose, texts_config
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.terminal import counted, print_counts, print_lines
+from pyrite.cluster.reports.report import Table
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.trained import read_ranker
+from pyrite.pooling.judging.topics import read_topics
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.encoding import EncodedCollection, Encoder
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.measures import parse
+from pyrite.ranking.evaluation.origins import Candidates, itself_among
+from pyrite.ranking.full_ranking import rank_all, rank_candidates
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.trec_files import check_ids, write_run
+from pyrite.ranking.vectors import WordVectors
 
 QUERIES = 256
 """Queries that are ranked between two updates of the progress."""
@@ -79,7 +79,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     trained = read_ranker(config["checkpoint"], config["ranker"])
     artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
     of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
-    run = texts_config(of_texts | {"vectors": {"_target_": "ranking.vectors.RandomVectors"}})
+    run = texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})
     collection, encoded = artifacts.collection(run), artifacts.part(run, "base").encoded
     if config["topics"]:
         collection = _with_topics(collection, config, console)

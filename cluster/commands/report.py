@@ -6,10 +6,10 @@ import argparse
 
 from rich.console import Console
 
-from cluster.config.override import key_of, values_by_key
-from cluster.output.storage import Storage
-from cluster.output.terminal import print_lines
-from ranking.errors import BadInput
+from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import print_lines
+from pyrite.ranking.errors import BadInput
 
 OPTIONS = ("baseline", "factors", "contrasts")
 """Options of a study that its report reads; that of a pooling study reads the first."""
@@ -17,11 +17,11 @@ OPTIONS = ("baseline", "factors", "contrasts")
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Write the tables, the figures and the report of a study again."""
-    from cluster.config.compose import compose
-    from cluster.jobs.working_folder import unquoted
-    from cluster.output.manifest import read_config
-    from cluster.reports.pool_report import report_pools
-    from cluster.reports.study_report import report_study
+    from pyrite.cluster.config.compose import compose
+    from pyrite.cluster.jobs.working_folder import unquoted
+    from pyrite.cluster.output.manifest import read_config
+    from pyrite.cluster.reports.pool_report import report_pools
+    from pyrite.cluster.reports.study_report import report_study
 
     storage = Storage(chosen.out)
     of_pools = "pools" in read_config(storage)
@@ -41,7 +41,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 def show_options(chosen: argparse.Namespace, console: Console) -> int:
     """Print the configuration that overrides give, with explanations."""
-    from cluster.config.explain import show
+    from pyrite.cluster.config.explain import show
 
     show(chosen.overrides, console, chosen.of or "config")
     return 0
@@ -49,13 +49,13 @@ def show_options(chosen: argparse.Namespace, console: Console) -> int:
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study, and write table and curve."""
-    from cluster.output.manifest import read_config_of
-    from cluster.output.methods import with_factors
-    from cluster.output.tables import required_trials
-    from cluster.reports.analysis_sections import power_section
-    from cluster.reports.report import Report
-    from cluster.statistics.power import power
-    from cluster.statistics.sequential import StoppingRule
+    from pyrite.cluster.output.manifest import read_config_of
+    from pyrite.cluster.output.methods import with_factors
+    from pyrite.cluster.output.tables import required_trials
+    from pyrite.cluster.reports.analysis_sections import power_section
+    from pyrite.cluster.reports.report import Report
+    from pyrite.cluster.statistics.power import power
+    from pyrite.cluster.statistics.sequential import StoppingRule
 
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")

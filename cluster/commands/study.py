@@ -11,46 +11,46 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cluster.commands import study_end
-from cluster.commands.experiment import Experiment, Work
-from cluster.config.agents import checkpoint_of, learner_of
-from cluster.config.build import as_node
-from cluster.config.compose import compose
-from cluster.config.durations import seconds_of
-from cluster.config.groups import CHOICES
-from cluster.config.other_names import suggestion
-from cluster.config.override import key_of, root_of
-from cluster.config.quoting import override_of
-from cluster.config.refusals import refuse_renamed
-from cluster.config.schema import SHAPES
-from cluster.config.trust import check_classes
-from cluster.config.validate import check_shape
-from cluster.executors.local import LocalExecutor
-from cluster.executors.processes import in_process
-from cluster.executors.task import Executor, Once, Task
-from cluster.index.attach import live_functions, served_functions
-from cluster.output.event_log import EventLog
-from cluster.output.manifest import CONFIG
-from cluster.output.provenance import content_digest
-from cluster.output.result_store import outdated_lines
-from cluster.output.storage import Storage, new_place
-from cluster.output.terminal import counted, print_lines
-from cluster.plan.extension import GROWING, extended, refused_change
-from cluster.plan.size import run_seconds, saved
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, Point, given_seeds, identity
-from cluster.runs import what_was_read
-from cluster.runs.outcome import ORDER, run_store
-from cluster.telemetry.live_table import LiveTable
-from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import Tracking
-from cluster.training.study_runs import capacity_of, check_resources, task_of
-from ranking.errors import BadInput
+from pyrite.cluster.commands import study_end
+from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.config.agents import checkpoint_of, learner_of
+from pyrite.cluster.config.build import as_node
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.durations import seconds_of
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.other_names import suggestion
+from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.quoting import override_of
+from pyrite.cluster.config.refusals import refuse_renamed
+from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.config.trust import check_classes
+from pyrite.cluster.config.validate import check_shape
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.processes import in_process
+from pyrite.cluster.executors.task import Executor, Once, Task
+from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.manifest import CONFIG
+from pyrite.cluster.output.provenance import content_digest
+from pyrite.cluster.output.result_store import outdated_lines
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.terminal import counted, print_lines
+from pyrite.cluster.plan.extension import GROWING, extended, refused_change
+from pyrite.cluster.plan.size import run_seconds, saved
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
+from pyrite.cluster.runs import what_was_read
+from pyrite.cluster.runs.outcome import ORDER, run_store
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.search.proposals import Proposals
-    from cluster.search.schedulers import EarlyStopping
-    from cluster.search.time_budget import TimeBudget
+    from pyrite.cluster.search.proposals import Proposals
+    from pyrite.cluster.search.schedulers import EarlyStopping
+    from pyrite.cluster.search.time_budget import TimeBudget
 
 
 BESIDE = Path("../shared/data")
@@ -130,8 +130,8 @@ class StudyExperiment(Experiment):
         return study
 
     def prepare(self, console: Console) -> Work:
-        from cluster.executors.object_store import largest_and_all
-        from cluster.rollouts.request import missing, with_agents
+        from pyrite.cluster.executors.object_store import largest_and_all
+        from pyrite.cluster.rollouts.request import missing, with_agents
 
         plan = self.plan
         self.artifacts = artifacts = self.artifacts_of(console)
@@ -154,7 +154,7 @@ class StudyExperiment(Experiment):
         self.collections = {each.name: artifacts.collection(each.config) for each in known}
         baseline, factors, contrasts = (plan.options.get(key) for key in ("baseline", "factors", "contrasts"))
         if baseline is not None or factors is not None or contrasts is not None:
-            from cluster.reports.study_tables import check_comparison
+            from pyrite.cluster.reports.study_tables import check_comparison
 
             check_comparison(baseline, factors, known, self.collections, contrasts, complete=not adaptive)
         store = run_store(plan.storage, self.runs, artifacts.provenance)
@@ -185,10 +185,10 @@ class StudyExperiment(Experiment):
 
     def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
         if self.plan.options.get("stop") == "decided":
-            from cluster.search.decided_runs import DecidedRuns
+            from pyrite.cluster.search.decided_runs import DecidedRuns
 
             return DecidedRuns(self.plan, adaptive, self.artifacts.provenance)
-        from cluster.search.optuna_runs import OptunaRuns
+        from pyrite.cluster.search.optuna_runs import OptunaRuns
 
         return OptunaRuns(self.plan, adaptive, self.artifacts.provenance, self.scheduler)
 
@@ -217,7 +217,7 @@ class StudyExperiment(Experiment):
             raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
         from ray.tune import Stopper
 
-        from cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
+        from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
         scheduler = EarlyStopping(
             schedulers_of(options.get("trial_scheduler")),
@@ -278,8 +278,8 @@ class StudyExperiment(Experiment):
         return manifest | {"extended": [*before.get("extended", []), command]}
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        from cluster.search.decided_runs import DecidedRuns
-        from cluster.search.time_budget import TimeBudget
+        from pyrite.cluster.search.decided_runs import DecidedRuns
+        from pyrite.cluster.search.time_budget import TimeBudget
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
@@ -291,7 +291,7 @@ class StudyExperiment(Experiment):
             tracking.events.emit("early stopping", by=asked, says=ORDER)
             print_lines(console, f"{' and '.join(asked)}: {ORDER}")
         if self.missing:
-            from cluster.rollouts.study_agents import learn_agents
+            from pyrite.cluster.rollouts.study_agents import learn_agents
 
             learn_agents(self.missing, plan.storage, plan.options, self.artifacts, console, tracking)
             self.artifacts.make([each.config for each in _distinct(self.waiting)])
@@ -325,18 +325,18 @@ class StudyExperiment(Experiment):
         return list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
 
     def _executor(self) -> Executor:
-        from cluster.runs.artifacts import OpenedParts
+        from pyrite.cluster.runs.artifacts import OpenedParts
 
         options = self.plan.options
         if self.local:
             if self.workers is not None and options["concurrent"] is not None:
                 self.workers.keep(options["concurrent"] - 1)
-            shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
+            shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, self.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
         from ray.tune import Callback
 
-        from cluster.executors.tune import TuneExecutor
-        from cluster.search.schedulers import built_as
+        from pyrite.cluster.executors.tune import TuneExecutor
+        from pyrite.cluster.search.schedulers import built_as
 
         configs = [planned.config for planned in _distinct(self._known)]
         check_resources(configs, options["address"])
@@ -356,7 +356,7 @@ class StudyExperiment(Experiment):
         waiting = len(self.runs) + self.proposals.total - len(done)
         arguments: dict[str, Any] = {"storage": self.plan.storage, "runs": done, "waiting": waiting}
         if self._apart:
-            in_process("cluster.commands.study_end:renew", arguments)
+            in_process("pyrite.cluster.commands.study_end:renew", arguments)
         else:
             study_end.renew(**arguments, artifacts=self.artifacts)
 

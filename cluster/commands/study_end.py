@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from cluster.executors.processes import in_process
-from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Stop, run_store
+from pyrite.cluster.executors.processes import in_process
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.outcome import Stop, run_store
 
 if TYPE_CHECKING:
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.artifacts import Artifacts
 
 
 def renew(storage: Storage, runs: Sequence[Planned], waiting: int, artifacts: Artifacts | None = None) -> None:
     """Write the page of a study that still runs: of the runs with a result; `waiting` others will have one."""
-    from cluster.reports.study_report import StudyResults, study_report
-    from cluster.reports.study_tables import tables_of
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.reports.study_report import StudyResults, study_report
+    from pyrite.cluster.reports.study_tables import tables_of
+    from pyrite.cluster.runs.artifacts import Artifacts
 
     artifacts = artifacts or Artifacts()
     collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
@@ -46,11 +46,11 @@ def finalize(
     artifacts: Artifacts | None = None,
 ) -> int:
     """Write tables and report of all runs, each once; print them, and return the number of failed runs."""
-    from cluster.reports.study_report import StudyResults, report_study
-    from cluster.reports.study_tables import tables_of, write_tables
-    from cluster.runs.artifacts import Artifacts
-    from cluster.runs.model_card import write_cards
-    from cluster.runs.negative_tables import write_guarded, write_shown
+    from pyrite.cluster.reports.study_report import StudyResults, report_study
+    from pyrite.cluster.reports.study_tables import tables_of, write_tables
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.model_card import write_cards
+    from pyrite.cluster.runs.negative_tables import write_guarded, write_shown
 
     artifacts = artifacts or Artifacts()
     collections = {planned.name: artifacts.collection(planned.config) for planned in runs}

@@ -10,38 +10,38 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.commands.experiment import Experiment, Work
-from cluster.config.agents import learner_of
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.config.override import root_of
-from cluster.config.quoting import override_of
-from cluster.config.validate import check_run
-from cluster.executors.task import Done, Watch
-from cluster.index.attach import served_functions
-from cluster.output.event_log import EventLog
-from cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
-from cluster.output.run_log import print_failures
-from cluster.output.storage import Storage
-from cluster.output.terminal import counted, print_lines
-from cluster.output.throttle import Throttle
-from cluster.plan.sweep import Planned, plan, points, refuse_sweeps
-from cluster.reports.actions_taken import actions_table
-from cluster.reports.report import Table
-from cluster.reports.study_tables import action_rows, tables_of, write_tables
-from cluster.runs.agent_file import agent_of
-from cluster.runs.model_card import check_push, push, write_cards
-from cluster.runs.negative_tables import write_guarded
-from cluster.runs.outcome import Outcome, mean_best
-from cluster.runs.progress import Progress
-from cluster.runs.what_was_read import sentence
-from cluster.runs.zero_shot import zero_shot_rows
-from cluster.telemetry.live_table import LiveTable, duration
-from cluster.telemetry.run_watch import RunWatch
-from cluster.telemetry.tracking.tracking import Tracking, trackers
-from cluster.telemetry.training_metrics import run_tags
-from cluster.training.study_runs import check_resources, launcher, report_of, task_of
-from ranking.errors import BadInput
+from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.config.agents import learner_of
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import root_of
+from pyrite.cluster.config.quoting import override_of
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.executors.task import Done, Watch
+from pyrite.cluster.index.attach import served_functions
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
+from pyrite.cluster.output.run_log import print_failures
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import counted, print_lines
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.plan.sweep import Planned, plan, points, refuse_sweeps
+from pyrite.cluster.reports.actions_taken import actions_table
+from pyrite.cluster.reports.report import Table
+from pyrite.cluster.reports.study_tables import action_rows, tables_of, write_tables
+from pyrite.cluster.runs.agent_file import agent_of
+from pyrite.cluster.runs.model_card import check_push, push, write_cards
+from pyrite.cluster.runs.negative_tables import write_guarded
+from pyrite.cluster.runs.outcome import Outcome, mean_best
+from pyrite.cluster.runs.progress import Progress
+from pyrite.cluster.runs.what_was_read import sentence
+from pyrite.cluster.runs.zero_shot import zero_shot_rows
+from pyrite.cluster.telemetry.live_table import LiveTable, duration
+from pyrite.cluster.telemetry.run_watch import RunWatch
+from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
+from pyrite.cluster.telemetry.training_metrics import run_tags
+from pyrite.cluster.training.study_runs import check_resources, launcher, report_of, task_of
+from pyrite.ranking.errors import BadInput
 
 
 class TrainExperiment(Experiment):
@@ -117,7 +117,7 @@ class TrainExperiment(Experiment):
             raise BadInput(what, before.get("run"), "choose another out=")
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        from cluster.runs.execute import execute_run
+        from pyrite.cluster.runs.execute import execute_run
 
         planned, started = self.planned, time.perf_counter()
         if not self.local:

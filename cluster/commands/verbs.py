@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from cluster.config.aliases import is_override, not_an_override, with_named
-from cluster.config.groups import group_options, groups_of
-from cluster.output.provenance import release
-from ranking.errors import BadInput
+from pyrite.cluster.config.aliases import is_override, not_an_override, with_named
+from pyrite.cluster.config.groups import group_options, groups_of
+from pyrite.cluster.output.provenance import release
+from pyrite.ranking.errors import BadInput
 
 RESUME = ("--resume", {"metavar": "OUT", "help": "continue what this folder or URI holds after an interrupt"})
 SUBMITTABLE = ("study", "train", "learn", "pool")
@@ -61,7 +61,7 @@ VERBS: dict[str, Verb] = {
         "  track=[mlflow,wandb]  in addition to TensorBoard\n\n"
         "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
         "  pyrite study study.yaml   (a file of overrides, as `pyrite init` writes it)",
-        runs="cluster.commands.study:StudyExperiment",
+        runs="pyrite.cluster.commands.study:StudyExperiment",
         words="study.yaml",
         arguments=(
             RESUME,
@@ -75,7 +75,7 @@ VERBS: dict[str, Verb] = {
         RUN_OPTIONS + "\n  out=FOLDER_OR_URI  saves the result, the state and the weights\n"
         "  push=OWNER/NAME  uploads the ranker and its card to the Hugging Face hub, with your HF_TOKEN\n\n"
         "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
-        runs="cluster.commands.train:TrainExperiment",
+        runs="pyrite.cluster.commands.train:TrainExperiment",
         arguments=(RESUME,),
     ),
     "mine": Verb(
@@ -88,7 +88,7 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite mine collection.path=FOLDER function=bm25 guard.relative=0.05 "
         "out=outputs/m\n"
         "  pyrite train collection=pairs collection.path=outputs/m ranker=static function=given",
-        runs="cluster.commands.mine:MineExperiment",
+        runs="pyrite.cluster.commands.mine:MineExperiment",
         arguments=(RESUME,),
     ),
     "rank": Verb(
@@ -98,7 +98,7 @@ VERBS: dict[str, Verb] = {
         "  queries=train|dev|test|all topics=FILE depth=N tag=NAME out=FILE   (all: `pyrite options --for rank`)\n\n"
         "examples:\n  pyrite rank outputs/static collection.path=FOLDER out=outputs/static.run\n"
         "  pyrite rank outputs/s/weights/NAME.safetensors origin=full depth=100 out=runs/static.run.gz",
-        runs="cluster.commands.rank:run",
+        runs="pyrite.cluster.commands.rank:run",
         arguments=(("trained", {"metavar": "RANKER", "help": "a folder of `pyrite train weights=true`, weights in "
                                 "it, or a checkpoint"}),),
     ),
@@ -111,7 +111,7 @@ VERBS: dict[str, Verb] = {
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "examples:\n  pyrite learn agent=actor_critic function=[bm25,random] scale=small out=outputs/agent\n"
         "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
-        runs="cluster.commands.learn:LearnExperiment",
+        runs="pyrite.cluster.commands.learn:LearnExperiment",
         arguments=(RESUME,),
     ),
     "fork": Verb(
@@ -121,7 +121,7 @@ VERBS: dict[str, Verb] = {
         "  'actions=[random,bm25:1-10,bm25@simans,bm25@dynamic:64,bm25*.5]'  functions, ranks, selectors, shares\n"
         "  replicates=N bases=N workers=N out=FOLDER_OR_URI   (all: `pyrite options --for fork`)\n\n"
         "example:\n  pyrite fork outputs/run at=94 'actions=[random,bm25]'",
-        runs="cluster.commands.fork:ForkExperiment",
+        runs="pyrite.cluster.commands.fork:ForkExperiment",
         arguments=(
             ("run", {"nargs": "?", "metavar": "RUN", "help": "the folder of the run"}),
             RESUME,
@@ -138,7 +138,7 @@ VERBS: dict[str, Verb] = {
         "  seeds=N 'budgets=[100,300]' baseline=METHOD 'contrasts=[[METHOD,METHOD]]'\n"
         "  ranking_quality=false reuse=true out=FOLDER_OR_URI concurrent=N pool_scale={pool_scale}\n\n"
         "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
-        runs="cluster.commands.pool:PoolExperiment",
+        runs="pyrite.cluster.commands.pool:PoolExperiment",
         arguments=(RESUME,),
     ),
     "judge": Verb(
@@ -150,7 +150,7 @@ VERBS: dict[str, Verb] = {
         "  pyrite judge out=judging                        continue\n"
         "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
         "  pyrite judge --export qrels.txt out=judging     the judgements so far",
-        runs="cluster.commands.judge:run_verb",
+        runs="pyrite.cluster.commands.judge:run_verb",
         arguments=(
             ("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, depth= may "
                           "rise"}),
@@ -166,13 +166,13 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite audit outputs/m                             draw a sample to judge\n"
         "  pyrite audit outputs/m judgements=judged.txt       evaluate its judgements\n"
         "  pyrite study --relabel outputs/audit/qrels.txt …   run the study again with corrected judgements",
-        runs="cluster.commands.audit:run_verb",
+        runs="pyrite.cluster.commands.audit:run_verb",
         words="FOLDER",
     ),
     "watch": Verb(
         "Show the live table of a command that runs elsewhere, also of a submitted job.",
         "examples:\n  pyrite watch outputs/m\n  pyrite watch s3://lab/m",
-        runs="cluster.commands.watch:run_verb",
+        runs="pyrite.cluster.commands.watch:run_verb",
         arguments=(("out", {"metavar": "OUT", "help": "the output folder or URI"}),),
         overrides=False,
     ),
@@ -181,7 +181,7 @@ VERBS: dict[str, Verb] = {
         "options: baseline='policy=… function=… selector=…' 'factors=[KEY,…]' 'contrasts=[METHOD,…]',\n"
         "or of a pool baseline=METHOD\n\n"
         "example:\n  pyrite report outputs/m",
-        runs="cluster.commands.report:run_verb",
+        runs="pyrite.cluster.commands.report:run_verb",
         arguments=(("out", {"metavar": "OUT", "help": "the study's folder or URI"}),),
     ),
     "compare": Verb(
@@ -189,26 +189,26 @@ VERBS: dict[str, Verb] = {
         "Runs that several studies have in common are counted once.\n"
         "options: baseline='policy=… function=…' out=FOLDER\n\n"
         "example:\n  pyrite compare outputs/monday outputs/tuesday",
-        runs="cluster.commands.compare:run_verb",
+        runs="pyrite.cluster.commands.compare:run_verb",
         words="FOLDER",
     ),
     "list": Verb(
         "List the studies and other results in a folder (default: outputs), with their state.",
         "example:\n  pyrite list outputs",
-        runs="cluster.commands.list_studies:run_verb",
+        runs="pyrite.cluster.commands.list_studies:run_verb",
         words="FOLDER",
     ),
     "init": Verb(
         "Write a file with a first study over your data, and print the command that runs it.",
         "Without options it asks three questions.\n\n"
         "examples:\n  pyrite init\n  pyrite init data=pairs.csv model=models/minilm scale=small out=study.yaml",
-        runs="cluster.commands.init:run_verb",
+        runs="pyrite.cluster.commands.init:run_verb",
         words="DATA",
     ),
     "doctor": Verb(
         "Check what this machine offers, and what is missing for which verb.",
         "Exit code 1 if something keeps `pyrite study` from running.",
-        runs="cluster.commands.doctor:run_verb",
+        runs="pyrite.cluster.commands.doctor:run_verb",
         overrides=False,
     ),
     "completion": Verb(
@@ -216,7 +216,7 @@ VERBS: dict[str, Verb] = {
         "examples:\n  bash:  eval \"$(pyrite completion bash)\"     in ~/.bashrc\n"
         "  zsh:   eval \"$(pyrite completion zsh)\"      in ~/.zshrc, after compinit\n"
         "  fish:  pyrite completion fish | source      in ~/.config/fish/config.fish",
-        runs="cluster.commands.completion:run_verb",
+        runs="pyrite.cluster.commands.completion:run_verb",
         arguments=(
             ("shell", {"choices": ("bash", "zsh", "fish", "words")}),
             ("--line", {"help": argparse.SUPPRESS}),
@@ -226,7 +226,7 @@ VERBS: dict[str, Verb] = {
     "options": Verb(
         "Show the whole configuration that overrides give, with an explanation of each option.",
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
-        runs="cluster.commands.report:show_options",
+        runs="pyrite.cluster.commands.report:show_options",
         arguments=(
             ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit", "fork"),
                        "help": "the verb, unless train or study"}),
@@ -243,7 +243,7 @@ VERBS: dict[str, Verb] = {
         "  pyrite submit --address http://head:8265 --shared /mnt/lab --cpus 1 study seeds=20 out=/mnt/lab/s\n"
         "  pyrite submit --detach learn agent=ppo_returns out=s3://lab/agent\n"
         "  pyrite submit study --resume s3://lab/s",
-        runs="cluster.jobs.submission:run_verb",
+        runs="pyrite.cluster.jobs.submission:run_verb",
         arguments=(
             ("sent", {"metavar": "VERB", "choices": SUBMITTABLE, "help": "|".join(SUBMITTABLE)}),
             ("--name", {"help": "start of the job's id (default: the verb)"}),

@@ -11,13 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.output.event_log import EventLog
-from cluster.output.lock import is_held
-from cluster.output.manifest import CONFIG, read_config, resume_command, verb_of
-from cluster.output.storage import Storage
-from cluster.output.terminal import print_lines
-from cluster.telemetry.live_table import LiveTable
-from ranking.errors import BadInput
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.lock import is_held
+from pyrite.cluster.output.manifest import CONFIG, read_config, resume_command, verb_of
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import print_lines
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.ranking.errors import BadInput
 
 EVERY = 1.0
 """Seconds between two reads of the log."""

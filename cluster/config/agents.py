@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rl.environment import Actions
+    from pyrite.rl.environment import Actions
 
 
 def checkpoint_of(config: dict[str, Any]) -> str | None:
@@ -24,8 +24,8 @@ def learner_of(config: dict[str, Any]) -> str | None:
 
 def actions_of(config: dict[str, Any]) -> Actions:
     """Return the actions that the agent of a learning chooses from."""
-    from rl.document_selector import DocumentActions
-    from rl.environment import FunctionActions
+    from pyrite.rl.document_selector import DocumentActions
+    from pyrite.rl.environment import FunctionActions
 
     documents = config["actions"]["documents"]
     if documents is None:

@@ -23,12 +23,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster.config.groups import group_options, groups_of, option
-from cluster.config.override import key_of
-from cluster.config.parts import PARTS
-from cluster.config.refusals import refuse_renamed
-from cluster.config.yaml_file import read_yaml
-from ranking.errors import BadInput
+from pyrite.cluster.config.groups import group_options, groups_of, option
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.refusals import refuse_renamed
+from pyrite.cluster.config.yaml_file import read_yaml
+from pyrite.ranking.errors import BadInput
 
 QUOTES = "'\""
 FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated", "search.storage": "search_storage"}
@@ -163,7 +163,7 @@ def _is_path_alone(key: str, value: str, named: set[str]) -> bool:
 
 
 def _collection_at(path: str) -> list[str]:
-    from ranking.collections.format_of import format_of
+    from pyrite.ranking.collections.format_of import format_of
 
     return [f"collection={format_of(path)}", f"collection.path={as_override(path)}"]
 

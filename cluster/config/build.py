@@ -10,9 +10,9 @@ import re
 import traceback
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from cluster.config.parts import OURS
-from ranking.bounds import check_arguments
-from ranking.errors import BadInput
+from pyrite.cluster.config.parts import OURS
+from pyrite.ranking.bounds import check_arguments
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -155,7 +155,7 @@ def _check_types(target: type, options: dict[str, Any], at: str) -> None:
     """Check options against the annotations of the constructor. An argument without one takes any value."""
     from pydantic import ValidationError
 
-    from cluster.config.refusals import refusal
+    from pyrite.cluster.config.refusals import refusal
 
     check_arguments(target.__init__, options, None if at else target.__name__, at)  # type: ignore[misc]
     for name, value in options.items():

@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.aliases import as_typed, named_parts
-from cluster.config.build import locate
-from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
-from cluster.config.override import key_of
-from cluster.config.parts import PARTS
-from cluster.config.quoting import quoted_path
-from ranking.errors import BadInput
+from pyrite.cluster.config.aliases import as_typed, named_parts
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.quoting import quoted_path
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -36,8 +36,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     from hydra.errors import HydraException, OverrideParseException
     from omegaconf.errors import OmegaConfBaseException
 
-    from cluster.config.refusals import reason, refuse_lists, see, unreadable
-    from cluster.config.validate import check_parts, check_shape
+    from pyrite.cluster.config.refusals import reason, refuse_lists, see, unreadable
+    from pyrite.cluster.config.validate import check_parts, check_shape
 
     typed = overrides
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))

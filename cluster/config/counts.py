@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from sampling.policies.policy import SamplingPolicy
-    from sampling.retrieval.function import RetrievalFunction
+    from pyrite.sampling.policies.policy import SamplingPolicy
+    from pyrite.sampling.retrieval.function import RetrievalFunction
 
 
 def counts_of(

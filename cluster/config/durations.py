@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 

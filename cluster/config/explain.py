@@ -12,10 +12,10 @@ import yaml
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES, CONF, group_options, groups_of
-from cluster.config.parts import PARTS
-from cluster.config.signatures import explanations_of, first_line
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES, CONF, group_options, groups_of
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.signatures import explanations_of, first_line
 
 Key = tuple[str, ...]
 COLUMN = 34

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from cluster.config.parts import PARTS
-from cluster.config.signatures import defaults
-from ranking.errors import BadInput
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.signatures import defaults
+from pyrite.ranking.errors import BadInput
 
 CONF = Path(__file__).parents[1] / "conf"
 CHOICES = "choices"

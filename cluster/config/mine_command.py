@@ -6,11 +6,11 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.config.override import key_of, root_of
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import key_of, root_of
+from pyrite.ranking.errors import BadInput
 
 READ = ("collection", "vectors", "encoding")
 """Groups of options of what is read, which mining takes as they are."""

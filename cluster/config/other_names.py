@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of
 
 OF_OPTION: dict[str, str] = {
     "encoding.max_document": "max_seq_length",

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from cluster.config.aliases import QUOTES, as_override
-from cluster.config.groups import CHOICES, NAMED_GROUPS
-from ranking.errors import BadInput
+from pyrite.cluster.config.aliases import QUOTES, as_override
+from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS
+from pyrite.ranking.errors import BadInput
 
 PATHS = frozenset({
     "cache", "checkpoint", "data", "evaluate", "folder", "gold", "judgements", "machine", "out", "owners", "path",

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
-from cluster.config.other_names import suggest_all
-from cluster.config.override import key_of, root_of
-from ranking.errors import BadInput
+from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
+from pyrite.cluster.config.other_names import suggest_all
+from pyrite.cluster.config.override import key_of, root_of
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

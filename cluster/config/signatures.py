@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cluster.config.parts import OURS
+from pyrite.cluster.config.parts import OURS
 
 MISSING = "???"
 """The value of an option without a default, as OmegaConf writes it."""

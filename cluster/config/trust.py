@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim", "ray.tune.schedulers")
 VARIABLE = "PYRITE_TRUST"

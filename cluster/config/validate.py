@@ -14,17 +14,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.agents import actions_of, checkpoint_of, learner_of
-from cluster.config.build import build, locate
-from cluster.config.counts import counts_of
-from cluster.config.durations import seconds_of
-from cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
-from cluster.config.parts import BASES
-from cluster.config.trust import check_classes
-from ranking.errors import BadInput, no_teacher
+from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
+from pyrite.cluster.config.build import build, locate
+from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.durations import seconds_of
+from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
+from pyrite.cluster.config.parts import BASES
+from pyrite.cluster.config.trust import check_classes
+from pyrite.ranking.errors import BadInput, no_teacher
 
 if TYPE_CHECKING:
-    from rl.trained import TrainedAgent
+    from pyrite.rl.trained import TrainedAgent
 
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
@@ -54,8 +54,8 @@ def check_shape(config: dict[str, Any], primary: str) -> None:
     """Refuse keys of a composed configuration that are missing, unknown, or of another type than in `schema`."""
     from pydantic import ValidationError
 
-    from cluster.config.refusals import refusal
-    from cluster.config.schema import SHAPES
+    from pyrite.cluster.config.refusals import refusal
+    from pyrite.cluster.config.schema import SHAPES
 
     try:
         SHAPES[primary].model_validate(config)
@@ -66,13 +66,14 @@ def check_shape(config: dict[str, Any], primary: str) -> None:
 def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     """Build the parts that need no data, so that bad options of a run are refused before anything starts.
 
-    The agent that it uses (`cluster.runs.agent_file.agent_of`) is None if it must be learned first, or there is none.
+    The agent that it uses (`pyrite.cluster.runs.agent_file.agent_of`) is None if it must be learned first, or there is
+    none.
     """
-    from ranking.evaluation.measures import parse
-    from ranking.rankers.cascade import Cascade
-    from ranking.rankers.dense import DenseRanker
-    from sampling.retrieval.dense import Dense
-    from sampling.retrieval.memory import Memory
+    from pyrite.ranking.evaluation.measures import parse
+    from pyrite.ranking.rankers.cascade import Cascade
+    from pyrite.ranking.rankers.dense import DenseRanker
+    from pyrite.sampling.retrieval.dense import Dense
+    from pyrite.sampling.retrieval.memory import Memory
 
     if config["run_time"] is not None:
         seconds_of(config["run_time"], "run_time")
@@ -158,8 +159,8 @@ def _remedy(parameter: inspect.Parameter) -> str:
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
-    from sampling.policies.by_query import ByQuery
-    from sampling.retrieval.function import RetrievalFunction
+    from pyrite.sampling.policies.by_query import ByQuery
+    from pyrite.sampling.retrieval.function import RetrievalFunction
 
     policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
     functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
@@ -208,7 +209,7 @@ def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:
 
 def check_candidates(config: dict[str, Any], documents: int) -> None:
     """Refuse a run without enough documents to pick from: those nearest to each query in tf·idf space."""
-    from sampling.retrieval.tfidf import TfIdf
+    from pyrite.sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
     if len(functions) != 1 or not isinstance(build(next(iter(functions.values()))), TfIdf):
@@ -223,9 +224,9 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
 
 def check_sharding(config: Mapping[str, Any]) -> None:
     """Refuse to split weights over one worker, or with a part that needs a whole ranker."""
-    from ranking.sharding import SHARDED
-    from sampling.retrieval.dense import Dense
-    from sampling.selection.adversarial import Adversarial
+    from pyrite.ranking.sharding import SHARDED
+    from pyrite.sampling.retrieval.dense import Dense
+    from pyrite.sampling.selection.adversarial import Adversarial
 
     where = "resources.shard"
     if config["resources"]["workers"] == 1:
@@ -248,7 +249,7 @@ def check_sharding(config: Mapping[str, Any]) -> None:
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     """Refuse options of a learning that its parts refuse, or that do not fit together."""
-    from rl.environment import check_decision_every
+    from pyrite.rl.environment import check_decision_every
 
     documents = config["actions"]["documents"]
     part = "policy" if documents is None else "selector"

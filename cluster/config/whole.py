@@ -8,8 +8,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
-from cluster.config.build import locate
-from cluster.config.schema import RunConfig
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.schema import RunConfig
 
 
 def takes_whole(config: Mapping[str, Any], key: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 
 class _Loader(yaml.SafeLoader):

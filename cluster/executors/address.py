@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 MODE = "RAY_AUTH_MODE"
 TOKEN = "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"

@@ -8,8 +8,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
-from cluster.executors.processes import Processes, ProcessLost, WarmProcess
-from cluster.executors.task import (
+from pyrite.cluster.executors.processes import Processes, ProcessLost, WarmProcess
+from pyrite.cluster.executors.task import (
     Attempts,
     Context,
     Done,

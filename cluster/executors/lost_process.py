@@ -21,7 +21,7 @@ import ray
 from ray import exceptions
 from ray.exceptions import RayActorError
 
-from cluster.executors.session import connected
+from pyrite.cluster.executors.session import connected
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""

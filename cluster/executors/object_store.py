@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 SPARE = 1.25
 """Size of a store relative to its parts: it keeps results and messages too."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from cluster.executors.ray_tasks import RayExecutor
-from cluster.executors.resources import Resources
-from cluster.executors.session import connected, session
-from cluster.executors.task import Task
-from ranking.collections.pieces import in_turn
-from ranking.cores import cores
+from pyrite.cluster.executors.ray_tasks import RayExecutor
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.session import connected, session
+from pyrite.cluster.executors.task import Task
+from pyrite.ranking.collections.pieces import in_turn
+from pyrite.ranking.cores import cores
 
 LEAST_PIECES = 4
 """Pieces from which a Ray is started for them. For fewer its start takes longer."""

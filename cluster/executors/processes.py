@@ -13,12 +13,12 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
-from cluster.executors.task import Report, Task
-from cluster.executors.worker import origin_of
-from ranking.cores import cores
+from pyrite.cluster.executors.task import Report, Task
+from pyrite.cluster.executors.worker import origin_of
+from pyrite.ranking.cores import cores
 
 BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from cluster.executors.worker import main; "
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from pyrite.cluster.executors.worker import main; "
     "main(int(sys.argv[1]), sys.argv[3])"
 )
 """Runs the worker with the module path of this process. The working folder is on it only if it is on ours."""
@@ -33,7 +33,9 @@ class ProcessLost(ChildProcessError):
 
 
 class WarmProcess:
-    """One process, which runs `cluster.executors.worker`. It calls `warm_up`, "package.module:function", first."""
+    """One process, which runs `pyrite.cluster.executors.worker`. It calls `warm_up`, "package.module:function",
+    first.
+    """
 
     def __init__(self, warm_up: str = "") -> None:
         self.warm_up = warm_up

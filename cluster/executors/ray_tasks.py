@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cluster.executors.resources import Resources
-from cluster.executors.task import (
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import (
     POLL_S,
     Attempts,
     Context,
@@ -22,7 +22,7 @@ from cluster.executors.task import (
     bound,
     built,
 )
-from cluster.executors.worker import Origin, origin_of, portable
+from pyrite.cluster.executors.worker import Origin, origin_of, portable
 
 if TYPE_CHECKING:
     import ray
@@ -57,7 +57,7 @@ class RayExecutor(Executor):
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         import ray
 
-        from cluster.executors.lost_process import KILLED, is_draining, is_loss, killed_for_memory
+        from pyrite.cluster.executors.lost_process import KILLED, is_draining, is_loss, killed_for_memory
 
         shared, attempts = _stored(self.shared), Attempts(retries)
         idle: list[Any] = []
@@ -148,7 +148,7 @@ class _Worker:
         """Return what a body returns or raises. Ray would print a raised error with its traceback."""
         import ray
 
-        from cluster.executors.lost_process import leave
+        from pyrite.cluster.executors.lost_process import leave
 
         origin.enter()
         try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 GB = 1e9
 WAITING = float(1 << 28)

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files, is_writable
-from cluster.executors.object_store import wanted_store
-from cluster.output.storage import unwritable
-from ranking.cores import cores
-from ranking.errors import BadInput
-from ranking.whole_file import FULL
+from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files, is_writable
+from pyrite.cluster.executors.object_store import wanted_store
+from pyrite.cluster.output.storage import unwritable
+from pyrite.ranking.cores import cores
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import FULL
 
 ATTEMPTS = 3
 """Attempts at starting a local Ray."""

@@ -3,7 +3,7 @@
 A body is a module-level function named by its path. It does not know where it runs: it gets its arguments, and a
 `Context` if it has a parameter of that name. An executor runs bodies and yields a `Done` per task:
 
-    >>> from cluster.executors.local import LocalExecutor
+    >>> from pyrite.cluster.executors.local import LocalExecutor
     >>> tasks = [Task(f"root {n}", "math:sqrt", {"x": n}) for n in (4, 9)]
     >>> [done.result() for done in LocalExecutor().run(tasks)]
     [2.0, 3.0]
@@ -23,8 +23,8 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from cluster.executors.resources import Resources
-from ranking.errors import BadInput
+from pyrite.cluster.executors.resources import Resources
+from pyrite.ranking.errors import BadInput
 
 MAX_RESTARTS = 5
 """Lost processes that a task survives without progress. After that the task itself is the likely cause."""
@@ -190,7 +190,7 @@ class Context:
     Args:
         report: receives what the body reports.
         leave: called every few seconds with a function that saves the state. If the machine will be taken away, it
-            saves the state and ends this attempt (`cluster.executors.lost_process.leave`).
+            saves the state and ends this attempt (`pyrite.cluster.executors.lost_process.leave`).
     """
 
     report: Report = lambda report: None

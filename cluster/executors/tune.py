@@ -16,8 +16,8 @@ from ray.tune import Callback, FailureConfig, RunConfig, Stopper, TuneConfig
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
-from cluster.executors.lost_process import is_loss, killed_processes, leave
-from cluster.executors.task import (
+from pyrite.cluster.executors.lost_process import is_loss, killed_processes, leave
+from pyrite.cluster.executors.task import (
     AGAIN,
     BEGUN,
     ERROR,
@@ -35,11 +35,11 @@ from cluster.executors.task import (
     bound,
     built,
 )
-from cluster.executors.tune_schedulers import Retries, Stopping, name_of, placement_of
-from cluster.executors.worker import origin_of, portable
-from cluster.output.storage import Unwritable, unwritable
-from cluster.output.throttle import Throttle
-from ranking.whole_file import FULL
+from pyrite.cluster.executors.tune_schedulers import Retries, Stopping, name_of, placement_of
+from pyrite.cluster.executors.worker import origin_of, portable
+from pyrite.cluster.output.storage import Unwritable, unwritable
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.ranking.whole_file import FULL
 
 THREAD_END_S = "120"
 """Time that a trial's thread may take to end."""

@@ -1,7 +1,7 @@
 """Tells Ray Tune which trials run again after a loss, with how much of a machine, and which are given up.
 
 Tune itself runs a lost trial again (`FailureConfig(max_failures=-1)`), and calls its scheduler before that. An error of
-a body is caught in its process (`cluster.executors.tune.attempt`), so what Tune sees failing is a loss.
+a body is caught in its process (`pyrite.cluster.executors.tune.attempt`), so what Tune sees failing is a loss.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 
-from cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
-from cluster.executors.resources import Resources
-from cluster.executors.task import STEP, Attempts, TaskLost, step_of
-from cluster.output.event_log import reason
-from ranking.errors import BadInput
+from pyrite.cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import STEP, Attempts, TaskLost, step_of
+from pyrite.cluster.output.event_log import reason
+from pyrite.ranking.errors import BadInput
 
 _log = logging.getLogger(__name__)
 REMEDY = "give it more memory, or make it smaller: training.batch_size, ranker.preset, scale"

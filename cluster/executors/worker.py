@@ -1,4 +1,5 @@
-"""Runs tasks in a warm process (`cluster.executors.processes`), which its parent talks to over a pair of sockets.
+"""Runs tasks in a warm process (`pyrite.cluster.executors.processes`), which its parent talks to over a pair of
+sockets.
 
 It sends True as soon as it is ready, then receives (task, shared, sys.path, origin) again and again, and answers with
 any number of ("report", …) and one ("value", …) or ("error", …).
@@ -17,9 +18,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cluster.executors.address import working_folder
-from cluster.executors.task import Context, Once, Task, bound, built, located
-from ranking.errors import BadInput
+from pyrite.cluster.executors.address import working_folder
+from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
+from pyrite.ranking.errors import BadInput
 
 serving = False
 """Whether this process is one of them."""

@@ -11,19 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.output.cache import machine_folder
-from cluster.runs.part_keys import bm25_in_shards
-from ranking.errors import BadInput
+from pyrite.cluster.output.cache import machine_folder
+from pyrite.cluster.runs.part_keys import bm25_in_shards
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.index.bm25 import ServedBm25
-    from cluster.index.client import RemoteIndex
-    from ranking.training import RankerTraining
-    from sampling.retrieval.dense import Dense
-    from sampling.retrieval.function import RetrievalFunction
+    from pyrite.cluster.index.bm25 import ServedBm25
+    from pyrite.cluster.index.client import RemoteIndex
+    from pyrite.ranking.training import RankerTraining
+    from pyrite.sampling.retrieval.dense import Dense
+    from pyrite.sampling.retrieval.function import RetrievalFunction
 
 LIVE_MODES = ("async", "lagged")
-"""Modes of `sampling.retrieval.dense.Refresh` whose index is built while the ranker trains."""
+"""Modes of `pyrite.sampling.retrieval.dense.Refresh` whose index is built while the ranker trains."""
 
 
 def live_functions(config: Mapping[str, Any]) -> list[str]:
@@ -113,13 +113,13 @@ def _attach_dense(
     run: str,
     log: Callable[[str], None],
 ) -> RemoteIndex:
-    from cluster.index.client import RemoteIndex
-    from cluster.index.encoder import PreparedCorpus
-    from cluster.index.encoder_pool import EncoderOptions
-    from cluster.index.version_build import IndexSpec
-    from ranking.embedding import BLOCK
-    from ranking.ranges import shard_ranges
-    from ranking.rankers.dense import DenseRanker
+    from pyrite.cluster.index.client import RemoteIndex
+    from pyrite.cluster.index.encoder import PreparedCorpus
+    from pyrite.cluster.index.encoder_pool import EncoderOptions
+    from pyrite.cluster.index.version_build import IndexSpec
+    from pyrite.ranking.embedding import BLOCK
+    from pyrite.ranking.ranges import shard_ranges
+    from pyrite.ranking.rankers.dense import DenseRanker
 
     if not isinstance(training.ranker, DenseRanker):
         raise BadInput(
@@ -151,10 +151,10 @@ def _attach_dense(
 
 
 def _attach_bm25(function: RetrievalFunction, config: dict[str, Any], log: Callable[[str], None]) -> ServedBm25:
-    from cluster.index.bm25 import ServedBm25
-    from cluster.runs.artifacts import Artifacts
-    from ranking.bm25_pieces import PiecedBm25
-    from sampling.retrieval.bm25 import Bm25Function
+    from pyrite.cluster.index.bm25 import ServedBm25
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.ranking.bm25_pieces import PiecedBm25
+    from pyrite.sampling.retrieval.bm25 import Bm25Function
 
     assert isinstance(function, Bm25Function)
     artifacts = Artifacts()
@@ -171,7 +171,7 @@ def _check_size(
     """Log the memory and disk that an index needs, and raise if they are not free."""
     import psutil  # Ray brings it
 
-    from ranking.index import describe_footprint, footprint
+    from pyrite.ranking.index import describe_footprint, footprint
 
     options, refresh = function.index, function.refresh
     options.check(dimension)

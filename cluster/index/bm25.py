@@ -10,9 +10,9 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import ShardActors
-from ranking.bm25 import Bm25Index, Searched
-from ranking.bm25_pieces import PiecedBm25, fewer_first, search_pieces
+from pyrite.cluster.index.calls import ShardActors
+from pyrite.ranking.bm25 import Bm25Index, Searched
+from pyrite.ranking.bm25_pieces import PiecedBm25, fewer_first, search_pieces
 
 
 class Bm25Shard:

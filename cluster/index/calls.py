@@ -18,8 +18,8 @@ import psutil  # Ray brings it
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.telemetry.metrics import own_name, unique
-from ranking.errors import BadInput
+from pyrite.cluster.telemetry.metrics import own_name, unique
+from pyrite.ranking.errors import BadInput
 
 RETRY_BACKOFF_S = (0.1, 2.0)
 """First and longest pause between two calls to an actor that is lost."""

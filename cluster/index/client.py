@@ -15,16 +15,16 @@ from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
-from cluster.index.actor import IndexReply, NegativeIndexActor
-from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_SEARCHES, claim, release, retries, unwrapped
-from cluster.index.version_build import IndexSpec
-from ranking.checkpoint import to_bytes
-from sampling.retrieval.dense import Refresh
-from sampling.retrieval.live_index import Answer, PublishedWeights, served_from
+from pyrite.cluster.index.actor import IndexReply, NegativeIndexActor
+from pyrite.cluster.index.calls import CLOSE_TIMEOUT_S, MAX_SEARCHES, claim, release, retries, unwrapped
+from pyrite.cluster.index.version_build import IndexSpec
+from pyrite.ranking.checkpoint import to_bytes
+from pyrite.sampling.retrieval.dense import Refresh
+from pyrite.sampling.retrieval.live_index import Answer, PublishedWeights, served_from
 
 
 class RemoteIndex:
-    """A `sampling.retrieval.live_index.NegativeIndex` that other processes build and serve.
+    """A `pyrite.sampling.retrieval.live_index.NegativeIndex` that other processes build and serve.
 
     If versions are lagged, the client knows which version must answer each step, and waits for exactly that one.
     Otherwise the newest version answers, or at least one that is recent enough. The client keeps the weights of each

@@ -11,16 +11,16 @@ import ray
 import torch
 from numpy.typing import NDArray
 
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import make_ranker
-from cluster.runs.parts import read_encoded
-from ranking.checkpoint import from_bytes
-from ranking.embedding import embed
-from ranking.index import IndexOptions
-from ranking.index_versions import finish_version, write_block
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.pretrained import read_in
-from ranking.texts import Texts
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import make_ranker
+from pyrite.cluster.runs.parts import read_encoded
+from pyrite.ranking.checkpoint import from_bytes
+from pyrite.ranking.embedding import embed
+from pyrite.ranking.index import IndexOptions
+from pyrite.ranking.index_versions import finish_version, write_block
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.pretrained import read_in
+from pyrite.ranking.texts import Texts
 
 
 @dataclass(frozen=True)

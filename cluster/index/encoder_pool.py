@@ -12,11 +12,11 @@ from typing import Any
 import ray
 from ray.util.placement_group import get_current_placement_group
 
-from cluster.index.calls import MAX_RESTARTS
-from cluster.index.encoder import CorpusSize, IndexEncoder, PreparedCorpus, TextBlock
-from cluster.index.index_folder import Publication
-from cluster.telemetry.metrics import own_name, unique
-from ranking.index_versions import finish_version, write_block
+from pyrite.cluster.index.calls import MAX_RESTARTS
+from pyrite.cluster.index.encoder import CorpusSize, IndexEncoder, PreparedCorpus, TextBlock
+from pyrite.cluster.index.index_folder import Publication
+from pyrite.cluster.telemetry.metrics import own_name, unique
+from pyrite.ranking.index_versions import finish_version, write_block
 
 
 @dataclass(frozen=True)

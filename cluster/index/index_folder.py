@@ -10,9 +10,9 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from ranking.checkpoint import from_bytes
-from ranking.errors import BadInput
-from ranking.index_versions import IndexVersion, open_version, weights_digest
+from pyrite.ranking.checkpoint import from_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.index_versions import IndexVersion, open_version, weights_digest
 
 WEIGHTS = "weights.safetensors"
 

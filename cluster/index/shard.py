@@ -11,10 +11,17 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import OWNER, claim, remove_orphans
-from ranking.index import IndexOptions, VectorIndex
-from ranking.index_versions import DOCUMENTS, IndexVersion, finish_version, open_version, start_version, write_block
-from ranking.ranges import Found
+from pyrite.cluster.index.calls import OWNER, claim, remove_orphans
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.index_versions import (
+    DOCUMENTS,
+    IndexVersion,
+    finish_version,
+    open_version,
+    start_version,
+    write_block,
+)
+from pyrite.ranking.ranges import Found
 
 
 class IndexShard:

@@ -13,14 +13,14 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, ShardActors, unwrapped
-from cluster.index.encoder import CorpusSize
-from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
-from cluster.index.shard import IndexShard
-from cluster.index.version_build import IndexBuild, IndexSpec
-from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion
-from ranking.ranges import merge, within
-from ranking.shards import Searched
+from pyrite.cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, ShardActors, unwrapped
+from pyrite.cluster.index.encoder import CorpusSize
+from pyrite.cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
+from pyrite.cluster.index.shard import IndexShard
+from pyrite.cluster.index.version_build import IndexBuild, IndexSpec
+from pyrite.ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion
+from pyrite.ranking.ranges import merge, within
+from pyrite.ranking.shards import Searched
 
 logger = logging.getLogger(__name__)
 

@@ -9,15 +9,15 @@ from typing import Literal
 
 import ray
 
-from cluster.index.calls import unwrapped
-from cluster.index.encoder import CorpusSize, PreparedCorpus
-from cluster.index.encoder_pool import EncoderOptions, EncoderPool
-from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
-from ranking.embedding import BLOCK
-from ranking.index import IndexOptions
-from ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, open_version, start_version
-from ranking.query_lists import Listed, QueryLists
-from ranking.shards import Searched
+from pyrite.cluster.index.calls import unwrapped
+from pyrite.cluster.index.encoder import CorpusSize, PreparedCorpus
+from pyrite.cluster.index.encoder_pool import EncoderOptions, EncoderPool
+from pyrite.cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
+from pyrite.ranking.embedding import BLOCK
+from pyrite.ranking.index import IndexOptions
+from pyrite.ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion, open_version, start_version
+from pyrite.ranking.query_lists import Listed, QueryLists
+from pyrite.ranking.shards import Searched
 
 
 @dataclass(frozen=True)

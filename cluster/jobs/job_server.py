@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, set_mode
-from ranking.errors import BadInput
+from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, set_mode
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient

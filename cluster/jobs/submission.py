@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cluster.config.quoting import quoted
-from cluster.jobs.job_server import connected, in_one_line
-from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
-from cluster.output.terminal import print_lines
-from ranking.errors import BadInput
+from pyrite.cluster.config.quoting import quoted
+from pyrite.cluster.jobs.job_server import connected, in_one_line
+from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from pyrite.cluster.output.terminal import print_lines
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
@@ -83,7 +83,7 @@ def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Conso
     print_lines(console, folder.summary())
     submit_when_ready(
         lambda: client.submit_job(
-            entrypoint=shlex.join([python, "-m", "cluster", *arguments]),
+            entrypoint=shlex.join([python, "-m", "pyrite", *arguments]),
             submission_id=job,
             runtime_env=environment,
             metadata=shown | ({"note": chosen.note} if chosen.note else {}),

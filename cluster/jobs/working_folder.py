@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
-from cluster.config.override import key_of
-from cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
-from cluster.output.terminal import counted
-from ranking.errors import BadInput
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
+from pyrite.cluster.output.terminal import counted
+from pyrite.ranking.errors import BadInput
 
 EXCLUDES = ("/outputs", ".env")
 """Patterns that do not travel, in addition to Ray's (.git, .venv, venv, __pycache__): results, and secrets."""

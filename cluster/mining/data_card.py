@@ -11,16 +11,16 @@ import numpy as np
 import polars as pl
 import yaml
 
-from cluster.mining.miner import Shard
-from cluster.mining.writing import ENDINGS
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.output.tables import read_table, write_table
-from cluster.output.terminal import counted
-from ranking.errors import BadInput
+from pyrite.cluster.mining.miner import Shard
+from pyrite.cluster.mining.writing import ENDINGS
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import read_table, write_table
+from pyrite.cluster.output.terminal import counted
+from pyrite.ranking.errors import BadInput
 
 SUMS = ("negatives", "missing", "fallback", "guarded", "repeats", "scores", "scored")
-"""Sums per function in the counts of a shard (`cluster.mining.writing.counts_of`)."""
+"""Sums per function in the counts of a shard (`pyrite.cluster.mining.writing.counts_of`)."""
 COUNTS = ("examples", "rows", "left out", "without scores", "above", "above negatives")
 DEEP = 100
 """The rank from which negatives are called deep."""

@@ -10,35 +10,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.build import build
-from cluster.config.compose import texts_config
-from cluster.config.counts import counts_of
-from cluster.output.terminal import counted
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.trained import read_ranker
-from cluster.runs.zero_shot import at_most
-from ranking.batch import Batch, pairs_of
-from ranking.collections.splits import TEST_ONLY
-from ranking.embedding import embed, embed_sparse
-from ranking.encoding import SPLITS, EncodedCollection
-from ranking.errors import BadInput
-from ranking.frozen import FrozenRanker
-from ranking.index import IndexOptions, VectorIndex
-from ranking.ranked_lists import RankedLists
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.ranker import Ranker
-from ranking.sources import Sources
-from ranking.sparse_products import SparseIndex
-from sampling.guard import GuardedLists, negatives_lists
-from sampling.guarded_documents import GuardedDocuments
-from sampling.policies.policy import SamplingPolicy
-from sampling.policies.schedule import Schedule
-from sampling.retrieval.dense import Dense
-from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.ranked import Ranked
-from sampling.sampler import Sampler
-from sampling.selection.selector import Selector
-from sampling.selection.window import Window
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import texts_config
+from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.trained import read_ranker
+from pyrite.cluster.runs.zero_shot import at_most
+from pyrite.ranking.batch import Batch, pairs_of
+from pyrite.ranking.collections.splits import TEST_ONLY
+from pyrite.ranking.embedding import embed, embed_sparse
+from pyrite.ranking.encoding import SPLITS, EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.frozen import FrozenRanker
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.sparse_products import SparseIndex
+from pyrite.sampling.guard import GuardedLists, negatives_lists
+from pyrite.sampling.guarded_documents import GuardedDocuments
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.policies.schedule import Schedule
+from pyrite.sampling.retrieval.dense import Dense
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.selection.window import Window
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.config.compose import texts_config
-from cluster.mining.miner import MinedShard, Miner, Shard
-from cluster.output.provenance import checkpoints_of, code, files_of
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.output.tables import as_parquet
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.negative_tables import guarded_rows
-from ranking.collections.collection import Collection
-from ranking.digest import digest
+from pyrite.cluster.config.compose import texts_config
+from pyrite.cluster.mining.miner import MinedShard, Miner, Shard
+from pyrite.cluster.output.provenance import checkpoints_of, code, files_of
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import as_parquet
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.negative_tables import guarded_rows
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.digest import digest
 
 
 def rows_of(

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cluster.output.storage import Storage
-from ranking.backing import backed
-from ranking.collections.cache import default_cache
-from ranking.digest import digest
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.backing import backed
+from pyrite.ranking.collections.cache import default_cache
+from pyrite.ranking.digest import digest
 
 
 @dataclass(frozen=True)

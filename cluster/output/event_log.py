@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from cluster.output.storage import Storage
-from cluster.output.throttle import Throttle
-from ranking.errors import BadInput
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.ranking.errors import BadInput
 
 FILE = "log.jsonl"
 SEGMENTS = "log"

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from cluster.output.storage import Storage, unwritable
-from cluster.output.throttle import poll
-from ranking.errors import BadInput
+from pyrite.cluster.output.storage import Storage, unwritable
+from pyrite.cluster.output.throttle import poll
+from pyrite.ranking.errors import BadInput
 
 FILE = ".claimed"
 """File that names the process that writes to the folder. It is deleted when the process ends."""

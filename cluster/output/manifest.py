@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 
 CONFIG = "config.yaml"
 HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"

@@ -15,7 +15,7 @@ from pathlib import PurePath
 import polars as pl
 import yaml
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 METHOD = ("ranker", "policy", "function", "selector")
 METHOD_KEYS = ["collection", "ranker", "method"]

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ranking.digest import digest
-from ranking.errors import BadInput
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = "code of "

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.output.provenance import content_digest, differences
-from cluster.output.storage import Storage
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
+from pyrite.cluster.output.provenance import content_digest, differences
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
 
 BUILT_FROM = "made_of"
 """Key, in a result, of what it was built from."""
@@ -20,7 +20,7 @@ FILES = "files"
 """Key, in a result, of the checksums of the files that belong to it."""
 
 Provenance = Mapping[str, str]
-"""Digests of the data and code that a result depends on, by name (`cluster.output.provenance`)."""
+"""Digests of the data and code that a result depends on, by name (`pyrite.cluster.output.provenance`)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ResultStore:
 
     Example:
         >>> import tempfile
-        >>> from cluster.output.storage import Storage
+        >>> from pyrite.cluster.output.storage import Storage
         >>> storage = Storage(tempfile.mkdtemp())
         >>> ResultStore(storage, "runs", {"data": "a"}, ".json").write("first", {"loss": 0.5})
         >>> ResultStore(storage, "runs", {"data": "a"}, ".json").has("first")
@@ -119,7 +119,7 @@ def outdated_lines(outdated: Mapping[str, int], kind: str = "results") -> list[s
 
 
 def unpacked(content: bytes | None) -> Any:
-    """Return what `ranking.checkpoint.to_bytes` packed; None if there is nothing or it is damaged."""
+    """Return what `pyrite.ranking.checkpoint.to_bytes` packed; None if there is nothing or it is damaged."""
     try:
         return None if content is None else from_bytes(content)
     except BadInput:

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage
-from cluster.output.terminal import counted
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import counted
 
 LOSSES = ("is lost", "is to be taken away")
 """Words of a run's messages that belong here."""

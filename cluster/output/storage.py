@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from ranking.errors import BadInput
-from ranking.whole_file import FULL, replace_file
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import FULL, replace_file
 
 UNFINISHED = re.compile(r"\.[0-9a-f]{8}\.part$")
 """End of the name of a file that is being written."""

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 
 GROUP = 250_000
 """Approximate number of rows that are in memory at once."""

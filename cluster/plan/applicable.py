@@ -10,10 +10,10 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import cache
 
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES, group_options, option
-from cluster.config.override import key_of, root_of, values_by_key
-from cluster.plan.point import Point
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES, group_options, option
+from pyrite.cluster.config.override import key_of, root_of, values_by_key
+from pyrite.cluster.plan.point import Point
 
 PARTS = (
     "batches", "collection", "objective", "optimizer", "peft", "policy", "ranker", "scheduler", "selector", "teacher",

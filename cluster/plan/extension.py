@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cluster.config.override import key_of, replaced, root_of
-from cluster.config.quoting import option_value
-from cluster.output.terminal import counted
-from cluster.plan.searches import is_compared
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, given_seeds, identity, values_of
-from ranking.errors import BadInput
+from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.quoting import option_value
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.plan.searches import is_compared
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, values_of
+from pyrite.ranking.errors import BadInput
 
 GROWING = ("seeds", "samples")
 """Options of a study that may grow."""

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.config.build import build, locate
-from cluster.config.compose import compose
-from cluster.config.groups import group_options, option
-from cluster.config.override import key_of
-from cluster.output.storage import Storage
-from cluster.plan.sweep import values_of
-from pooling.simulation import Method, adjudicator_of
-from ranking.digest import digest
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import build, locate
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import group_options, option
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import values_of
+from pyrite.pooling.simulation import Method, adjudicator_of
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
 
 ALL = "all"
 

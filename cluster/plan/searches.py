@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from cluster.config.override import key_of, root_of, values_by_key
-from cluster.output.methods import AGENTS, CHECKPOINT, METHOD
-from cluster.plan.point import Point
-from ranking.errors import BadInput
+from pyrite.cluster.config.override import key_of, root_of, values_by_key
+from pyrite.cluster.output.methods import AGENTS, CHECKPOINT, METHOD
+from pyrite.cluster.plan.point import Point
+from pyrite.ranking.errors import BadInput
 
 COMPARED = (*METHOD, *AGENTS, "objective", CHECKPOINT)
 """Keys by which methods differ. Each of their values has a search of its own."""

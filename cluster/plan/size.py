@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ranking.cores import cores
+from pyrite.ranking.cores import cores
 
 RAY_START = 10.0
 """Seconds from `ray.init` to the first step of the first run, including its process and imports."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.config.override import key_of, values_by_key
-from cluster.output.storage import Storage
-from cluster.plan.searches import searches
-from cluster.plan.sweep import (
+from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.searches import searches
+from pyrite.cluster.plan.sweep import (
     Planned,
     Point,
     draws,
@@ -20,7 +20,7 @@ from cluster.plan.sweep import (
     points,
     swept_keys,
 )
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 FIRST_SEEDS = 3
 """Seeds of every method of `stop=decided` before anything is decided."""

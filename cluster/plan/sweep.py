@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES, group_options, option
-from cluster.config.override import key_of, replaced, root_of, values_by_key
-from cluster.config.refusals import QUOTES, list_form, unreadable
-from cluster.config.whole import takes_whole
-from cluster.output.methods import METHOD
-from cluster.plan.applicable import applicable_overrides, has_option
-from cluster.plan.point import Interval, Point
-from ranking.digest import digest
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES, group_options, option
+from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
+from pyrite.cluster.config.refusals import QUOTES, list_form, unreadable
+from pyrite.cluster.config.whole import takes_whole
+from pyrite.cluster.output.methods import METHOD
+from pyrite.cluster.plan.applicable import applicable_overrides, has_option
+from pyrite.cluster.plan.point import Interval, Point
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
 
 
 @dataclass(frozen=True)

@@ -16,23 +16,23 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.config.build import build
-from cluster.config.groups import option
-from cluster.config.refusals import refusal
-from cluster.config.schema import PoolSourceConfig
-from cluster.config.yaml_file import read_yaml
-from cluster.output.cache import cache_of
-from cluster.output.provenance import contents
-from cluster.output.throttle import Throttle
-from pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
-from pooling.runs import OnProgress, files_of, read_runs
-from pooling.terms import with_terms
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
-from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.groups import option
+from pyrite.cluster.config.refusals import refusal
+from pyrite.cluster.config.schema import PoolSourceConfig
+from pyrite.cluster.config.yaml_file import read_yaml
+from pyrite.cluster.output.cache import cache_of
+from pyrite.cluster.output.provenance import contents
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
+from pyrite.pooling.runs import OnProgress, files_of, read_runs
+from pyrite.pooling.terms import with_terms
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 """Slices of the topics, by option."""
@@ -203,8 +203,8 @@ def _build_systems(
     source: dict[str, Any], collection: Collection | None, cache: Path, on_progress: OnProgress
 ) -> dict[str, dict[str, Any]]:
     """Build systems over a collection, or over pydocs, and return the source of their pool by its name."""
-    from cluster.runs.rerank import rerank
-    from pooling.systems.systems import make_systems, pydocs_systems
+    from pyrite.cluster.runs.rerank import rerank
+    from pyrite.pooling.systems.systems import make_systems, pydocs_systems
 
     def on_system(system: str, done: int, total: int) -> None:
         on_progress(f"building systems to pool: {system}", done, total)

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.build import build
-from cluster.executors.resources import Resources
-from cluster.executors.task import Context, Task
-from cluster.output.provenance import code
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.output.tables import as_parquet
-from cluster.plan.pool_methods import PoolPlan, Variant
-from cluster.pools.sources import NamedPool
-from cluster.telemetry.metrics import ThrottledCounter
-from cluster.telemetry.training_metrics import study_of
-from pooling.adjudicators.sampled import Sampled
-from pooling.effort import effort, total_curve
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
-from pooling.simulation import Method, found_at, simulate
-from ranking.digest import digest
+from pyrite.cluster.config.build import build
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import Context, Task
+from pyrite.cluster.output.provenance import code
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import as_parquet
+from pyrite.cluster.plan.pool_methods import PoolPlan, Variant
+from pyrite.cluster.pools.sources import NamedPool
+from pyrite.cluster.telemetry.metrics import ThrottledCounter
+from pyrite.cluster.telemetry.training_metrics import study_of
+from pyrite.pooling.adjudicators.sampled import Sampled
+from pyrite.pooling.effort import effort, total_curve
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.simulation import Method, found_at, simulate
+from pyrite.ranking.digest import digest
 
 WHOLE = 0
 """The budget that means the whole pool."""
@@ -86,7 +86,7 @@ def task_of(trial: Trial, storage: Storage, options: Mapping[str, Any]) -> Task:
     """Return the task of a trial, of a study in a folder with the options of conf/pool.yaml."""
     facts = {"parameters": {"pool": trial.pool, "method": trial.label}}
     arguments = {"trial": trial, "storage": storage}
-    return Task(trial.name, "cluster.pools.trial:execute_trial", arguments, resources_of(options), facts=facts)
+    return Task(trial.name, "pyrite.cluster.pools.trial:execute_trial", arguments, resources_of(options), facts=facts)
 
 
 def resources_of(options: Mapping[str, Any]) -> Resources:
@@ -109,7 +109,7 @@ def execute_trial(trial: Trial, storage: Storage, pools: Mapping[str, Pool], con
 
     The context receives the number of seeds that are done as `epoch`, the area of the last as `validation`, and its
     `numbers`: the share of the relevant documents that each budget finds (`found/BUDGET`) and those of
-    `pooling.effort`. The mean area is returned as `best`.
+    `pyrite.pooling.effort`. The mean area is returned as `best`.
     """
     started, pool = time.perf_counter(), pools[trial.pool]
     seeds, budgets = trial.options["seeds"], trial.options["budgets"]
@@ -155,9 +155,9 @@ def measure(
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
     }
     if options["ranking_quality"] and len(pool.runs) > 1:
-        from pooling.fairness import fairness
-        from pooling.ranking_quality import RankingQuality
-        from pooling.stopping import savings
+        from pyrite.pooling.fairness import fairness
+        from pyrite.pooling.ranking_quality import RankingQuality
+        from pyrite.pooling.stopping import savings
 
         quality = RankingQuality(pool)
         every = [*budgets, max(topic.pool.size for topic in pool.topics)]
@@ -168,11 +168,11 @@ def measure(
             tables["stopping"] = _by_seed(stopped)
         tables["fairness"] = _by_seed(fairness(pool, order, budgets) for order in orders)
     if isinstance(method, Sampled):
-        from pooling.estimation import estimation
+        from pyrite.pooling.estimation import estimation
 
         tables["estimates"] = _by_seed(estimation(method, pool, seed, budgets) for seed in range(len(orders)))
     if options["reuse"] and len(set(pool.teams)) > 1:
-        from pooling.reusability import leave_out_teams
+        from pyrite.pooling.reusability import leave_out_teams
 
         tables["reuse"] = leave_out_teams(pool, lambda reduced: simulate(method, reduced, [0])[0], budgets)
     return tables

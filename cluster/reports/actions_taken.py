@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from cluster.output.methods import with_methods
-from cluster.reports.labels import distinct_names
-from cluster.reports.report import Rows, Section, Table
+from pyrite.cluster.output.methods import with_methods
+from pyrite.cluster.reports.labels import distinct_names
+from pyrite.cluster.reports.report import Rows, Section, Table
 
 
 def actions_section(trials: pl.DataFrame, actions: pl.DataFrame | None) -> list[Section]:

@@ -7,12 +7,12 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cluster.reports.canvas import INK, family_grid, grid, label_ticks, legend, looks, name_axes
-from cluster.reports.labels import by_family, title_of, value
-from cluster.statistics.across_places import ALL
-from cluster.statistics.by_query import TIE
-from cluster.statistics.power import DIFFERENCES
-from cluster.statistics.seed_variation import BEST_OF
+from pyrite.cluster.reports.canvas import INK, family_grid, grid, label_ticks, legend, looks, name_axes
+from pyrite.cluster.reports.labels import by_family, title_of, value
+from pyrite.cluster.statistics.across_places import ALL
+from pyrite.cluster.statistics.by_query import TIE
+from pyrite.cluster.statistics.power import DIFFERENCES
+from pyrite.cluster.statistics.seed_variation import BEST_OF
 
 
 def variation_figure(frame: pl.DataFrame) -> Figure | None:
@@ -125,7 +125,7 @@ def power_figure(frame: pl.DataFrame) -> Figure | None:
 
 
 def query_histogram(compared: pl.DataFrame, measure: str) -> Figure | None:
-    """Draw the differences of `cluster.statistics.by_query.best_two` as a histogram per ranker and origin."""
+    """Draw the differences of `pyrite.cluster.statistics.by_query.best_two` as a histogram per ranker and origin."""
     drawn = compared.filter(pl.col("differences").list.len() > 0)
     if drawn.is_empty():
         return None

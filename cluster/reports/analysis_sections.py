@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from cluster.reports import analysis_figures as draw
-from cluster.reports.labels import (
+from pyrite.cluster.reports import analysis_figures as draw
+from pyrite.cluster.reports.labels import (
     Letters,
     by_family,
     distinct_names,
@@ -20,18 +20,18 @@ from cluster.reports.labels import (
     signed_interval,
     value,
 )
-from cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
-from cluster.reports.result_sections import CURVES, cell, origin_name
-from cluster.reports.run_figures import curves
-from cluster.runs.collections import MEAN
-from cluster.statistics.across_places import ALL, across_places, summarise_zero_shot
-from cluster.statistics.by_query import Queries
-from cluster.statistics.convergence import convergence
-from cluster.statistics.importance import importance
-from cluster.statistics.oscillation import oscillation
-from cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
-from cluster.statistics.seed_variation import seed_variation
-from cluster.statistics.sequential import StoppingRule, decisions, hopeless
+from pyrite.cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
+from pyrite.cluster.reports.result_sections import CURVES, cell, origin_name
+from pyrite.cluster.reports.run_figures import curves
+from pyrite.cluster.runs.collections import MEAN
+from pyrite.cluster.statistics.across_places import ALL, across_places, summarise_zero_shot
+from pyrite.cluster.statistics.by_query import Queries
+from pyrite.cluster.statistics.convergence import convergence
+from pyrite.cluster.statistics.importance import importance
+from pyrite.cluster.statistics.oscillation import oscillation
+from pyrite.cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
+from pyrite.cluster.statistics.seed_variation import seed_variation
+from pyrite.cluster.statistics.sequential import StoppingRule, decisions, hopeless
 
 
 def analyses(

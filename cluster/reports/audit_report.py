@@ -9,12 +9,12 @@ import polars as pl
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from cluster.output.storage import Storage
-from cluster.output.tables import write_table
-from cluster.reports.canvas import INK, grid, looks, name_axes, png
-from cluster.reports.report import Table
-from cluster.statistics.audit_rates import PAIR, guards_of, rates_of
-from ranking import trec_files
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import write_table
+from pyrite.cluster.reports.canvas import INK, grid, looks, name_axes, png
+from pyrite.cluster.reports.report import Table
+from pyrite.cluster.statistics.audit_rates import PAIR, guards_of, rates_of
+from pyrite.ranking import trec_files
 
 
 def report_audit(

@@ -31,7 +31,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from cluster.reports.labels import broken, by_family, distinct_names
+from pyrite.cluster.reports.labels import broken, by_family, distinct_names
 
 # Okabe and Ito's colours, which people with any colour vision tell apart; without their yellow and black,
 # one of which vanishes on a white page and the other on a dark one.

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from cluster.output.methods import METHOD_KEYS, first_runs
-from cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes
-from cluster.reports.labels import title_of
-from cluster.reports.report import Drawing, Section
+from pyrite.cluster.output.methods import METHOD_KEYS, first_runs
+from pyrite.cluster.reports.canvas import COLOURS, Look, grid, legend, name_axes
+from pyrite.cluster.reports.labels import title_of
+from pyrite.cluster.reports.report import Drawing, Section
 
 LEAST = 4
 """The least number of different points in a map."""

@@ -9,8 +9,8 @@ import polars as pl
 from matplotlib.colors import TwoSlopeNorm
 from numpy.typing import NDArray
 
-from cluster.output.episodes import LEARNED, RANDOM
-from cluster.reports.canvas import COLOURS, grid, name_axes, png
+from pyrite.cluster.output.episodes import LEARNED, RANDOM
+from pyrite.cluster.reports.canvas import COLOURS, grid, name_axes, png
 
 BINS = 24
 """The number of parts of an episode in which actions are counted."""

@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 from pydantic import ValidationError
 
-from cluster.config.refusals import refusal
-from cluster.config.schema import FIGURE, PublishedConfig
-from cluster.output.methods import METHOD, items_of, with_methods
-from cluster.reports.report import Cell, Part, Section, Table, items
-from cluster.reports.result_sections import cell, origin_name
-from cluster.statistics.convergence import convergence
+from pyrite.cluster.config.refusals import refusal
+from pyrite.cluster.config.schema import FIGURE, PublishedConfig
+from pyrite.cluster.output.methods import METHOD, items_of, with_methods
+from pyrite.cluster.reports.report import Cell, Part, Section, Table, items
+from pyrite.cluster.reports.result_sections import cell, origin_name
+from pyrite.cluster.statistics.convergence import convergence
 
 
 def read_published(design: Mapping[str, Any] | None) -> PublishedConfig | None:

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from cluster.reports.canvas import INK, Look, grid, legend, looks, name_axes
-from cluster.statistics.pool_summary import over_seeds
+from pyrite.cluster.reports.canvas import INK, Look, grid, legend, looks, name_axes
+from pyrite.cluster.statistics.pool_summary import over_seeds
 
 Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 

@@ -9,15 +9,15 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.output.event_log import EventLog
-from cluster.output.manifest import CONFIG, read_config
-from cluster.output.run_log import failure_summary
-from cluster.output.storage import Storage
-from cluster.output.tables import read_table, required_table
-from cluster.output.terminal import counted
-from cluster.pools.trial import TABLES
-from cluster.reports import pool_figures as draw
-from cluster.reports.report import (
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.manifest import CONFIG, read_config
+from pyrite.cluster.output.run_log import failure_summary
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import read_table, required_table
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.pools.trial import TABLES
+from pyrite.cluster.reports import pool_figures as draw
+from pyrite.cluster.reports.report import (
     Cell,
     Drawing,
     Fold,
@@ -31,7 +31,7 @@ from cluster.reports.report import (
     lost_section,
     verbatim,
 )
-from cluster.statistics.pool_summary import (
+from pyrite.cluster.statistics.pool_summary import (
     ALPHA,
     efforts,
     estimate_errors,
@@ -40,8 +40,8 @@ from cluster.statistics.pool_summary import (
     pool_sentence,
     summarise_pools,
 )
-from pooling.effort import SHARES
-from ranking.errors import BadInput
+from pyrite.pooling.effort import SHARES
+from pyrite.ranking.errors import BadInput
 
 Tables = Mapping[str, pl.DataFrame]
 

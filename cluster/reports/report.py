@@ -25,14 +25,16 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from cluster.output.storage import Storage
-from cluster.output.tables import as_parquet
-from cluster.reports.labels import LetterLine
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import as_parquet
+from pyrite.cluster.reports.labels import LetterLine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE, SCRIPT = (files("cluster.reports").joinpath(f"page/page.{kind}").read_text("utf-8") for kind in ("css", "js"))
+STYLE, SCRIPT = (
+    files("pyrite.cluster.reports").joinpath(f"page/page.{kind}").read_text("utf-8") for kind in ("css", "js")
+)
 FILES, FILE = '<meta name="files" content="{}">', r"(figures/)?\w+\.(png|csv|parquet)"
 VIEW = Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figure"/></svg>')
 """A part of a figure, for a narrow page."""
@@ -40,7 +42,7 @@ VIEW = Markup('<svg viewBox="{} {} {} {}" aria-hidden="true"><use href="#{}-figu
 
 def canvas() -> ModuleType:
     """Return the module that draws. It loads Matplotlib, which a report of tables alone does without."""
-    from cluster.reports import canvas as drawing
+    from pyrite.cluster.reports import canvas as drawing
 
     return drawing
 

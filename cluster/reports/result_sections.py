@@ -7,14 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from cluster.output.methods import EMBEDDINGS, first_stage_of
-from cluster.reports.analysis_figures import query_histogram
-from cluster.reports.labels import by_family, p_value, title_of, value
-from cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
-from cluster.reports.run_figures import curves, density, hyperparameters, runs
-from cluster.statistics.by_query import best_two
-from cluster.statistics.oscillation import dev_losses
-from cluster.statistics.summary import marks
+from pyrite.cluster.output.methods import EMBEDDINGS, first_stage_of
+from pyrite.cluster.reports.analysis_figures import query_histogram
+from pyrite.cluster.reports.labels import by_family, p_value, title_of, value
+from pyrite.cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
+from pyrite.cluster.reports.run_figures import curves, density, hyperparameters, runs
+from pyrite.cluster.statistics.by_query import best_two
+from pyrite.cluster.statistics.oscillation import dev_losses
+from pyrite.cluster.statistics.summary import marks
 
 Row = dict[str, Any]
 READING = "* differs from {}, p < .05 (for other seeds and queries, Holm); ‡ by Student's t-test; † by KS"

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from scipy.stats import gaussian_kde
 
-from cluster.output.methods import (
+from pyrite.cluster.output.methods import (
     AGENTS,
     CHECKPOINT,
     LEARN,
@@ -27,10 +27,10 @@ from cluster.output.methods import (
     with_factors,
     with_methods,
 )
-from cluster.reports.canvas import INK, Look, family_grid, grid, label_ticks, legend, looks, name_axes
-from cluster.reports.labels import broken, by_family, distinct_names
-from cluster.reports.labels import value as printed
-from cluster.statistics.oscillation import DEV_LOSS, dev_losses
+from pyrite.cluster.reports.canvas import INK, Look, family_grid, grid, label_ticks, legend, looks, name_axes
+from pyrite.cluster.reports.labels import broken, by_family, distinct_names
+from pyrite.cluster.reports.labels import value as printed
+from pyrite.cluster.statistics.oscillation import DEV_LOSS, dev_losses
 
 LEVELS = 6  # a number swept over up to this many values has a tick at each, and its means joined
 

@@ -10,10 +10,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cluster.output.methods import METHOD_KEYS, with_methods
-from cluster.reports.canvas import Look, family_grid, legend, looks, name_axes
-from cluster.reports.labels import by_family, distinct_names
-from cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
+from pyrite.cluster.output.methods import METHOD_KEYS, with_methods
+from pyrite.cluster.reports.canvas import Look, family_grid, legend, looks, name_axes
+from pyrite.cluster.reports.labels import by_family, distinct_names
+from pyrite.cluster.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
 
 OPEN = 8
 """The number of methods up to which the tables of examples are open."""

@@ -11,9 +11,9 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.output.event_log import EventLog
-from cluster.output.manifest import CONFIG, read_config
-from cluster.output.methods import (
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.manifest import CONFIG, read_config
+from pyrite.cluster.output.methods import (
     EMBEDDINGS,
     evaluations,
     leading_evaluations,
@@ -21,16 +21,16 @@ from cluster.output.methods import (
     with_factors,
     with_methods,
 )
-from cluster.output.run_log import failure_summary
-from cluster.output.storage import Storage
-from cluster.output.tables import RunRows, read_table, required_scan, required_trials, scan_table
-from cluster.output.terminal import counted
-from cluster.reports import analysis_sections, result_sections
-from cluster.reports.actions_taken import actions_section
-from cluster.reports.embedding_map import map_section
-from cluster.reports.labels import Letters, duration, value
-from cluster.reports.paper_table import baseline_of, paper_section, read_published
-from cluster.reports.report import (
+from pyrite.cluster.output.run_log import failure_summary
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import RunRows, read_table, required_scan, required_trials, scan_table
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.reports import analysis_sections, result_sections
+from pyrite.cluster.reports.actions_taken import actions_section
+from pyrite.cluster.reports.embedding_map import map_section
+from pyrite.cluster.reports.labels import Letters, duration, value
+from pyrite.cluster.reports.paper_table import baseline_of, paper_section, read_published
+from pyrite.cluster.reports.report import (
     Cell,
     Fold,
     Report,
@@ -42,18 +42,18 @@ from cluster.reports.report import (
     lost_section,
     verbatim,
 )
-from cluster.reports.result_sections import measures_of
-from cluster.reports.shown_negatives import examples_section, hardness_section
-from cluster.reports.verdict_section import verdict_section
-from cluster.runs.negative_tables import SCHEMA
-from cluster.runs.outcome import ORDER
-from cluster.statistics.comparison import named_baseline
-from cluster.statistics.contrasts import check_contrasts, planned_contrasts
-from cluster.statistics.convergence import with_converged
-from cluster.statistics.sequential import StoppingRule
-from cluster.statistics.summary import summarise
-from cluster.statistics.verdict import Conclusion, conclude
-from ranking.errors import BadInput
+from pyrite.cluster.reports.result_sections import measures_of
+from pyrite.cluster.reports.shown_negatives import examples_section, hardness_section
+from pyrite.cluster.reports.verdict_section import verdict_section
+from pyrite.cluster.runs.negative_tables import SCHEMA
+from pyrite.cluster.runs.outcome import ORDER
+from pyrite.cluster.statistics.comparison import named_baseline
+from pyrite.cluster.statistics.contrasts import check_contrasts, planned_contrasts
+from pyrite.cluster.statistics.convergence import with_converged
+from pyrite.cluster.statistics.sequential import StoppingRule
+from pyrite.cluster.statistics.summary import summarise
+from pyrite.cluster.statistics.verdict import Conclusion, conclude
+from pyrite.ranking.errors import BadInput
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class StudyResults:
 
     @classmethod
     def of_tables(cls, storage: Storage, tables: Mapping[str, Any], waiting: int = 0) -> StudyResults:
-        """Take the tables of `cluster.reports.study_tables.tables_of`; those of queries and steps, once they are
+        """Take the tables of `pyrite.cluster.reports.study_tables.tables_of`; those of queries and steps, once they are
         written, are read from their files rather than from the runs' results.
         """
         shown = {}

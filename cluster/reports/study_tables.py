@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.groups import CHOICES
-from cluster.output.methods import EMBEDDINGS, SWEPT, first_runs, method_columns, with_factors, with_methods
-from cluster.output.storage import Storage
-from cluster.output.tables import RunRows, write_table
-from cluster.plan.sweep import Planned, function_name
-from cluster.runs import negative_tables
-from cluster.runs.outcome import Outcome, Stop, read_outcome
-from cluster.statistics.comparison import named_baseline
-from cluster.statistics.contrasts import check_contrasts
-from ranking.collections.collection import Collection
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.output.methods import EMBEDDINGS, SWEPT, first_runs, method_columns, with_factors, with_methods
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import RunRows, write_table
+from pyrite.cluster.plan.sweep import Planned, function_name
+from pyrite.cluster.runs import negative_tables
+from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome
+from pyrite.cluster.statistics.comparison import named_baseline
+from pyrite.cluster.statistics.contrasts import check_contrasts
+from pyrite.ranking.collections.collection import Collection
 
 SCHEMA: dict[str, Any] = {
     "run": pl.String, "overrides": pl.String, "ranker": pl.String, "policy": pl.String, "function": pl.String,
@@ -79,8 +79,8 @@ def tables_of(
 
     Queries and steps are read again from the runs' results whenever their rows are asked for.
     """
-    from cluster.runs.embeddings import embeddings_table
-    from cluster.runs.zero_shot import zero_shot_rows
+    from pyrite.cluster.runs.embeddings import embeddings_table
+    from pyrite.cluster.runs.zero_shot import zero_shot_rows
 
     rows, samplers, others, done, embedded, actions = [], [], [], [], [], []
     measures: dict[str, pl.DataType] = {}

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 from rich.markup import escape
 
-from cluster.config.mine_command import mine_command
-from cluster.output.methods import AGENTS, MOST_VALUES, factors, leading_evaluations, swept, with_methods
-from cluster.output.terminal import counted
-from cluster.reports.labels import (
+from pyrite.cluster.config.mine_command import mine_command
+from pyrite.cluster.output.methods import AGENTS, MOST_VALUES, factors, leading_evaluations, swept, with_methods
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.reports.labels import (
     Letters,
     by_family,
     count,
@@ -26,10 +26,10 @@ from cluster.reports.labels import (
     title_of,
     value,
 )
-from cluster.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
-from cluster.reports.result_sections import origin_name
-from cluster.statistics.best_settings import best_settings, comparison_command
-from cluster.statistics.verdict import Conclusion, Verdict
+from pyrite.cluster.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
+from pyrite.cluster.reports.result_sections import origin_name
+from pyrite.cluster.statistics.best_settings import best_settings, comparison_command
+from pyrite.cluster.statistics.verdict import Conclusion, Verdict
 
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""

@@ -16,16 +16,16 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.queue import Empty, Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from cluster.executors.lost_process import NOTICE, cause_of, draining, is_draining, is_loss, leave, nodes_of_job
-from cluster.executors.task import MAX_RESTARTS
-from cluster.output.result_store import ResultStore
-from cluster.output.throttle import Throttle
-from cluster.rollouts.checkpoints import STATE
-from cluster.rollouts.environments import Environments
-from cluster.rollouts.ranker_host import RankerHost, RemoteVectorEnvironment
-from cluster.rollouts.train_agent import LearningProgress, OnProgress, RolloutBackend, train_agent
-from cluster.runs.execute import Leave
-from ranking.errors import BadInput
+from pyrite.cluster.executors.lost_process import NOTICE, cause_of, draining, is_draining, is_loss, leave, nodes_of_job
+from pyrite.cluster.executors.task import MAX_RESTARTS
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.rollouts.checkpoints import STATE
+from pyrite.cluster.rollouts.environments import Environments
+from pyrite.cluster.rollouts.ranker_host import RankerHost, RemoteVectorEnvironment
+from pyrite.cluster.rollouts.train_agent import LearningProgress, OnProgress, RolloutBackend, train_agent
+from pyrite.cluster.runs.execute import Leave
+from pyrite.ranking.errors import BadInput
 
 RUNNER_CPUS = 0.1
 """Cores of a worker that only evaluates the network while its host trains."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cluster.output.provenance import differences
-from cluster.output.result_store import BUILT_FROM, ResultStore
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
+from pyrite.cluster.output.provenance import differences
+from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
 
 STATE, BEFORE = "state.safetensors", "state.before.safetensors"
 DAMAGED = ".damaged"

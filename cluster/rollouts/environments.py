@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.config.agents import actions_of
-from cluster.config.build import build
-from cluster.executors.ray_tasks import opened
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble, state_tables
-from ranking.training import RankerTraining
-from rl.environment import SamplingEnvironment
-from rl.rewards import Reward
-from rl.state import StateTables
-from rl.vector_environment import VectorEnvironment
-from sampling.sampler import Sampler
+from pyrite.cluster.config.agents import actions_of
+from pyrite.cluster.config.build import build
+from pyrite.cluster.executors.ray_tasks import opened
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble, state_tables
+from pyrite.ranking.training import RankerTraining
+from pyrite.rl.environment import SamplingEnvironment
+from pyrite.rl.rewards import Reward
+from pyrite.rl.state import StateTables
+from pyrite.rl.vector_environment import VectorEnvironment
+from pyrite.sampling.sampler import Sampler
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from cluster.output.episodes import LEARNED, RANDOM, numbers, recent, table
-from cluster.output.throttle import Throttle
-from cluster.rollouts.train_agent import LearningProgress
-from cluster.telemetry.live_table import duration
-from cluster.telemetry.tracking.tracker import TrackedRun
-from cluster.telemetry.tracking.tracking import Tracking
+from pyrite.cluster.output.episodes import LEARNED, RANDOM, numbers, recent, table
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.rollouts.train_agent import LearningProgress
+from pyrite.cluster.telemetry.live_table import duration
+from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
 
 LINES = 10
 """Number of lines that a learning prints if the console is not a terminal."""

@@ -11,10 +11,10 @@ import ray
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster.output.throttle import Throttle
-from cluster.rollouts.environments import Environments
-from cluster.telemetry.metrics import EVERY, ThrottledCounter, own_name, record
-from rl.vector_environment import Infos, Observations, Transition, VectorEnvironment
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.rollouts.environments import Environments
+from pyrite.cluster.telemetry.metrics import EVERY, ThrottledCounter, own_name, record
+from pyrite.rl.vector_environment import Infos, Observations, Transition, VectorEnvironment
 
 
 class RankerHost:

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cluster.config.agents import checkpoint_of, learner_of
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.config.override import key_of
-from cluster.config.validate import check_learning
-from cluster.output.manifest import CONFIG, read_config, write_config
-from cluster.output.provenance import checkpoints_of, code
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned, refuse_sweeps
-from cluster.runs.agent_file import FILE, agent_of
-from ranking.digest import digest
-from ranking.errors import BadInput
+from pyrite.cluster.config.agents import checkpoint_of, learner_of
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.validate import check_learning
+from pyrite.cluster.output.manifest import CONFIG, read_config, write_config
+from pyrite.cluster.output.provenance import checkpoints_of, code
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import Planned, refuse_sweeps
+from pyrite.cluster.runs.agent_file import FILE, agent_of
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that may change when a learning is resumed, because its result does not depend on them."""

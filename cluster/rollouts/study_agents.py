@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cluster.executors.ray_tasks import opened
-from cluster.executors.resources import Resources
-from cluster.executors.task import Context, Task
-from cluster.executors.tune import TuneExecutor
-from cluster.output.episodes import LEARNED, numbers, recent, table
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.rollouts.environments import Environments
-from cluster.rollouts.request import AGENTS, LearnRequest
-from cluster.runs.artifacts import Artifacts
-from cluster.telemetry.live_table import LiveTable
-from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import Tracking
-from ranking.errors import BadInput
+from pyrite.cluster.executors.ray_tasks import opened
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import Context, Task
+from pyrite.cluster.executors.tune import TuneExecutor
+from pyrite.cluster.output.episodes import LEARNED, numbers, recent, table
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.rollouts.environments import Environments
+from pyrite.cluster.rollouts.request import AGENTS, LearnRequest
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.rollouts.train_agent import LearningProgress
+    from pyrite.cluster.rollouts.train_agent import LearningProgress
 
 
 def learn_agents(
@@ -48,7 +48,10 @@ def learn_agents(
         arguments = {"config": request.config, "keys": keys, "store": request.store(keys), "facts": facts}
         resources = request.config["resources"]
         placed = replace(Resources.of(resources), strategy=resources["placement"].upper())
-        body, overrides = "cluster.rollouts.study_agents:learn_agent", {"overrides": shlex.join(request.overrides)}
+        body, overrides = (
+            "pyrite.cluster.rollouts.study_agents:learn_agent",
+            {"overrides": shlex.join(request.overrides)},
+        )
         tasks.append(Task(name, body, arguments, placed, facts=overrides))
     measure = next(iter(requests.values())).config["validation"]["measure"]
     executor = TuneExecutor({"stored": stored}, options["concurrent"], name="StudyAgent")
@@ -74,7 +77,7 @@ def learn_agent(
         stored: references to the parts of all agents in the object store, by key; only those of this one are opened.
     """
     # RLlib, which a study without agents does not need.
-    from cluster.rollouts.train_agent import RolloutBackend, train_agent
+    from pyrite.cluster.rollouts.train_agent import RolloutBackend, train_agent
 
     references = {name: stored[key] for name, key in keys.items()}
     best = 0.0

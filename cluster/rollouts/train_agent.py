@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.agents import actions_of
-from cluster.config.build import build
-from cluster.output.episodes import LEARNED, RANDOM, row, table
-from cluster.output.result_store import ResultStore
-from cluster.output.tables import as_parquet
-from cluster.output.throttle import Throttle
-from cluster.rollouts import checkpoints
-from cluster.rollouts.environments import Environments, gamma_of, state_tables_of
-from cluster.runs.agent_file import FILE
-from cluster.runs.execute import Leave, stay
-from cluster.runs.progress import PROGRESS_EVERY_S
-from cluster.telemetry.training_metrics import LearningMetrics, study_of
-from rl.agents.agent import Agent, AgentTrainer
-from rl.agents.random import RandomAgent
-from rl.environment import SamplingEnvironment
-from rl.imitation import imitate, states_of
-from rl.networks import described
-from rl.plateau import Plateau
-from rl.trained import TrainedAgent
+from pyrite.cluster.config.agents import actions_of
+from pyrite.cluster.config.build import build
+from pyrite.cluster.output.episodes import LEARNED, RANDOM, row, table
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.tables import as_parquet
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.rollouts import checkpoints
+from pyrite.cluster.rollouts.environments import Environments, gamma_of, state_tables_of
+from pyrite.cluster.runs.agent_file import FILE
+from pyrite.cluster.runs.execute import Leave, stay
+from pyrite.cluster.runs.progress import PROGRESS_EVERY_S
+from pyrite.cluster.telemetry.training_metrics import LearningMetrics, study_of
+from pyrite.rl.agents.agent import Agent, AgentTrainer
+from pyrite.rl.agents.random import RandomAgent
+from pyrite.rl.environment import SamplingEnvironment
+from pyrite.rl.imitation import imitate, states_of
+from pyrite.rl.networks import described
+from pyrite.rl.plateau import Plateau
+from pyrite.rl.trained import TrainedAgent
 
 EPISODES = "episodes.parquet"
 
@@ -77,7 +77,7 @@ def train_agent(
 
     Args:
         facts: facts to write into the agent's file.
-        leave: called every few seconds between two updates (see `cluster.runs.execute.Leave`).
+        leave: called every few seconds between two updates (see `pyrite.cluster.runs.execute.Leave`).
     """
     storage, state = store.storage, checkpoints.load(store)
     rows: list[dict[str, Any]] = state["rows"] if state else []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.agents import checkpoint_of
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.config.agents import checkpoint_of
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from rl.trained import TrainedAgent
+    from pyrite.rl.trained import TrainedAgent
 
 FILE = "agent.safetensors"
 
@@ -36,7 +36,7 @@ def agent_content(checkpoint: str) -> bytes:
 
 def read_agent(checkpoint: str) -> TrainedAgent:
     """Return the agent in a folder, which chooses functions or documents."""
-    from rl.trained import TrainedAgent
+    from pyrite.rl.trained import TrainedAgent
 
     return TrainedAgent.from_bytes(agent_content(checkpoint), f"{checkpoint}/{FILE}")
 

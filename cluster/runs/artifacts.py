@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.agents import checkpoint_of
-from cluster.config.build import build
-from cluster.config.validate import check_run
-from cluster.executors.pieces import run_pieces
-from cluster.output.cache import cache_of
-from cluster.output.storage import Storage
-from cluster.runs.agent_file import agent_content, agent_of, read_agent
-from cluster.runs.collections import Collections
-from cluster.runs.part_keys import keys_of, provenance
-from ranking.backing import at_hand, publish
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
+from pyrite.cluster.config.agents import checkpoint_of
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.executors.pieces import run_pieces
+from pyrite.cluster.output.cache import cache_of
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
+from pyrite.cluster.runs.collections import Collections
+from pyrite.cluster.runs.part_keys import keys_of, provenance
+from pyrite.ranking.backing import at_hand, publish
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.runs.parts import Base
-    from ranking.sources import Sources
+    from pyrite.cluster.runs.parts import Base
+    from pyrite.ranking.sources import Sources
 
 MESSAGES = {
     "base": "encoding texts",
@@ -72,16 +72,16 @@ class Artifacts(Collections):
         return keys_of(config, self)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
-        """Return what a run's result depends on in addition to its configuration (`cluster.runs.part_keys`)."""
+        """Return what a run's result depends on in addition to its configuration (`pyrite.cluster.runs.part_keys`)."""
         return provenance(config, self)
 
     def part(self, config: dict[str, Any], name: str) -> Any:
-        """Return one part, from the cache or newly made (`cluster.runs.parts`)."""
+        """Return one part, from the cache or newly made (`pyrite.cluster.runs.parts`)."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
         if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
             self.note(absent[1])
-        from cluster.runs.parts import protect
+        from pyrite.cluster.runs.parts import protect
 
         place = self.place(config, self.keys(config)[name])
         part = cached_part(name, place)
@@ -100,7 +100,7 @@ class Artifacts(Collections):
         return {name: self.part(config, name) for name in self.keys(config)}
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
-        """Check the options of runs, alone and together (`cluster.config.validate.check_run`)."""
+        """Check the options of runs, alone and together (`pyrite.cluster.config.validate.check_run`)."""
         for config in configs:
             check_run(config, agent_of(config))
 
@@ -119,7 +119,7 @@ class Artifacts(Collections):
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
         """Return what the functions of a configuration rank with: one object for all of them."""
-        from ranking.sources import Sources
+        from pyrite.ranking.sources import Sources
 
         key = self.keys(config)["base"]
         if key not in self._sources:
@@ -132,7 +132,7 @@ class Artifacts(Collections):
         return cache_of(config) / "parts" / f"{key}.safetensors"
 
     def _make(self, config: dict[str, Any], name: str) -> Any:
-        from cluster.runs.making import make_part
+        from pyrite.cluster.runs.making import make_part
 
         self.note(message_of(config, name))
         return make_part(self, config, name)
@@ -146,7 +146,7 @@ def message_of(config: dict[str, Any], name: str | None) -> str:
 
 def cached_part(name: str, place: Path) -> Any | None:
     """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
-    from cluster.runs.parts import restored
+    from pyrite.cluster.runs.parts import restored
 
     if not at_hand(place):
         return None

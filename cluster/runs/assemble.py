@@ -12,29 +12,29 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from cluster.config.build import build
-from cluster.config.counts import counts_of
-from cluster.runs.embeddings import vectors_of
-from cluster.runs.part_keys import validation_parts
-from cluster.runs.parts import Base, read_encoded
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.held_out import HeldOut
-from ranking.labels import labels_of
-from ranking.rankers.ranker import Ranker, new_weights
-from ranking.rankers.static_folder import Vocabulary
-from ranking.splits import Split
-from ranking.training import Batch, OptimizerFactory, RankerTraining
-from rl.document_selector import LearnedSelector
-from rl.policy import LearnedPolicy
-from rl.state import StateOptions, StateTables
-from rl.trained import TrainedAgent
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.dense import Dense
-from sampling.retrieval.random import RandomFunction
-from sampling.sampler import Sampler
-from sampling.selection.selector import Selector
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.runs.embeddings import vectors_of
+from pyrite.cluster.runs.part_keys import validation_parts
+from pyrite.cluster.runs.parts import Base, read_encoded
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.held_out import HeldOut
+from pyrite.ranking.labels import labels_of
+from pyrite.ranking.rankers.ranker import Ranker, new_weights
+from pyrite.ranking.rankers.static_folder import Vocabulary
+from pyrite.ranking.splits import Split
+from pyrite.ranking.training import Batch, OptimizerFactory, RankerTraining
+from pyrite.rl.document_selector import LearnedSelector
+from pyrite.rl.policy import LearnedPolicy
+from pyrite.rl.state import StateOptions, StateTables
+from pyrite.rl.trained import TrainedAgent
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.dense import Dense
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def assemble(
     batches = build(config["batches"], "batches")
     batches.prepare(base.encoded, base.vectors, split.train)
     if config["resources"]["shard"] and dist.is_initialized():
-        from ranking.sharding import Sharding
+        from pyrite.ranking.sharding import Sharding
 
         Sharding(ranker, device)
     training = build(config["training"])(

@@ -10,20 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cluster.config.build import build
-from cluster.executors.pieces import run_pieces
-from cluster.output.cache import cache_of
-from cluster.output.lock import file_lock
-from cluster.output.provenance import contents
-from cluster.runs.what_was_read import notes
-from ranking.backing import BackedPath
-from ranking.collections.beir import Beir
-from ranking.collections.cache import is_cached, open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.reader import OF_USE, Reader
-from ranking.digest import digest
-from ranking.errors import BadInput
-from ranking.relabel import relabelled
+from pyrite.cluster.config.build import build
+from pyrite.cluster.executors.pieces import run_pieces
+from pyrite.cluster.output.cache import cache_of
+from pyrite.cluster.output.lock import file_lock
+from pyrite.cluster.output.provenance import contents
+from pyrite.cluster.runs.what_was_read import notes
+from pyrite.ranking.backing import BackedPath
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import is_cached, open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.reader import OF_USE, Reader
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.relabel import relabelled
 
 
 @dataclass

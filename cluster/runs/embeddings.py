@@ -10,12 +10,12 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from cluster.output.methods import first_runs
-from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import represent
+from pyrite.cluster.output.methods import first_runs
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import represent
 
 MOST = 2000
 """Maximum number of queries whose vectors are kept."""

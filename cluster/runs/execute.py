@@ -12,22 +12,22 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from cluster.output.result_store import ResultStore, SavedState
-from cluster.output.storage import Storage
-from cluster.runs.assemble import assemble
-from cluster.runs.measure import PeakMemory, measure
-from cluster.runs.outcome import FOLDER, Outcome, write_outcome
-from cluster.runs.progress import Clock, Progress
-from cluster.runs.run_limits import LimitReached, run_limits
-from cluster.runs.states import Share, StateStore
-from cluster.runs.trained import weights_description
-from cluster.telemetry.training_metrics import run_tags, watched
-from ranking.checkpoint import to_bytes
-from ranking.errors import BadInput
-from ranking.splits import Split
-from ranking.training import RankerTraining
-from sampling.sampler import Sampler
-from sampling.staged_training import StagedTraining
+from pyrite.cluster.output.result_store import ResultStore, SavedState
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.runs.measure import PeakMemory, measure
+from pyrite.cluster.runs.outcome import FOLDER, Outcome, write_outcome
+from pyrite.cluster.runs.progress import Clock, Progress
+from pyrite.cluster.runs.run_limits import LimitReached, run_limits
+from pyrite.cluster.runs.states import Share, StateStore
+from pyrite.cluster.runs.trained import weights_description
+from pyrite.cluster.telemetry.training_metrics import run_tags, watched
+from pyrite.ranking.checkpoint import to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.splits import Split
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.staged_training import StagedTraining
 
 Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
 """Connects a new training and its sampler to other processes, until the context ends."""
@@ -36,7 +36,7 @@ Attach = Callable[[RankerTraining, Sampler], AbstractContextManager[object]]
 OnProgress = Callable[[Progress], None]
 Leave = Callable[[Callable[[], None]], None]
 """Called every few seconds between two batches, with a function that saves the state. If the run must continue
-elsewhere, it saves the state and raises (`cluster.executors.lost_process.leave`)."""
+elsewhere, it saves the state and raises (`pyrite.cluster.executors.lost_process.leave`)."""
 
 
 def stay(keep: Callable[[], None]) -> None:
@@ -58,7 +58,7 @@ def execute_run(
 
     Args:
         made_of: what it is built from (`Artifacts.provenance`); written into the result.
-        start: executes the run: `run`, or what `cluster.training.study_runs.launcher` returns.
+        start: executes the run: `run`, or what `pyrite.cluster.training.study_runs.launcher` returns.
     """
     state = ResultStore(storage, FOLDER, made_of).state(name)
     limit = state.hung()
@@ -97,7 +97,7 @@ def run(
     Args:
         on_progress: called after each validation and, within an epoch, every few seconds.
         save_every: seconds between two saved states.
-        watch: tags of its metrics (`cluster.telemetry.training_metrics.run_tags`); None records no metrics.
+        watch: tags of its metrics (`pyrite.cluster.telemetry.training_metrics.run_tags`); None records no metrics.
         leave: see `Leave`. What it raises ends the run.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.config.build import build
-from cluster.config.counts import counts_of
-from cluster.config.groups import option
-from cluster.output.result_store import ResultStore
-from cluster.runs.assemble import assemble, equip
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.training import RankerTraining
-from rl.progress import STATE, ProgressOptions, TrainingProgress
-from sampling.policies.action import Action
-from sampling.policies.forked import ForkedPolicy
-from sampling.query_features import Feature, QuerySplit
-from sampling.retrieval.function import RetrievalFunction
-from sampling.sampler import Sampler
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.groups import option
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.runs.assemble import assemble, equip
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.training import RankerTraining
+from pyrite.rl.progress import STATE, ProgressOptions, TrainingProgress
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.forked import ForkedPolicy
+from pyrite.sampling.query_features import Feature, QuerySplit
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.sampler import Sampler
 
 BASE = "base"
 """Name of the action of a fork that changes nothing."""
@@ -39,7 +39,7 @@ class Fork:
         replicate: 0 draws as the run did. Any other number gives other draws and another order of examples from there
             on, equal for all actions.
         by, side: if given, only queries on this side, `below` or `above`, of the median of this feature get the action
-            (`sampling.query_features`).
+            (`pyrite.sampling.query_features`).
     """
 
     seed: int

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.build import build
-from cluster.config.compose import TEXTS_ONLY
-from cluster.executors.pieces import run_pieces
-from cluster.output.terminal import counted
-from cluster.runs.agent_file import documents_of
-from cluster.runs.part_keys import (
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import TEXTS_ONLY
+from pyrite.cluster.executors.pieces import run_pieces
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.runs.agent_file import documents_of
+from pyrite.cluster.runs.part_keys import (
     bm25_in_shards,
     nearest_part,
     state_of,
@@ -21,27 +21,27 @@ from cluster.runs.part_keys import (
     validation_origin,
     validation_parts,
 )
-from cluster.runs.parts import Base, Lists
-from cluster.runs.trained import RankerReading
-from cluster.runs.zero_shot import zero_shot
-from ranking.encoding import Encoder, unmatched_queries
-from ranking.encoding_pieces import encode_in_pieces
-from ranking.errors import BadInput
-from ranking.labels import label_names
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.splits import split_queries
-from ranking.text_pieces import encode_pieces
-from ranking.tokenization import Tokens
-from rl.candidates import candidate_table
-from rl.compression import compress
-from rl.similarity import similarity_table
-from rl.state import StateOptions
-from sampling.guard import negatives_lists
-from sampling.guarded_documents import GuardedDocuments
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.judged import Judged
-from sampling.teacher import teacher_scores
+from pyrite.cluster.runs.parts import Base, Lists
+from pyrite.cluster.runs.trained import RankerReading
+from pyrite.cluster.runs.zero_shot import zero_shot
+from pyrite.ranking.encoding import Encoder, unmatched_queries
+from pyrite.ranking.encoding_pieces import encode_in_pieces
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import label_names
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.splits import split_queries
+from pyrite.ranking.text_pieces import encode_pieces
+from pyrite.ranking.tokenization import Tokens
+from pyrite.rl.candidates import candidate_table
+from pyrite.rl.compression import compress
+from pyrite.rl.similarity import similarity_table
+from pyrite.rl.state import StateOptions
+from pyrite.sampling.guard import negatives_lists
+from pyrite.sampling.guarded_documents import GuardedDocuments
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.judged import Judged
+from pyrite.sampling.teacher import teacher_scores
 
 
 def make_part(artifacts: Any, config: dict[str, Any], name: str) -> Any:

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.runs.assemble import make_ranker
-from cluster.runs.embeddings import spread_out, vectors_of
-from cluster.runs.outcome import Outcome
-from cluster.runs.parts import read_encoded
-from cluster.runs.zero_shot import measure_zero_shot
-from ranking.evaluation.clusters import agreement
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.interpolation import best_weight, interpolate
-from ranking.labels import labels_of
-from ranking.lora import merged
-from ranking.rankers.ranker import Ranker
-from ranking.sharded_state import gathered
-from sampling.staged_training import StagedTraining
+from pyrite.cluster.runs.assemble import make_ranker
+from pyrite.cluster.runs.embeddings import spread_out, vectors_of
+from pyrite.cluster.runs.outcome import Outcome
+from pyrite.cluster.runs.parts import read_encoded
+from pyrite.cluster.runs.zero_shot import measure_zero_shot
+from pyrite.ranking.evaluation.clusters import agreement
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.interpolation import best_weight, interpolate
+from pyrite.ranking.labels import labels_of
+from pyrite.ranking.lora import merged
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sharded_state import gathered
+from pyrite.sampling.staged_training import StagedTraining
 
 
 def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: StagedTraining, outcome: Outcome) -> None:

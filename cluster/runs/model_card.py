@@ -13,16 +13,16 @@ from typing import Any
 
 import yaml
 
-from cluster.config.build import build
-from cluster.config.counts import counts_of
-from cluster.config.groups import CHOICES
-from cluster.output.storage import Storage
-from cluster.output.terminal import counted
-from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Outcome, read_outcome
-from cluster.runs.zero_shot import zero_shot_rows
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.outcome import Outcome, read_outcome
+from pyrite.cluster.runs.zero_shot import zero_shot_rows
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
 
 TOKEN = "HF_TOKEN"
 """Environment variable with the user's token."""

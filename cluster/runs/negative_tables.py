@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.storage import Storage
-from cluster.output.tables import write_table
-from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Outcome, read_outcome
-from ranking.collections.collection import Collection
-from sampling.guarded_documents import REASONS, GuardedDocuments
-from sampling.shown import ShownNegatives
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import write_table
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.outcome import Outcome, read_outcome
+from pyrite.ranking.collections.collection import Collection
+from pyrite.sampling.guarded_documents import REASONS, GuardedDocuments
+from pyrite.sampling.shown import ShownNegatives
 
 if TYPE_CHECKING:
-    from cluster.runs.artifacts import Artifacts
+    from pyrite.cluster.runs.artifacts import Artifacts
 
 SHOWN = "shown"
 """Name of the table that `pyrite audit` reads."""
@@ -153,7 +153,7 @@ def trace_table(run: str, functions: Sequence[str], traces: Sequence[Mapping[str
     chose the same one, and the last version. Missing values are null.
 
     Args:
-        traces: `sampling.shown.Trace.arrays` of each fold.
+        traces: `pyrite.sampling.shown.Trace.arrays` of each fold.
     """
     frames, names = [pl.DataFrame(schema=SCHEMA)], dict(enumerate(functions))
     for fold, trace in enumerate(traces):

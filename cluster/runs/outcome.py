@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import Planned
 
 FOLDER = "runs"
 """Folder of the outcomes in the output folder."""
@@ -24,7 +24,7 @@ class Outcome:
     Args:
         epochs, best_epoch: maximum over folds, of the last ranker if rankers are trained in turn.
         steps, seconds, documents_read: sums over folds and rankers.
-        memory: the peak in MiB (`cluster.runs.measure`).
+        memory: the peak in MiB (`pyrite.cluster.runs.measure`).
         losses, validations, dev_losses: one list per fold, one value per epoch of the last ranker.
         queries: indices of the evaluated queries by origin, int64 [q].
         values: values of the ranker by origin and measure, float64 [q].
@@ -33,11 +33,11 @@ class Outcome:
         interpolation: weight of the ranker in these scores, chosen on dev queries, one per fold.
         decisions: those of policies that compare actions (`SamplingPolicy.taken`), with the fold and the epoch.
         sampler: one row per fold, stage and function (`StagedTraining.report`).
-        traces: `sampling.shown.Trace.arrays` of each fold's last ranker.
+        traces: `pyrite.sampling.shown.Trace.arrays` of each fold's last ranker.
         guarded: documents that functions which rank while rankers train dropped as probable false negatives, one entry
-            per fold and function (`sampling.guarded_documents.GuardedDocuments`).
-        shown: `sampling.shown.ShownNegatives.arrays` of each fold's last ranker.
-        clusters: agreement of embeddings with categories (`ranking.evaluation.clusters`), one list per figure.
+            per fold and function (`pyrite.sampling.guarded_documents.GuardedDocuments`).
+        shown: `pyrite.sampling.shown.ShownNegatives.arrays` of each fold's last ranker.
+        clusters: agreement of embeddings with categories (`pyrite.ranking.evaluation.clusters`), one list per figure.
         zero_shot: one row per fold, other collection, origin and measure, with the means of the ranker and of BM25.
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: best weights of the last fold's ranker, if requested: by name or, for a pretrained ranker, the files of

@@ -6,18 +6,18 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.agents import checkpoint_of, learner_of
-from cluster.config.build import build
-from cluster.config.groups import option
-from cluster.output.provenance import checkpoints_of, code, files_of
-from cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
-from cluster.runs.collections import Collections, collections_of
-from ranking.digest import digest
-from ranking.encoding import SPLITS
+from pyrite.cluster.config.agents import checkpoint_of, learner_of
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.groups import option
+from pyrite.cluster.output.provenance import checkpoints_of, code, files_of
+from pyrite.cluster.runs.agent_file import agent_content, documents_of, has_agent, read_agent
+from pyrite.cluster.runs.collections import Collections, collections_of
+from pyrite.ranking.digest import digest
+from pyrite.ranking.encoding import SPLITS
 
 if TYPE_CHECKING:
-    from ranking.tokenization import Tokenization
-    from rl.state import StateOptions
+    from pyrite.ranking.tokenization import Tokenization
+    from pyrite.rl.state import StateOptions
 
 FORMAT = 10
 """Number to increase whenever a part's content changes for the same configuration."""
@@ -25,7 +25,7 @@ FORMAT = 10
 
 def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     """Return the name and key of each part of a configuration. Only the collection is read."""
-    from ranking.objectives.objective import Objective
+    from pyrite.ranking.objectives.objective import Objective
 
     fingerprint = collections.collection(config).fingerprint
     limits = {split: config["limits"][split] for split in SPLITS}
@@ -124,7 +124,7 @@ def nearest_part(config: dict[str, Any]) -> str:
     return f"function:{name}"
 
 
-BM25 = "sampling.retrieval.bm25.Bm25Function"
+BM25 = "pyrite.sampling.retrieval.bm25.Bm25Function"
 
 
 def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]:

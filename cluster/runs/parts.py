@@ -9,17 +9,17 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.runs.zero_shot import ZeroShot
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.evaluation.origins import Candidates
-from ranking.pair_scores import PairScores
-from ranking.ranked_lists import RankedLists
-from ranking.splits import Split
-from ranking.tokenization import Tokens
-from ranking.vectors import WordVectors
-from rl.compression import Compressed
-from sampling.guarded_documents import GuardedDocuments
+from pyrite.cluster.runs.zero_shot import ZeroShot
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.splits import Split
+from pyrite.ranking.tokenization import Tokens
+from pyrite.ranking.vectors import WordVectors
+from pyrite.rl.compression import Compressed
+from pyrite.sampling.guarded_documents import GuardedDocuments
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ KINDS: dict[str, type] = {
 
 
 def restored(name: str, state: Any) -> Any:
-    """Return a part, named as `function:bm25`, from the fields that `ranking.checkpoint` has read."""
+    """Return a part, named as `function:bm25`, from the fields that `pyrite.ranking.checkpoint` has read."""
     return _restored(KINDS.get(name.partition(":")[0]), state)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from cluster.output.throttle import Throttle
+from pyrite.cluster.output.throttle import Throttle
 
 
 @dataclass(frozen=True)

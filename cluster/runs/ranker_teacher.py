@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.runs.trained import TrainedRanker, read_ranker
-from ranking.encoding import EncodedCollection
-from ranking.scoring import score_candidates
-from ranking.sources import Sources
+from pyrite.cluster.runs.trained import TrainedRanker, read_ranker
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.sources import Sources
 
-CROSS_ENCODER = "ranking.rankers.cross_encoder.CrossEncoder"
+CROSS_ENCODER = "pyrite.ranking.rankers.cross_encoder.CrossEncoder"
 
 
 class RankerTeacher:
@@ -18,7 +18,7 @@ class RankerTeacher:
 
     Args:
         checkpoint: the folder of `pyrite train weights=true`, or a checkpoint of transformers or
-            sentence-transformers (`cluster.runs.trained.read_ranker`).
+            sentence-transformers (`pyrite.cluster.runs.trained.read_ranker`).
         label: the label of a cross-encoder whose head has several. None if it has one score.
     """
 

@@ -17,14 +17,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from cluster.executors.ray_tasks import RayExecutor
-from cluster.executors.resources import Resources
-from cluster.executors.task import MAX_RESTARTS, POLL_S, Done, Listed, Task, Wait
-from cluster.output.lock import Busy, file_lock
-from cluster.runs.artifacts import Artifacts, cached_part, message_of
-from ranking.backing import at_hand
-from ranking.digest import digest
-from ranking.errors import BadInput
+from pyrite.cluster.executors.ray_tasks import RayExecutor
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import MAX_RESTARTS, POLL_S, Done, Listed, Task, Wait
+from pyrite.cluster.output.lock import Busy, file_lock
+from pyrite.cluster.runs.artifacts import Artifacts, cached_part, message_of
+from pyrite.ranking.backing import at_hand
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
 
 Described = tuple[dict[str, str], dict[str, str]]
 """Keys and provenance of a configuration; empty if they can't be computed."""

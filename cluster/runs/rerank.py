@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose
 
 if TYPE_CHECKING:
-    from pooling.systems.inputs import SystemInputs
-    from ranking.ranked_lists import RankedLists
+    from pyrite.pooling.systems.inputs import SystemInputs
+    from pyrite.ranking.ranked_lists import RankedLists
 
 
 def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -> NDArray[np.float32]:
@@ -23,13 +23,13 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
     """
     import torch
 
-    from cluster.runs.assemble import assemble
-    from cluster.runs.parts import Base, Lists
-    from ranking.bm25 import Bm25Options
-    from ranking.evaluation.origins import Bm25Candidates
-    from ranking.ranked_lists import RankedLists
-    from ranking.scoring import score_candidates
-    from sampling.guarded_documents import GuardedDocuments
+    from pyrite.cluster.runs.assemble import assemble
+    from pyrite.cluster.runs.parts import Base, Lists
+    from pyrite.ranking.bm25 import Bm25Options
+    from pyrite.ranking.evaluation.origins import Bm25Candidates
+    from pyrite.ranking.ranked_lists import RankedLists
+    from pyrite.ranking.scoring import score_candidates
+    from pyrite.sampling.guarded_documents import GuardedDocuments
 
     config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
     validation = Bm25Candidates(inputs.depth).of(inputs.sources, inputs.split.dev)

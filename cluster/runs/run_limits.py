@@ -17,8 +17,8 @@ from types import FrameType
 
 import psutil
 
-from cluster.config.durations import seconds_of
-from ranking.errors import BadInput
+from pyrite.cluster.config.durations import seconds_of
+from pyrite.ranking.errors import BadInput
 
 GRACE_S = 30.0
 """Seconds after a limit is reached in which a run may end in order, before its process is ended."""
@@ -137,7 +137,7 @@ def _is_left_alone(frame: FrameType | None) -> bool:
 
 def _is_worker() -> bool:
     """Return whether this process only runs tasks, so that ending it loses nothing else."""
-    if getattr(sys.modules.get("cluster.executors.worker"), "serving", False):
+    if getattr(sys.modules.get("pyrite.cluster.executors.worker"), "serving", False):
         return True
     if "ray" not in sys.modules:
         return False

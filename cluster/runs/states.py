@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import torch.distributed as dist
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
-from ranking.sharded_state import merge_state, split_state, split_tensors
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.sharded_state import merge_state, split_state, split_tensors
 
 
 class StateStore(Protocol):

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster.config.build import build, locate
-from cluster.config.compose import compose
-from cluster.output.manifest import CONFIG, read_config, verb_of
-from cluster.output.storage import Storage
-from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection, encode_texts
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts, encode_labels
-from ranking.rankers.ranker import Ranker, check_whole
-from ranking.rankers.sentence_folder import DECLARED, read_json
+from pyrite.cluster.config.build import build, locate
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import EncodedCollection, encode_texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts, encode_labels
+from pyrite.ranking.rankers.ranker import Ranker, check_whole
+from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
 YES_AND_NO = ([" yes", " no"], ["yes", "no"])
 """Words by which a language model without a head judges a document as relevant or not; the first pair in which both
@@ -52,7 +52,7 @@ class RankerReading:
     Args:
         options: options of its class, by which texts are tokenized.
         encoding, words: the vocabulary that it was trained with and its options; None if the ranker has its own tokens.
-        labels: the categories and subcategories that it reads (`ranking.labels.label_names`), or None.
+        labels: the categories and subcategories that it reads (`pyrite.ranking.labels.label_names`), or None.
     """
 
     options: dict[str, Any]
@@ -211,7 +211,7 @@ def ranker_overrides(place: str) -> list[str]:
 
 
 def _answer_words(place: str) -> list[str]:
-    from ranking.tokenization import read_tokenizer
+    from pyrite.ranking.tokenization import read_tokenizer
 
     tokenizer = read_tokenizer(place)
     for words in YES_AND_NO:
@@ -219,5 +219,7 @@ def _answer_words(place: str) -> list[str]:
         if all(len(ids) == 1 and ids[0] != tokenizer.unk_token_id for ids in tokens):
             return words
     what = "is a language model in which neither yes nor no is one token"
-    remedy = "name the words of its answers: ranker={_target_: ranking.rankers.decoder.Decoder, words: [A, B], …}"
+    remedy = (
+        "name the words of its answers: ranker={_target_: pyrite.ranking.rankers.decoder.Decoder, words: [A, B], …}"
+    )
     raise BadInput(what, place, remedy)

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from cluster.config.groups import CHOICES
-from cluster.output.terminal import counted
-from ranking.collections.collection import Collection
-from ranking.collections.reader import NOTED
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.output.terminal import counted
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.reader import NOTED
 
 SPLITS = ("train", "dev", "test")
 

@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.config.build import build
-from cluster.runs.collections import MEAN
-from cluster.runs.outcome import Outcome
-from ranking.alike import digests, mix
-from ranking.encoding import EncodedCollection
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import Candidates
-from ranking.rankers.ranker import Ranker
-from ranking.sources import Sources
-from ranking.texts import Texts
+from pyrite.cluster.config.build import build
+from pyrite.cluster.runs.collections import MEAN
+from pyrite.cluster.runs.outcome import Outcome
+from pyrite.ranking.alike import digests, mix
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
 
 
 @dataclass(frozen=True)

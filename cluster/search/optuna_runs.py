@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, cast
 
 import optuna
 
-from cluster.config.override import key_of
-from cluster.output.methods import METHOD
-from cluster.plan.searches import Search, Suggest, searches
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, Point
-from cluster.plan.sweep import plan as runs_of
-from cluster.runs.outcome import mean_best
-from cluster.search.proposals import MadeOf, Proposals
-from ranking.digest import digest
-from ranking.errors import BadInput
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.output.methods import METHOD
+from pyrite.cluster.plan.searches import Search, Suggest, searches
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned, Point
+from pyrite.cluster.plan.sweep import plan as runs_of
+from pyrite.cluster.runs.outcome import mean_best
+from pyrite.cluster.search.proposals import MadeOf, Proposals
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from cluster.search.schedulers import EarlyStopping
+    from pyrite.cluster.search.schedulers import EarlyStopping
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)

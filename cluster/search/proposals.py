@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cluster.executors.task import Done, Task, Tasks, Wait
-from cluster.output.provenance import differences
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Outcome, read_outcome
+from pyrite.cluster.executors.task import Done, Task, Tasks, Wait
+from pyrite.cluster.output.provenance import differences
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.outcome import Outcome, read_outcome
 
 MadeOf = Callable[[dict[str, Any]], Mapping[str, str]]
 

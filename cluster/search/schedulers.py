@@ -13,13 +13,13 @@ from typing import Any
 from ray.tune import Stopper
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from cluster.config.build import as_node, build, locate
-from cluster.config.override import key_of
-from cluster.executors.task import STEP, VALUE, step_of
-from cluster.executors.tune_schedulers import Stopping, name_of
-from cluster.plan.sweep import Planned
-from cluster.runs.outcome import Stop
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import as_node, build, locate
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.executors.task import STEP, VALUE, step_of
+from pyrite.cluster.executors.tune_schedulers import Stopping, name_of
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.outcome import Stop
+from pyrite.ranking.errors import BadInput
 
 CHOICES = "choose asha or median"
 

@@ -6,14 +6,14 @@ import math
 import time
 from collections.abc import Callable
 
-from cluster.config.durations import seconds_of
+from pyrite.cluster.config.durations import seconds_of
 
 
 class TimeBudget:
     """The time of a study, which starts when this is built. Runs that have started by its end are completed.
 
     Args:
-        budget: see `cluster.config.durations.seconds_of`; None sets no limit.
+        budget: see `pyrite.cluster.config.durations.seconds_of`; None sets no limit.
         finished: returns whether the user's stoppers have ended the study; None if there are none.
         now: a clock.
     """

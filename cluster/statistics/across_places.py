@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from cluster.output.methods import METHOD, evaluations, is_learned, with_methods
-from cluster.statistics.by_query import Queries, values_by_run
-from cluster.statistics.comparison import compare_both, families, methods_of
-from cluster.statistics.paired import Floats, differences, mean_difference
+from pyrite.cluster.output.methods import METHOD, evaluations, is_learned, with_methods
+from pyrite.cluster.statistics.by_query import Queries, values_by_run
+from pyrite.cluster.statistics.comparison import compare_both, families, methods_of
+from pyrite.cluster.statistics.paired import Floats, differences, mean_difference
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("candidates", "measure", "method", "against", "place"), pl.String),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pooling.false_negatives import rate
+from pyrite.pooling.false_negatives import rate
 
 PAIR = ["query", "document"]
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)

@@ -6,9 +6,9 @@ import shlex
 
 import polars as pl
 
-from cluster.config.override import key_of
-from cluster.config.quoting import as_override
-from cluster.output.methods import leading_evaluations, measurements
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.quoting import as_override
+from pyrite.cluster.output.methods import leading_evaluations, measurements
 
 
 def best_settings(trials: pl.DataFrame) -> pl.DataFrame:

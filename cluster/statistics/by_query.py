@@ -8,10 +8,10 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import with_methods
-from cluster.output.tables import batches
-from cluster.statistics.paired import Floats
-from ranking.evaluation.significance import holm, paired_t_test
+from pyrite.cluster.output.methods import with_methods
+from pyrite.cluster.output.tables import batches
+from pyrite.cluster.statistics.paired import Floats
+from pyrite.ranking.evaluation.significance import holm, paired_t_test
 
 Queries: TypeAlias = pl.DataFrame | pl.LazyFrame
 """The frame of `queries.parquet`."""

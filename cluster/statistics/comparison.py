@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import LABEL, column_of, evaluations, is_learned, measurements
-from cluster.statistics.paired import (
+from pyrite.cluster.output.methods import LABEL, column_of, evaluations, is_learned, measurements
+from pyrite.cluster.statistics.paired import (
     CrossedDifference,
     Floats,
     MeasuredRun,
@@ -20,8 +20,15 @@ from cluster.statistics.paired import (
     differences,
     units,
 )
-from ranking.errors import BadInput
-from ranking.evaluation.significance import effect_size, holm, kolmogorov_smirnov, paired_t_test, sign_test, t_test
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.significance import (
+    effect_size,
+    holm,
+    kolmogorov_smirnov,
+    paired_t_test,
+    sign_test,
+    t_test,
+)
 
 TESTS = (
     "difference", "pairs", "low_both", "high_both", "p_both", "p_both_holm", "equal_p", "paired_p", "paired_p_holm",

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import LABEL, leading_evaluations, with_methods
-from cluster.statistics.by_query import Queries, named_values
-from cluster.statistics.paired import Floats, crossed_difference
-from ranking.errors import BadInput
-from ranking.evaluation.significance import holm, paired_t_test
+from pyrite.cluster.output.methods import LABEL, leading_evaluations, with_methods
+from pyrite.cluster.statistics.by_query import Queries, named_values
+from pyrite.cluster.statistics.paired import Floats, crossed_difference
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.significance import holm, paired_t_test
 
 OR = " | "
 _number, _text = pl.Float64, pl.String

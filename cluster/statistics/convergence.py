@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from cluster.output.methods import METHOD, evaluations_by_origin, is_learned, measurements, method_columns
-from cluster.output.storage import Storage
-from cluster.runs.agent_file import FILE
-from cluster.statistics.comparison import TESTS, compare, methods_of
-from ranking.checkpoint import from_bytes
+from pyrite.cluster.output.methods import METHOD, evaluations_by_origin, is_learned, measurements, method_columns
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.agent_file import FILE
+from pyrite.cluster.statistics.comparison import TESTS, compare, methods_of
+from pyrite.ranking.checkpoint import from_bytes
 
 PLACE = ("collection", "candidates", "measure", "ranker")
 RESAMPLES = 4999

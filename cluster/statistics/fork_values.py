@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.statistics.paired import mean_difference
-from rl.progress import CLOCK, STATE
+from pyrite.cluster.statistics.paired import mean_difference
+from pyrite.rl.progress import CLOCK, STATE
 
 BASE = "base"
 PAIR = ["base", "at", "replicate"]

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.compose import compose
-from cluster.output.methods import evaluations, factors, swept, with_factors
-from cluster.statistics.comparison import families
-from cluster.statistics.paired import Floats
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.output.methods import evaluations, factors, swept, with_factors
+from pyrite.cluster.statistics.comparison import families
+from pyrite.cluster.statistics.paired import Floats
+from pyrite.ranking.errors import BadInput
 
 LEAST = 8
 """The least number of runs and, for a setting that is not drawn, of values."""

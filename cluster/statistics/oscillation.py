@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import with_methods
-from ranking.evaluation.significance import holm, t_test
+from pyrite.cluster.output.methods import with_methods
+from pyrite.ranking.evaluation.significance import holm, t_test
 
 DEV_LOSS = "curve_dev_loss"
 TEXT, NUMBER, WHOLE = pl.String(), pl.Float64(), pl.Int64()

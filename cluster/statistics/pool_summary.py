@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.terminal import counted
-from cluster.pools.trial import WHOLE
-from cluster.statistics.paired import mean_difference
-from pooling.pool import Pool
-from ranking.evaluation.significance import holm, paired_t_test
+from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.pools.trial import WHOLE
+from pyrite.cluster.statistics.paired import mean_difference
+from pyrite.pooling.pool import Pool
+from pyrite.ranking.evaluation.significance import holm, paired_t_test
 
 RESAMPLES = 1000
 ALPHA = 0.05
@@ -119,7 +119,7 @@ def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.
 
 
 def efforts(effort: pl.DataFrame) -> pl.DataFrame:
-    """Means over seeds: pool, method, area, to_50, to_80, to_90 (`pooling.effort`)."""
+    """Means over seeds: pool, method, area, to_50, to_80, to_90 (`pyrite.pooling.effort`)."""
     return effort.group_by("pool", "method", maintain_order=True).agg(pl.exclude("seed").mean())
 
 

@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.output.methods import METHOD, is_learned
-from cluster.statistics.comparison import families, methods_of
-from cluster.statistics.paired import CrossedDifference, differences, values_by_seed
-from cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
-from ranking.evaluation.anytime import p_values
+from pyrite.cluster.output.methods import METHOD, is_learned
+from pyrite.cluster.statistics.comparison import families, methods_of
+from pyrite.cluster.statistics.paired import CrossedDifference, differences, values_by_seed
+from pyrite.cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
+from pyrite.ranking.evaluation.anytime import p_values
 
 POWER = 0.8
 DIFFERENCES = (0.01, 0.02, 0.05)

@@ -12,10 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from cluster.output.methods import METHOD, evaluations, leading_evaluations
-from cluster.statistics.comparison import MethodRuns, baselines, best_baselines, families, methods_of
-from cluster.statistics.paired import Floats
-from ranking.evaluation.significance import holm
+from pyrite.cluster.output.methods import METHOD, evaluations, leading_evaluations
+from pyrite.cluster.statistics.comparison import MethodRuns, baselines, best_baselines, families, methods_of
+from pyrite.cluster.statistics.paired import Floats
+from pyrite.ranking.evaluation.significance import holm
 
 BEST_OF = (1, 2, 3, 5, 10)
 RESAMPLES = 2000

@@ -3,7 +3,7 @@
 Methods are compared by the differences of their runs, paired by seed, each cut off at `clip`: the mean of unbounded
 differences could never be decided with tens of seeds, for one run in a hundred may lose everything. Unless the bound is
 given, the spread of the first seeds sets it, and those seeds are no evidence themselves. A decision holds however often
-one has looked (`ranking.evaluation.anytime`), and whichever method turns out to be the best baseline.
+one has looked (`pyrite.ranking.evaluation.anytime`), and whichever method turns out to be the best baseline.
 
 The chance that any pair without a difference is declared different is at most α, and so is the chance that any pair
 declared equal differs by `equal_within` or more (Holm over the pairs, each).
@@ -21,14 +21,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from cluster.output.methods import evaluations, is_learned, method_columns, with_methods
-from cluster.plan.study import FIRST_SEEDS
-from cluster.statistics.by_query import Queries, values_by_run
-from cluster.statistics.comparison import compare_both, families, methods_of, named_baseline
-from cluster.statistics.paired import Floats, by_seed, values_by_seed
-from ranking.errors import BadInput
-from ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
-from ranking.evaluation.significance import holm
+from pyrite.cluster.output.methods import evaluations, is_learned, method_columns, with_methods
+from pyrite.cluster.plan.study import FIRST_SEEDS
+from pyrite.cluster.statistics.by_query import Queries, values_by_run
+from pyrite.cluster.statistics.comparison import compare_both, families, methods_of, named_baseline
+from pyrite.cluster.statistics.paired import Floats, by_seed, values_by_seed
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
+from pyrite.ranking.evaluation.significance import holm
 
 Decision = Literal["better", "worse", "equal", "open"]
 ALPHA = 0.05

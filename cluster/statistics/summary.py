@@ -3,7 +3,7 @@
 Cohen et al. 2019 (sections 5.4 and 6) report the mean and deviation of many runs, and mark a policy that differs from
 the best baseline by Student's t-test or the Kolmogorov-Smirnov test. Both take all runs as independent, which runs of
 the same seeds are not. The test that leads here is paired by seed and query, and takes both as a sample
-(`cluster.statistics.paired.crossed_difference`). Only p values that are adjusted by Holm's method make marks.
+(`pyrite.cluster.statistics.paired.crossed_difference`). Only p values that are adjusted by Holm's method make marks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
-from cluster.output.methods import BM25, RUN, evaluations_by_origin, first_stage_of, measurements, method_columns
-from cluster.statistics.by_query import Queries, values_by_run
-from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, methods_of, named_baseline
-from cluster.statistics.paired import MeasuredRun
-from ranking.evaluation.significance import bootstrap_interval
+from pyrite.cluster.output.methods import BM25, RUN, evaluations_by_origin, first_stage_of, measurements, method_columns
+from pyrite.cluster.statistics.by_query import Queries, values_by_run
+from pyrite.cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, methods_of, named_baseline
+from pyrite.cluster.statistics.paired import MeasuredRun
+from pyrite.ranking.evaluation.significance import bootstrap_interval
 
 LEVEL = 0.05
 LEAST_SEEDS = 3

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from cluster.config.compose import compose
-from cluster.output.methods import evaluations, measurements, method_columns
-from cluster.statistics.by_query import Queries, values_by_run
-from cluster.statistics.comparison import MethodRuns, compare, compare_both, methods_of
-from cluster.statistics.paired import (
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.output.methods import evaluations, measurements, method_columns
+from pyrite.cluster.statistics.by_query import Queries, values_by_run
+from pyrite.cluster.statistics.comparison import MethodRuns, compare, compare_both, methods_of
+from pyrite.cluster.statistics.paired import (
     CrossedDifference,
     Floats,
     crossed_difference,
@@ -27,10 +27,10 @@ from cluster.statistics.paired import (
     mean_difference,
     p_equal,
 )
-from cluster.statistics.power import sample_of_both, seeds_of_a_test
-from cluster.statistics.summary import LEAST_SEEDS, LEVEL
-from ranking.errors import BadInput
-from ranking.evaluation.significance import holm
+from pyrite.cluster.statistics.power import sample_of_both, seeds_of_a_test
+from pyrite.cluster.statistics.summary import LEAST_SEEDS, LEVEL
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.significance import holm
 
 SMALL = 0.01
 """The difference whose number of seeds is named if nothing can be told apart, unless the study has a margin."""
@@ -236,7 +236,7 @@ def conclude(
     from it, and that are better than the baseline if any are, the one that trains fastest is recommended.
 
     Args:
-        summary: the frame of `cluster.statistics.summary.summarise`, with its baseline.
+        summary: the frame of `pyrite.cluster.statistics.summary.summarise`, with its baseline.
         queries: the frame of `queries.parquet`; None compares runs alone.
         equal_within: the margin of the tests of equivalence; None makes none.
     """

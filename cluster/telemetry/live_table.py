@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from cluster.output.throttle import Throttle, poll
-from cluster.telemetry.tracking.tracker import Status
+from pyrite.cluster.output.throttle import Throttle, poll
+from pyrite.cluster.telemetry.tracking.tracker import Status
 
 MAX_SHOWN = 8
 """Running runs that are shown at once."""

@@ -7,9 +7,9 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 
-from cluster.executors.session import connected
-from cluster.output.throttle import Throttle
-from cluster.telemetry.catalogue import CATALOGUE, SECONDS
+from pyrite.cluster.executors.session import connected
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.telemetry.catalogue import CATALOGUE, SECONDS
 
 EVERY = 5.0
 """Seconds between two records. Ray's processes report every ten seconds, and drop a gauge that was not set for

@@ -7,18 +7,18 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from cluster.executors.task import STEP, Done, Task, Watch, step_of
-from cluster.output.event_log import reason
-from cluster.output.provenance import content_digest
-from cluster.output.run_log import RunLog
-from cluster.output.storage import Unwritable
-from cluster.output.throttle import Throttle
-from cluster.telemetry.live_table import LiveTable
-from cluster.telemetry.metrics import EVERY, record
-from cluster.telemetry.tracking.tracker import TrackedRun
-from cluster.telemetry.tracking.tracking import Tracking
-from cluster.telemetry.training_metrics import study_of
-from ranking.errors import BadInput
+from pyrite.cluster.executors.task import STEP, Done, Task, Watch, step_of
+from pyrite.cluster.output.event_log import reason
+from pyrite.cluster.output.provenance import content_digest
+from pyrite.cluster.output.run_log import RunLog
+from pyrite.cluster.output.storage import Unwritable
+from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.metrics import EVERY, record
+from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
+from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.cluster.telemetry.training_metrics import study_of
+from pyrite.ranking.errors import BadInput
 
 _log = logging.getLogger(__name__)
 LONGEST_REASON = 300
@@ -28,7 +28,7 @@ class RunWatch(Watch):
     """Shows and records runs, which themselves do nothing for table, log, trackers and metrics.
 
     Args:
-        stopped: how far runs were that a search's scheduler has stopped (`cluster.runs.outcome.Stop`), by name.
+        stopped: how far runs were that a search's scheduler has stopped (`pyrite.cluster.runs.outcome.Stop`), by name.
     """
 
     def __init__(

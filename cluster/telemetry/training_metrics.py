@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from cluster.config.groups import CHOICES
-from cluster.executors.session import connected
-from cluster.output.throttle import Throttle, poll
-from cluster.telemetry.metrics import EVERY, record
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.executors.session import connected
+from pyrite.cluster.output.throttle import Throttle, poll
+from pyrite.cluster.telemetry.metrics import EVERY, record
 
 if TYPE_CHECKING:
-    from ranking.training import RankerTraining
-    from sampling.staged_training import StagedTraining
+    from pyrite.ranking.training import RankerTraining
+    from pyrite.sampling.staged_training import StagedTraining
 
 LAST = 32
 """Number of recent episodes whose mean is recorded."""

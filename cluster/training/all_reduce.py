@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from ranking.row_gradients import wants_rows
+from pyrite.ranking.row_gradients import wants_rows
 
 BUCKET = 1 << 22
 """Numbers per call: 16 MiB of float32, which uses the network well and is complete early."""
@@ -34,7 +34,8 @@ class WorkerRows:
 
 
 class AllReduce(WorkerRows):
-    """`ranking.training.GradientSync` over a process group: gradients are added up, so the step is that of one process.
+    """`pyrite.ranking.training.GradientSync` over a process group: gradients are added up, so the step is that of one
+    process.
 
     Every worker holds the same weights and draws the same batch and negatives. An update costs a worker its rows and
     one exchange of the gradients, which begins during the last backward pass (Li et al. 2020, "PyTorch Distributed",
@@ -77,7 +78,7 @@ class AllReduce(WorkerRows):
 
 
 class ReduceScatter(WorkerRows):
-    """`GradientSync` of workers that each hold a part of the ranker (`ranking.sharding`).
+    """`GradientSync` of workers that each hold a part of the ranker (`pyrite.ranking.sharding`).
 
     Each backward pass leaves a worker its rows of the summed gradients, so only loss and scores remain to be exchanged.
     With `training.accumulate` the gradients of each part are exchanged, because no worker holds whole gradients.

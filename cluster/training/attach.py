@@ -13,15 +13,15 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cluster.index.attach import attach_indexes
-from cluster.training.all_reduce import AllReduce, ReduceScatter, share_of
-from ranking.evaluation.evaluation import Evaluation
-from ranking.rankers.ranker import Ranker
-from ranking.sharded_state import gathered
-from ranking.training import RankerTraining
-from sampling.retrieval.dense import Dense
-from sampling.retrieval.live_index import Answer, NegativeIndex
-from sampling.sampler import Sampler
+from pyrite.cluster.index.attach import attach_indexes
+from pyrite.cluster.training.all_reduce import AllReduce, ReduceScatter, share_of
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sharded_state import gathered
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.retrieval.dense import Dense
+from pyrite.sampling.retrieval.live_index import Answer, NegativeIndex
+from pyrite.sampling.sampler import Sampler
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from cluster.executors.resources import Resources
-from ranking.errors import BadInput
+from pyrite.cluster.executors.resources import Resources
+from pyrite.ranking.errors import BadInput
 
 # Only fast imports at module level: every run waits for this process and for that of Ray Train.
 
@@ -22,8 +22,8 @@ TIMEOUT = 6 * 3600
 class WorkerCoordinator:
     """The actor that starts a run's workers with Ray Train, and holds their reports, state and outcome.
 
-    The workers end with it. Its methods are called concurrently. It is the `cluster.runs.states.StateStore` of a run
-    without one. States and outcomes are bytes of `ranking.checkpoint`.
+    The workers end with it. Its methods are called concurrently. It is the `pyrite.cluster.runs.states.StateStore` of a
+    run without one. States and outcomes are bytes of `pyrite.ranking.checkpoint`.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class WorkerCoordinator:
     def run_workers(self, work: Callable[[], None], resources: dict[str, Any]) -> bytes:
         """Call `work` in every worker, and again from the last state if one of them is lost.
 
-        The first worker calls `finish`. Errors are those of `cluster.training.workers.run_on_workers`.
+        The first worker calls `finish`. Errors are those of `pyrite.cluster.training.workers.run_on_workers`.
         """
         from ray.train import ControllerError, FailureConfig, RunConfig, UserCallback
         from ray.train.torch import TorchConfig, TorchTrainer

@@ -9,19 +9,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cluster.executors.address import is_cluster
-from cluster.executors.resources import Resources, at_once, check_demand, demand
-from cluster.executors.task import Context, Task
-from cluster.index.attach import check_room, live_functions, reserved
-from cluster.index.attach import demand as encoder_demand
-from cluster.output.storage import Storage
-from cluster.plan.sweep import Planned
-from cluster.runs.artifacts import Artifacts, OpenedParts
-from cluster.runs.outcome import Outcome, mean_best
+from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.executors.resources import Resources, at_once, check_demand, demand
+from pyrite.cluster.executors.task import Context, Task
+from pyrite.cluster.index.attach import check_room, live_functions, reserved
+from pyrite.cluster.index.attach import demand as encoder_demand
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
+from pyrite.cluster.runs.outcome import Outcome, mean_best
 
 if TYPE_CHECKING:
-    from cluster.runs.execute import Leave
-    from cluster.runs.progress import Progress
+    from pyrite.cluster.runs.execute import Leave
+    from pyrite.cluster.runs.progress import Progress
 
 
 def task_of(planned: Planned, artifacts: Artifacts, storage: Storage) -> Task:
@@ -35,7 +35,7 @@ def task_of(planned: Planned, artifacts: Artifacts, storage: Storage) -> Task:
         strategy=config["resources"]["placement"].upper(),
     )
     facts = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides), "made_of": built_from}
-    return Task(planned.name, "cluster.training.study_runs:study_run", arguments, resources, facts=facts)
+    return Task(planned.name, "pyrite.cluster.training.study_runs:study_run", arguments, resources, facts=facts)
 
 
 def study_run(
@@ -52,7 +52,7 @@ def study_run(
     Returns:
         best: the highest validation, averaged over folds; numbers: the mean of each measure; notes: messages.
     """
-    from cluster.runs.execute import execute_run
+    from pyrite.cluster.runs.execute import execute_run
 
     best = 0.0
     notes: list[str] = []
@@ -82,18 +82,19 @@ def launcher(
     note: Callable[[str], None] = lambda line: None,
     leave: Leave | None = None,
 ) -> Callable[..., Outcome]:
-    """Return what executes a run: `cluster.runs.execute.run`, with the index actors and workers that the run needs.
+    """Return what executes a run: `pyrite.cluster.runs.execute.run`, with the index actors and workers that the run
+    needs.
 
     Args:
         note: called with lines about actors that start or are lost.
-        leave: see `cluster.runs.execute.Leave`. Workers always leave nodes that will be taken away.
+        leave: see `pyrite.cluster.runs.execute.Leave`. Workers always leave nodes that will be taken away.
     """
     if config["resources"]["workers"] > 1:
-        from cluster.training.workers import run_on_workers
+        from pyrite.cluster.training.workers import run_on_workers
 
         return partial(run_on_workers, name=name, note=note)
-    from cluster.runs.execute import run, stay
-    from cluster.training.attach import attach_run
+    from pyrite.cluster.runs.execute import run, stay
+    from pyrite.cluster.training.attach import attach_run
 
     return partial(run, attach=partial(attach_run, config=config, name=name, note=note), leave=leave or stay)
 
@@ -102,7 +103,7 @@ def warm_up() -> None:
     """Import what training needs, and what torch imports at the first optimizer, a second's work."""
     import torch
 
-    import cluster.training.attach  # noqa: F401
+    import pyrite.cluster.training.attach  # noqa: F401
 
     torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
 

@@ -13,15 +13,15 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import get_current_placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.executors.lost_process import NOTICE, leave
-from cluster.executors.ray_tasks import opened
-from cluster.runs.execute import OnProgress, run
-from cluster.runs.outcome import Outcome
-from cluster.runs.progress import Progress
-from cluster.runs.states import StateStore
-from cluster.telemetry.metrics import unique
-from cluster.training.coordinator import WorkerCoordinator
-from ranking.checkpoint import from_bytes, to_bytes
+from pyrite.cluster.executors.lost_process import NOTICE, leave
+from pyrite.cluster.executors.ray_tasks import opened
+from pyrite.cluster.runs.execute import OnProgress, run
+from pyrite.cluster.runs.outcome import Outcome
+from pyrite.cluster.runs.progress import Progress
+from pyrite.cluster.runs.states import StateStore
+from pyrite.cluster.telemetry.metrics import unique
+from pyrite.cluster.training.coordinator import WorkerCoordinator
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
 
 
 def run_on_workers(
@@ -43,7 +43,7 @@ def run_on_workers(
 
     Args:
         parts: its parts, or references to them in the object store.
-        on_progress: see `cluster.runs.execute.run`. Epochs are reported again after a loss.
+        on_progress: see `pyrite.cluster.runs.execute.run`. Epochs are reported again after a loss.
         store: keeps the state between interrupts. The first worker writes it and all read it, so all nodes must reach
             it. Without a store the state lasts as long as this call.
 
@@ -125,7 +125,7 @@ def _train_share(
     first: bool,
 ) -> dict[str, Any]:
     """Execute one worker's share of a run, and return the fields of its outcome."""
-    from cluster.training.attach import attach_run
+    from pyrite.cluster.training.attach import attach_run
 
     parts, shard = opened(shared), config["resources"]["shard"]
     store = store or cast(StateStore, _InCoordinator(coordinator))

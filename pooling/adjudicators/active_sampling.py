@@ -8,12 +8,12 @@ import numpy as np
 import scipy  # its `optimize` is imported when it is first used
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
-from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import NO_DOCUMENT, OPEN
-from ranking.bounds import Between, Positive, checked
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.adjudicators.sampled import CERTAIN, Sample, Sampled, given_in, judged_in
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.ranking.bounds import Between, Positive, checked
 
 SURE = 1.0 - 1e-12
 """The highest probability of a draw: its logarithm must be finite."""

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import compiled, kernel
-from pooling.pool import TopicPool
-from pooling.rewards import Binary, GradeReward
-from pooling.sentinels import OPEN, OUTSIDE
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.compiled import compiled, kernel
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import Binary, GradeReward
+from pyrite.pooling.sentinels import OPEN, OUTSIDE
+from pyrite.ranking.errors import BadInput
 
 
 @kernel
@@ -45,11 +45,11 @@ class Adjudicator(ABC):
     Documents and suppliers are int64 wherever they are passed: Numba compiles again for each type.
 
     Args:
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
+        reward: how a grade becomes a reward; None is `pyrite.pooling.rewards.Binary`.
     """
 
     needs: tuple[str, ...] = ()
-    """What the pool must have besides runs: `texts` (`pooling.terms`), or a `machine`'s grades."""
+    """What the pool must have besides runs: `texts` (`pyrite.pooling.terms`), or a `machine`'s grades."""
 
     choose: Any
     take: Any = staticmethod(mark)

@@ -9,9 +9,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.text_learning import TextLearning
-from pooling.rewards import GradeReward
-from ranking.bounds import NonNegative, Positive, checked
+from pyrite.pooling.adjudicators.text_learning import TextLearning
+from pyrite.pooling.rewards import GradeReward
+from pyrite.ranking.bounds import NonNegative, Positive, checked
 
 
 class AutoTar(TextLearning):
@@ -24,7 +24,7 @@ class AutoTar(TextLearning):
     Args:
         presumed: documents drawn for each training; never more than half of the unjudged ones, because a topic's pool
             is no collection of millions with hardly any relevant document.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
+        reward: how a grade becomes a reward; None is `pyrite.pooling.rewards.Binary`.
     """
 
     @checked

@@ -20,7 +20,7 @@ from typing import Any
 from numba import config as numba_config
 from numba import njit
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 kernel = njit(**_OPTIONS)
@@ -53,7 +53,7 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
     for called, used in uses.items():
         if not hasattr(used, "py_func") and not getattr(numba_config, "DISABLE_JIT", 0):
             where = f"{getattr(used, '__module__', '')}.{getattr(used, '__qualname__', called)}"
-            raise BadInput("is not compiled", where, "write @kernel of pooling.adjudicators.compiled above it")
+            raise BadInput("is not compiled", where, "write @kernel of pyrite.pooling.adjudicators.compiled above it")
     function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)
     sources = {file for used in uses.values() if (file := _source(used))}
     function.__qualname__ = f"{template.__name__}_{name}_{_digest(frozenset(sources))}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pooling.adjudicators.text_learning import TextLearning
-from pooling.rewards import GradeReward
-from ranking.bounds import Positive, checked
+from pyrite.pooling.adjudicators.text_learning import TextLearning
+from pyrite.pooling.rewards import GradeReward
+from pyrite.ranking.bounds import Positive, checked
 
 
 class ContinuousLearning(TextLearning):
@@ -18,7 +18,7 @@ class ContinuousLearning(TextLearning):
 
     Args:
         batch: documents judged between two trainings.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`.
+        reward: how a grade becomes a reward; None is `pyrite.pooling.rewards.Binary`.
     """
 
     @checked

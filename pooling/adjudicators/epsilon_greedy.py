@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pooling.adjudicators.bandit.index import ArmIndex
-from pooling.adjudicators.compiled import kernel
-from ranking.bounds import Positive, checked
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.ranking.bounds import Positive, checked
 
 
 @kernel

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
-from pooling.adjudicators.fusion import Fusion
-from pooling.rewards import GradeReward
-from ranking.bounds import Between, checked
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.adjudicators.fusion import Fusion
+from pyrite.pooling.rewards import GradeReward
+from pyrite.ranking.bounds import Between, checked
 
 MOST = 300.0
 """Powers of ten that a weight may rise to; double precision ends at 308."""

@@ -9,13 +9,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.compiled import kernel
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import NO_DOCUMENT, NO_GRADE, OPEN
-from ranking.bounds import NonNegative, Positive, checked
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import NO_DOCUMENT, NO_GRADE, OPEN
+from pyrite.ranking.bounds import NonNegative, Positive, checked
+from pyrite.ranking.errors import BadInput
 
 
 class MachineOptions(NamedTuple):

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from pooling.adjudicators.bandit.index import BayesianIndex, Stay
-from pooling.adjudicators.compiled import kernel
-from pooling.priors import Prior
+from pyrite.pooling.adjudicators.bandit.index import BayesianIndex, Stay
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.priors import Prior
 
 
 @kernel

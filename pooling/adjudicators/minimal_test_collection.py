@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.compiled import kernel
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
 
 
 class MtcState(NamedTuple):

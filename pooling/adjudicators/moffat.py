@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
-from pooling.adjudicators.fusion import Fusion
-from pooling.rewards import GradeReward
-from ranking.bounds import Between, checked
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.adjudicators.fusion import Fusion
+from pyrite.pooling.rewards import GradeReward
+from pyrite.ranking.bounds import Between, checked
 
 
 @kernel
@@ -30,7 +30,7 @@ class MoffatA(Fusion):
 
     Args:
         p: persistence of the reader, between 0 and 1.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. A and B do not use it.
+        reward: how a grade becomes a reward; None is `pyrite.pooling.rewards.Binary`. A and B do not use it.
     """
 
     @checked

@@ -1,7 +1,7 @@
 """Leaves a run when it supplies a document that is not relevant."""
 
-from pooling.adjudicators.bandit.index import ArmIndex
-from pooling.adjudicators.compiled import kernel
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex
+from pyrite.pooling.adjudicators.compiled import kernel
 
 
 @kernel

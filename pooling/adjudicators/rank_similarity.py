@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.static import StaticOrder
-from pooling.pool import TopicPool
-from ranking.bounds import NonNegative, checked
+from pyrite.pooling.adjudicators.static import StaticOrder
+from pyrite.pooling.pool import TopicPool
+from pyrite.ranking.bounds import NonNegative, checked
 
 
 class Comb(StaticOrder):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.fusion import Fusion
-from pooling.rewards import GradeReward
-from ranking.bounds import NonNegative, checked
+from pyrite.pooling.adjudicators.fusion import Fusion
+from pyrite.pooling.rewards import GradeReward
+from pyrite.ranking.bounds import NonNegative, checked
 
 
 class ReciprocalRank(Fusion):
@@ -20,7 +20,7 @@ class ReciprocalRank(Fusion):
     Args:
         constant: added to ranks. The higher, the less the rank matters compared with being held at all; 60 is the
             authors'.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. RRF does not use it.
+        reward: how a grade becomes a reward; None is `pyrite.pooling.rewards.Binary`. RRF does not use it.
     """
 
     @checked

@@ -9,13 +9,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.compiled import around
-from pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import NO_DOCUMENT, OPEN
-from ranking.bounds import Between, checked
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.compiled import around
+from pyrite.pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.ranking.bounds import Between, checked
 
 HANDED_OUT, SAMPLED, PLACE = 0, 1, 2
 

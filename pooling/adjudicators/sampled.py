@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.pool import TopicPool
-from pooling.sentinels import OUTSIDE
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.sentinels import OUTSIDE
 
 CERTAIN = -1
 """Instead of a stratum: the document was judged whatever the draws were."""
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
 
 class Sampled(Adjudicator):
-    """An order whose judgements, however few, give unbiased estimates (`pooling.estimates`)."""
+    """An order whose judgements, however few, give unbiased estimates (`pyrite.pooling.estimates`)."""
 
     @abstractmethod
     def sample(self, pool: TopicPool, state: Any) -> Sample:

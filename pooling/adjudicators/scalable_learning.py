@@ -7,12 +7,12 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.autotar import AutoTar
-from pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
-from pooling.adjudicators.text_learning import LearningState
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from ranking.bounds import NonNegative, Positive, checked
+from pyrite.pooling.adjudicators.autotar import AutoTar
+from pyrite.pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
+from pyrite.pooling.adjudicators.text_learning import LearningState
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.ranking.bounds import NonNegative, Positive, checked
 
 
 class ScalableLearning(AutoTar, Sampled):

@@ -7,12 +7,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.compiled import around
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import OPEN
-from ranking.bounds import NonNegative, checked
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.compiled import around
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import OPEN
+from pyrite.ranking.bounds import NonNegative, checked
 
 
 class ShallowState(NamedTuple):
@@ -22,7 +22,7 @@ class ShallowState(NamedTuple):
         inner: state of the order that follows.
         first: int32 [documents of the runs' tops], in the order of judging.
         place: int64 [1], the number of them that were passed.
-        taken, rewards: see `pooling.adjudicators.adjudicator.Adjudicator`; they are the inner state's.
+        taken, rewards: see `pyrite.pooling.adjudicators.adjudicator.Adjudicator`; they are the inner state's.
     """
 
     inner: Any

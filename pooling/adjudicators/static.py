@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.compiled import kernel
-from pooling.pool import TopicPool
-from pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
 
 
 class StaticState(NamedTuple):

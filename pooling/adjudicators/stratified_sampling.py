@@ -8,13 +8,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
-from pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import NO_DOCUMENT, OPEN
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
 
 
 class StratifiedState(NamedTuple):

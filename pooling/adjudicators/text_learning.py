@@ -8,13 +8,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator, mark, record
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import NO_DOCUMENT, OPEN
-from pooling.terms import matrix_of
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator, mark, record
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.pooling.terms import matrix_of
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
 
 END, PLACE, BATCH, BATCHES = 0, 1, 2, 3
 
@@ -49,8 +49,8 @@ class TextLearning(Adjudicator):
 
     Args:
         regularization: C of scikit-learn's `LogisticRegression`. The higher, the closer the fit.
-        reward: how a grade becomes a reward; None is `pooling.rewards.Binary`. A document is relevant to the classifier
-            from ½ on.
+        reward: how a grade becomes a reward; None is `pyrite.pooling.rewards.Binary`. A document is relevant to the
+            classifier from ½ on.
     """
 
     needs = ("texts",)

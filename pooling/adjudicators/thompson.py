@@ -1,7 +1,7 @@
 """Chooses by a draw from each run's posterior."""
 
-from pooling.adjudicators.bandit.index import BayesianIndex
-from pooling.adjudicators.compiled import kernel
+from pyrite.pooling.adjudicators.bandit.index import BayesianIndex
+from pyrite.pooling.adjudicators.compiled import kernel
 
 
 @kernel

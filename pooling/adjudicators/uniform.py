@@ -1,7 +1,7 @@
 """Chooses any run, with equal probabilities."""
 
-from pooling.adjudicators.bandit.index import ArmIndex
-from pooling.adjudicators.compiled import kernel
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex
+from pyrite.pooling.adjudicators.compiled import kernel
 
 
 @kernel

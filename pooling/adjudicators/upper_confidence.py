@@ -3,9 +3,9 @@
 import math
 from typing import Annotated
 
-from pooling.adjudicators.bandit.index import ArmIndex
-from pooling.adjudicators.compiled import kernel
-from ranking.bounds import NonNegative, checked
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.ranking.bounds import NonNegative, checked
 
 
 @kernel

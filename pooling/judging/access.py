@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pooling.judging.folder import make_private, private_file
-from ranking.errors import BadInput
+from pyrite.pooling.judging.folder import make_private, private_file
+from pyrite.ranking.errors import BadInput
 
 FILE = "secret"
 COOKIE_SECONDS = 90 * 86_400

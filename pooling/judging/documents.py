@@ -13,14 +13,14 @@ import pyarrow as pa
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-from pooling.judging.folder import make_private, private_file
-from pooling.pool import Pool
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.collections.arrow_files import mapped, write
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.reading import WORD
-from ranking.whole_file import replace_file
+from pyrite.pooling.judging.folder import make_private, private_file
+from pyrite.pooling.pool import Pool
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.collections.arrow_files import mapped, write
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.reading import WORD
+from pyrite.ranking.whole_file import replace_file
 
 FOUND = 20
 """Documents that a search lists."""

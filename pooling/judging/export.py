@@ -9,11 +9,11 @@ from typing import Literal
 
 import polars as pl
 
-from pooling.judging.store import Snapshot
-from pooling.runs import by_value
-from ranking import trec_files
-from ranking.errors import BadInput
-from ranking.whole_file import replace_file
+from pyrite.pooling.judging.store import Snapshot
+from pyrite.pooling.runs import by_value
+from pyrite.ranking import trec_files
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.whole_file import replace_file
 
 Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {

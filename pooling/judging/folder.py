@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 NETWORK = {
     "nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "afpfs", "ncpfs", "webdav", "davfs", "ceph", "lustre",

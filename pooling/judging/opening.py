@@ -10,21 +10,21 @@ from pathlib import Path
 import polars as pl
 from starlette.applications import Starlette
 
-from pooling.across_topics import AcrossTopics
-from pooling.campaign import Campaign
-from pooling.judging.access import Link, links_of, secret_of
-from pooling.judging.documents import CollectionSearch, PooledDocuments
-from pooling.judging.options import Options
-from pooling.judging.progress import TopicProgress
-from pooling.judging.server import application
-from pooling.judging.session import Session
-from pooling.judging.store import Store
-from pooling.judging.topics import TopicText
-from pooling.judging.view import View
-from pooling.pool import Pool
-from pooling.simulation import Method
-from ranking.errors import BadInput
-from ranking.trec_files import check_ids
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.campaign import Campaign
+from pyrite.pooling.judging.access import Link, links_of, secret_of
+from pyrite.pooling.judging.documents import CollectionSearch, PooledDocuments
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.progress import TopicProgress
+from pyrite.pooling.judging.server import application
+from pyrite.pooling.judging.session import Session
+from pyrite.pooling.judging.store import Store
+from pyrite.pooling.judging.topics import TopicText
+from pyrite.pooling.judging.view import View
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.simulation import Method
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import check_ids
 
 LONGEST_ID = 100_000
 """Bytes of an id that a request of the page can hold, whatever its characters are."""
@@ -75,8 +75,8 @@ def open_judging(
         qrels: query, document, grade: judgements made before. Those of the pool's topics are taken over.
         gold: query, document, grade: pooled documents with known grades, to test assessors.
         collection: returns all documents (id, text), for the search; None disables the search.
-        stemming, title: see `pooling.judging.view.View`.
-        hosts, encrypted: see `pooling.judging.access.AccessControl`.
+        stemming, title: see `pyrite.pooling.judging.view.View`.
+        hosts, encrypted: see `pyrite.pooling.judging.access.AccessControl`.
         grow: whether the pool may differ from the one that the folder was made with, as runs or depth were added. All
             judgements, assessors, notes and skips are kept.
     """

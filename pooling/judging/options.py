@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pooling.judging.export import Rule
-from pooling.stopping import TargetRecall
-from ranking.bounds import AtLeast, NonNegative, Positive, checked
-from ranking.errors import BadInput
+from pyrite.pooling.judging.export import Rule
+from pyrite.pooling.stopping import TargetRecall
+from pyrite.ranking.bounds import AtLeast, NonNegative, Positive, checked
+from pyrite.ranking.errors import BadInput
 
 LONGEST_NAME = 40
 LONGEST_NOTE = 2000
@@ -34,8 +34,8 @@ class Options:
         assessors: names of those who may judge; None is anyone with the link, under any name.
         owners: the assessor of each topic; topics without one are open to all. "first" is the assessor who was handed a
             topic's first document; None opens all topics. Second judgements are made by others in any case.
-        recall: share of a topic's relevant documents at which its judging may stop (`pooling.stopping.TargetRecall`);
-            None never reports it.
+        recall: share of a topic's relevant documents at which its judging may stop
+            (`pyrite.pooling.stopping.TargetRecall`); None never reports it.
         confidence: confidence of that report.
         seed: seed of the method's random choices.
     """

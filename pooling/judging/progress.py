@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy  # its `stats` is imported when it is first used
 
-from pooling.stopping import TargetRecall
-from pooling.yield_curves import exponential_rest
+from pyrite.pooling.stopping import TargetRecall
+from pyrite.pooling.yield_curves import exponential_rest
 
 CURVE_POINTS = 120
 """Points of the curve that is drawn: about as many as can be told apart."""
@@ -51,7 +51,7 @@ class TopicProgress:
     Args:
         found: relevant documents.
         places: sum of the relevant documents' positions in the order, ½ for the first
-            (`pooling.yield_curves.exponential_rest`).
+            (`pyrite.pooling.yield_curves.exponential_rest`).
     """
 
     def __init__(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pooling.campaign import Campaign
-from pooling.pool import Pool
-from pooling.simulation import Method
+from pyrite.pooling.campaign import Campaign
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.simulation import Method
 
 Place = tuple[int, int]
 """Numbers of a topic in the pool and a document in the topic."""

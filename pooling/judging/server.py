@@ -18,11 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from pooling.judging import export, store
-from pooling.judging.access import AccessControl, Link, set_cookie
-from pooling.judging.requests import Id, Note, Refused, RequestId, parse, well_formed
-from pooling.judging.session import Session, Stale
-from pooling.judging.view import View
+from pyrite.pooling.judging import export, store
+from pyrite.pooling.judging.access import AccessControl, Link, set_cookie
+from pyrite.pooling.judging.requests import Id, Note, Refused, RequestId, parse, well_formed
+from pyrite.pooling.judging.session import Session, Stale
+from pyrite.pooling.judging.view import View
 
 LONGEST_BODY = 1 << 20
 Endpoint = Callable[[Request], Any]
@@ -50,7 +50,7 @@ def application(
 
     Args:
         folder: the folder of the session's store.
-        links, hosts, encrypted: see `pooling.judging.access`.
+        links, hosts, encrypted: see `pyrite.pooling.judging.access`.
     """
     server = hashlib.sha256(links[0].cookie.encode()).hexdigest()[:8]
     handlers = _Handlers(session, view, folder, f"assessor-{server}")
@@ -218,7 +218,7 @@ _DOWNLOADS: Mapping[str, Callable[[store.Snapshot, export.Rule], str]] = {
 
 
 def _file(name: str, kind: str) -> Endpoint:
-    content = (files("pooling.judging") / "page" / name).read_bytes()
+    content = (files("pyrite.pooling.judging") / "page" / name).read_bytes()
 
     async def endpoint(request: Request) -> Response:
         return Response(content, media_type=kind)

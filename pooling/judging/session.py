@@ -13,16 +13,16 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pooling.across_topics import AcrossTopics
-from pooling.judging.options import LONGEST_NOTE, Options, assessor_name
-from pooling.judging.requests import Id, Refused, RequestId
-from pooling.judging.revocable_order import Place, RevocableOrder
-from pooling.judging.state import Judgement, JudgingState
-from pooling.judging.store import Event, Kind, Store
-from pooling.pool import Pool
-from pooling.simulation import Method
-from ranking.errors import BadInput
-from ranking.trec_files import BLANK
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.judging.options import LONGEST_NOTE, Options, assessor_name
+from pyrite.pooling.judging.requests import Id, Refused, RequestId
+from pyrite.pooling.judging.revocable_order import Place, RevocableOrder
+from pyrite.pooling.judging.state import Judgement, JudgingState
+from pyrite.pooling.judging.store import Event, Kind, Store
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.simulation import Method
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import BLANK
 
 PAGE = 50
 """Judgements that are listed at once."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from pooling.judging.options import Options
-from pooling.judging.progress import TopicProgress
-from pooling.judging.revocable_order import Place, RevocableOrder, Step
-from pooling.judging.store import Event
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.progress import TopicProgress
+from pyrite.pooling.judging.revocable_order import Place, RevocableOrder, Step
+from pyrite.pooling.judging.store import Event
 
 T = TypeVar("T")
 SKIPPED_FOR = 10

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from pooling.judging.folder import check_local, make_private, private_file
-from ranking.errors import BadInput
+from pyrite.pooling.judging.folder import check_local, make_private, private_file
+from pyrite.ranking.errors import BadInput
 
 FILE, LOCK = "judgements.sqlite", "server.lock"
 KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.topic_files import TEXTS, topic_rows
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.topic_files import TEXTS, topic_rows
+from pyrite.ranking.errors import BadInput
 
 
 class TopicText(NamedTuple):
@@ -21,7 +21,7 @@ class TopicText(NamedTuple):
 
 
 def read_topics(path: str | Path, encoding: str = "utf-8", faults: Faults | None = None) -> dict[str, TopicText]:
-    """Read topics by their ids, in any form of `ranking.collections.topic_files.topic_rows`.
+    """Read topics by their ids, in any form of `pyrite.ranking.collections.topic_files.topic_rows`.
 
     Args:
         faults: receives broken lines and ids that come twice, of which the first counts. None raises.

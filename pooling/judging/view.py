@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pooling.judging.agreement import agreement_of, krippendorff_alpha
-from pooling.judging.documents import CollectionSearch, Marking, PooledDocuments, readable
-from pooling.judging.progress import TopicProgress
-from pooling.judging.requests import Id, Refused
-from pooling.judging.revocable_order import Place
-from pooling.judging.session import PAGE, Session
-from pooling.judging.topics import TopicText
-from pooling.sentinels import NO_GRADE
+from pyrite.pooling.judging.agreement import agreement_of, krippendorff_alpha
+from pyrite.pooling.judging.documents import CollectionSearch, Marking, PooledDocuments, readable
+from pyrite.pooling.judging.progress import TopicProgress
+from pyrite.pooling.judging.requests import Id, Refused
+from pyrite.pooling.judging.revocable_order import Place
+from pyrite.pooling.judging.session import PAGE, Session
+from pyrite.pooling.judging.topics import TopicText
+from pyrite.pooling.sentinels import NO_GRADE
 
 PACE = 20
 """Number of judgements that an assessor's pace is computed from."""
@@ -40,7 +40,7 @@ class View:
 
     Args:
         topics: texts by id.
-        stemming: language of the stemmer for words that are marked (`pooling.judging.documents.Marking`).
+        stemming: language of the stemmer for words that are marked (`pyrite.pooling.judging.documents.Marking`).
         search: search over the whole collection; None if the page has none.
     """
 

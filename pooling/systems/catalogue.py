@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pooling.systems import models
-from pooling.systems.inputs import SystemInputs
-from pooling.systems.term_index import Scores, TermIndex
+from pyrite.pooling.systems import models
+from pyrite.pooling.systems.inputs import SystemInputs
+from pyrite.pooling.systems.term_index import Scores, TermIndex
 
 System = Callable[[SystemInputs], Scores]
 """Ranks for every topic; raises BadInput if this machine or this collection lacks a prerequisite."""

@@ -9,18 +9,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.systems.models import latent_semantics, relevance_model
-from pooling.systems.term_index import Scores, TermIndex, character_grams, counts_of, pair_counts
-from ranking.bm25 import Bm25Options
-from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.mean_vectors import MeanVectorIndex
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.splits import Split
-from ranking.terms import Terms as TermReader
-from ranking.vectors import PackagedGlove, WordVectors
+from pyrite.pooling.systems.models import latent_semantics, relevance_model
+from pyrite.pooling.systems.term_index import Scores, TermIndex, character_grams, counts_of, pair_counts
+from pyrite.ranking.bm25 import Bm25Options
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.mean_vectors import MeanVectorIndex
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.splits import Split
+from pyrite.ranking.terms import Terms as TermReader
+from pyrite.ranking.vectors import PackagedGlove, WordVectors
 
 Terms = list[NDArray[np.int32]]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from pooling.systems.term_index import Scores, TermIndex
+from pyrite.pooling.systems.term_index import Scores, TermIndex
 
 
 def bm25(index: TermIndex, k1: float, b: float) -> Scores:

@@ -14,20 +14,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pooling.runs import OnProgress, no_progress
-from pooling.systems.catalogue import SYSTEMS
-from pooling.systems.inputs import Rerank, SystemInputs
-from pooling.systems.term_index import Scores
-from ranking.collections.cache import default_cache, open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.pydocs import Pydocs
-from ranking.collections.splits import shuffled
-from ranking.digest import digest
-from ranking.encoding import Encoder
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists, stack_lists
-from ranking.splits import Split, split_queries
-from ranking.trec_files import check_ids, write_qrels, write_run
+from pyrite.pooling.runs import OnProgress, no_progress
+from pyrite.pooling.systems.catalogue import SYSTEMS
+from pyrite.pooling.systems.inputs import Rerank, SystemInputs
+from pyrite.pooling.systems.term_index import Scores
+from pyrite.ranking.collections.cache import default_cache, open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pydocs import Pydocs
+from pyrite.ranking.collections.splits import shuffled
+from pyrite.ranking.digest import digest
+from pyrite.ranking.encoding import Encoder
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists, stack_lists
+from pyrite.ranking.splits import Split, split_queries
+from pyrite.ranking.trec_files import check_ids, write_qrels, write_run
 
 FORMAT = 1
 """Increased whenever a system's ranking changes."""

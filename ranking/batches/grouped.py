@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.batch import Batch
-from ranking.batches.order import BatchOrder
-from ranking.bounds import AtLeast, checked
-from ranking.encoding import EncodedCollection
-from ranking.labels import labels_of
-from ranking.vectors import WordVectors, directions
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.batches.order import BatchOrder
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.labels import labels_of
+from pyrite.ranking.vectors import WordVectors, directions
 
 
 class Grouped(BatchOrder):

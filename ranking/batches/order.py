@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.batch import Batch
-from ranking.encoding import EncodedCollection
-from ranking.vectors import WordVectors
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.vectors import WordVectors
 
 
 class BatchOrder(ABC):

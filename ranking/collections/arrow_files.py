@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from ranking.backing import BackedPath, damaged, fetched, publish
-from ranking.whole_file import replace_file
+from pyrite.ranking.backing import BackedPath, damaged, fetched, publish
+from pyrite.ranking.whole_file import replace_file
 
 
 def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import polars as pl
 
-from ranking.collections.candidate_files import FolderWithCandidates
-from ranking.collections.faults import Faults
-from ranking.collections.json_documents import read_entries
-from ranking.collections.judgement_files import judgements_of
-from ranking.collections.opened import ENDINGS, plain_name
-from ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
-from ranking.collections.row_files import NO_DATA
-from ranking.collections.splits import SPLIT_FILES, split_named
-from ranking.errors import BadInput
+from pyrite.ranking.collections.candidate_files import FolderWithCandidates
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.json_documents import read_entries
+from pyrite.ranking.collections.judgement_files import judgements_of
+from pyrite.ranking.collections.opened import ENDINGS, plain_name
+from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
+from pyrite.ranking.collections.row_files import NO_DATA
+from pyrite.ranking.collections.splits import SPLIT_FILES, split_named
+from pyrite.ranking.errors import BadInput
 
 TABLES = (".tsv", ".txt", ".csv", ".json", ".jsonl")
 """Endings of files of judgements."""

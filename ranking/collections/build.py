@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ranking.collections import checks, pieces, splits
-from ranking.collections.arrow_files import batches, mapped, write
-from ranking.collections.faults import Faults
-from ranking.collections.ids import id_files, write_ids
-from ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_file, piece_files, write_pieces
-from ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
-from ranking.errors import BadInput
+from pyrite.ranking.collections import checks, pieces, splits
+from pyrite.ranking.collections.arrow_files import batches, mapped, write
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.ids import id_files, write_ids
+from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_file, piece_files, write_pieces
+from pyrite.ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
+from pyrite.ranking.errors import BadInput
 
 _CHUNK = 50_000  # rows
 STORED: Mapping[str, Mapping[str, pl.DataType]] = {

@@ -20,16 +20,16 @@ from uuid import uuid4
 import polars as pl
 import pyarrow as pa
 
-from ranking.backing import BackedPath, NotWhole, at_hand, fetched, latest, publish
-from ranking.collections.arrow_files import mapped
-from ranking.collections.build import ABOUT, GIVEN_FILE, build
-from ranking.collections.collection import Collection
-from ranking.collections.ids import IdTable
-from ranking.collections.pieces import Run, in_turn, mapped_pieces
-from ranking.collections.reader import OF_USE, Reader
-from ranking.errors import BadInput
-from ranking.reading import Reading
-from ranking.whole_file import FULL
+from pyrite.ranking.backing import BackedPath, NotWhole, at_hand, fetched, latest, publish
+from pyrite.ranking.collections.arrow_files import mapped
+from pyrite.ranking.collections.build import ABOUT, GIVEN_FILE, build
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.ids import IdTable
+from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces
+from pyrite.ranking.collections.reader import OF_USE, Reader
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.reading import Reading
+from pyrite.ranking.whole_file import FULL
 
 _LAYOUT = 4  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"

@@ -10,14 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from ranking.collections.faults import Faults, RowFault
-from ranking.collections.json_rows import DECODER, json_rows, parsed
-from ranking.collections.judgement_files import run_rows
-from ranking.collections.lines import lines
-from ranking.collections.opened import plain_name
-from ranking.collections.reader import GIVEN, FolderReader
-from ranking.collections.row_files import read_rows
-from ranking.collections.row_forms import IDS, number
+from pyrite.ranking.collections.faults import Faults, RowFault
+from pyrite.ranking.collections.json_rows import DECODER, json_rows, parsed
+from pyrite.ranking.collections.judgement_files import run_rows
+from pyrite.ranking.collections.lines import lines
+from pyrite.ranking.collections.opened import plain_name
+from pyrite.ranking.collections.reader import GIVEN, FolderReader
+from pyrite.ranking.collections.row_files import read_rows
+from pyrite.ranking.collections.row_forms import IDS, number
 
 QUERIES = ("qid", "query_id", "query-id", "query")
 DOCUMENTS = re.compile(r"(pos|neg|positive|negative)s?(_document|_passage)?(_?p?ids?)?(_\d+)?", re.I)

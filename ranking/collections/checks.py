@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.reader import DOCUMENTS
-from ranking.collections.splits import SPLIT_FILES
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.reader import DOCUMENTS
+from pyrite.ranking.collections.splits import SPLIT_FILES
+from pyrite.ranking.errors import BadInput
 
 _PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
 TEXTS = (pl.String, pl.Categorical, pl.Enum)

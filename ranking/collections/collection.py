@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.arrow_files import mapped
-from ranking.collections.ids import IdTable
-from ranking.collections.pieces import mapped_pieces
-from ranking.reading import WORDS, Reading
+from pyrite.ranking.collections.arrow_files import mapped
+from pyrite.ranking.collections.ids import IdTable
+from pyrite.ranking.collections.pieces import mapped_pieces
+from pyrite.ranking.reading import WORDS, Reading
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,7 @@ def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE) -> list[Do
     Returns:
         Nothing for a file that is not Python of this version: packages ship templates and tests of their parsers.
     """
-    from ranking.cores import cores  # not known to the program in a child process
+    from pyrite.ranking.cores import cores  # not known to the program in a child process
 
     sizes = [os.path.getsize(path) for _, path in files]
     processes = 1 if sum(sizes) <= alone or not sys.executable else min(cores(), _MOST_PROCESSES)

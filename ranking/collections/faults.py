@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from os import PathLike
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 SKIP = "fix it, or set strict=false to skip and count such faults"
 

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ranking.collections.beir import Beir
-from ranking.collections.msmarco import MsMarco
-from ranking.collections.pairs import Pairs
-from ranking.collections.trec import Trec
-from ranking.errors import BadInput
-from ranking.hub import HUB
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.msmarco import MsMarco
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.collections.trec import Trec
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import HUB
 
 FOLDERS = {"beir": Beir, "msmarco": MsMarco, "trec": Trec}
 """Readers of folders by the names of their formats. The first one that can read a folder is taken."""

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.arrow_files import mapped, write
-from ranking.collections.pieces import Run
+from pyrite.ranking.collections.arrow_files import mapped, write
+from pyrite.ranking.collections.pieces import Run
 
 SCHEMA = {"id": pl.String(), "row": pl.UInt32()}
 SAMPLED = 1000
@@ -33,7 +33,7 @@ class IdTable:
         """Id and row, mapped.
 
         Raises:
-            OSError, pa.ArrowInvalid, BadInput: see `ranking.collections.arrow_files.mapped`.
+            OSError, pa.ArrowInvalid, BadInput: see `pyrite.ranking.collections.arrow_files.mapped`.
         """
         return pl.concat([mapped(file) for file in self.files], rechunk=False)
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, together
-from ranking.collections.splits import DEV, TEST, TRAIN
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, together
+from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
+from pyrite.ranking.errors import BadInput
 
 
 @dataclass

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ranking.collections.faults import Faults, RowFault
-from ranking.collections.json_rows import Point, array_items, json_lines
-from ranking.collections.lines import lines
-from ranking.collections.row_files import read_rows
-from ranking.collections.row_forms import IDS, TEXT
+from pyrite.ranking.collections.faults import Faults, RowFault
+from pyrite.ranking.collections.json_rows import Point, array_items, json_lines
+from pyrite.ranking.collections.lines import lines
+from pyrite.ranking.collections.row_files import read_rows
+from pyrite.ranking.collections.row_forms import IDS, TEXT
 
 NAMES = ("_id", "id", "query_id", "qid", *(name for name in IDS if name not in ("_id", "id")))
 TEXTS = (*TEXT, "query")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ranking.collections.faults import Faults
-from ranking.collections.lines import blocks, lines
-from ranking.collections.opened import encoding_of, open_bytes
-from ranking.collections.splits import split_named
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.lines import blocks, lines
+from pyrite.ranking.collections.opened import encoding_of, open_bytes
+from pyrite.ranking.collections.splits import split_named
+from pyrite.ranking.errors import BadInput
 
 _GAP = re.compile(r"[\s,]*")
 
@@ -94,7 +94,7 @@ def json_lines(
     within: tuple[int, int] | None = None,
     parse: Callable[[str], Any] = _decoded,
 ) -> Iterator[tuple[int, Any]]:
-    """Yield what the lines of a file hold, each with its number; see `ranking.collections.lines.blocks`."""
+    """Yield what the lines of a file hold, each with its number; see `pyrite.ranking.collections.lines.blocks`."""
     for number, line in lines(file, faults, encoding, within):
         try:
             entry = parse(line)

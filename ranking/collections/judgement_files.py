@@ -12,12 +12,12 @@ from typing import Any
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.json_rows import json_lines, parsed
-from ranking.collections.lines import BLANK, QUOTED, lines, tables
-from ranking.collections.opened import encoding_of, open_bytes, plain_name
-from ranking.collections.reader import JUDGEMENTS
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.json_rows import json_lines, parsed
+from pyrite.ranking.collections.lines import BLANK, QUOTED, lines, tables
+from pyrite.ranking.collections.opened import encoding_of, open_bytes, plain_name
+from pyrite.ranking.collections.reader import JUDGEMENTS
+from pyrite.ranking.errors import BadInput
 
 RUN: Mapping[str, pl.DataType] = {
     "query": pl.String(),

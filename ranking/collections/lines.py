@@ -14,9 +14,9 @@ from typing import BinaryIO, Literal
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.opened import encoding_of, open_bytes
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.opened import encoding_of, open_bytes
+from pyrite.ranking.errors import BadInput
 
 BLANK = r"[ \t\x0B\x0C]"
 QUOTED = (",", ";")
@@ -30,7 +30,7 @@ def blocks(
     """Yield the text of a file in blocks of whole lines.
 
     Args:
-        path: a file, plain or compressed (`ranking.collections.opened`).
+        path: a file, plain or compressed (`pyrite.ranking.collections.opened`).
         faults: receives each line that is not in the encoding; a skipped line is left blank, so numbers stay right.
         encoding: the encoding of the file. A byte order mark of UTF-16 or UTF-32 at its start overrides it.
         within: the range of bytes, of a plain file, in which the lines begin, counted from 1. None for all.

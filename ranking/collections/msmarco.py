@@ -11,14 +11,14 @@ from pathlib import Path
 
 import polars as pl
 
-from ranking.collections.candidate_files import FolderWithCandidates
-from ranking.collections.faults import Faults
-from ranking.collections.judgement_files import judgements_of
-from ranking.collections.lines import lines, tables
-from ranking.collections.opened import ENDINGS
-from ranking.collections.reader import DOCUMENTS, QUERIES, not_read, spans_of, stamps, together
-from ranking.collections.splits import DEV, TEST, TRAIN
-from ranking.errors import BadInput
+from pyrite.ranking.collections.candidate_files import FolderWithCandidates
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.judgement_files import judgements_of
+from pyrite.ranking.collections.lines import lines, tables
+from pyrite.ranking.collections.opened import ENDINGS
+from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, not_read, spans_of, stamps, together
+from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
+from pyrite.ranking.errors import BadInput
 
 _PASSAGE = {"id": pl.String(), "text": pl.String()}
 _DOCUMENT = {"id": pl.String(), "_url": pl.String(), "title": pl.String(), "body": pl.String()}

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 FORMS = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 """The first bytes of a compressed file, and the ending of its name."""

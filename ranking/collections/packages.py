@@ -14,7 +14,7 @@ from importlib.metadata import Distribution, distributions
 from importlib.util import find_spec
 from pathlib import Path
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 PROJECT = Path(__file__).resolve().parents[2]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -16,16 +16,16 @@ from typing import Annotated, Any
 
 import polars as pl
 
-from ranking.bounds import Between, checked
-from ranking.collections.arrow_files import batches, write
-from ranking.collections.candidate_files import each_once
-from ranking.collections.faults import Faults, RowFault
-from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
-from ranking.collections.row_files import Row, TextOptions, kind_of, read_rows, row_files, unread_files
-from ranking.collections.row_forms import BESIDE, Parts, RowForm
-from ranking.collections.splits import TEST, TRAIN, shuffled, split_named
-from ranking.errors import BadInput
-from ranking.hub import HUB, local_path
+from pyrite.ranking.bounds import Between, checked
+from pyrite.ranking.collections.arrow_files import batches, write
+from pyrite.ranking.collections.candidate_files import each_once
+from pyrite.ranking.collections.faults import Faults, RowFault
+from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
+from pyrite.ranking.collections.row_files import Row, TextOptions, kind_of, read_rows, row_files, unread_files
+from pyrite.ranking.collections.row_forms import BESIDE, Parts, RowForm
+from pyrite.ranking.collections.splits import TEST, TRAIN, shuffled, split_named
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import HUB, local_path
 
 CHUNK = 50_000
 """Documents of a frame."""

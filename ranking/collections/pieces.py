@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ranking.collections.arrow_files import mapped, write
+from pyrite.ranking.collections.arrow_files import mapped, write
 
 PIECE = 256 << 20
 """The approximate size of a piece in bytes: a collection with no more text than this is one piece."""

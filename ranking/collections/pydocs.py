@@ -17,12 +17,12 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from ranking.bounds import checked
-from ranking.collections import packages
-from ranking.collections.docstrings import Docstring, docstrings
-from ranking.collections.faults import Faults
-from ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
-from ranking.collections.splits import DEV, TEST, TRAIN
+from pyrite.ranking.bounds import checked
+from pyrite.ranking.collections import packages
+from pyrite.ranking.collections.docstrings import Docstring, docstrings
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
+from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _FEWEST_MEMBERS = 3

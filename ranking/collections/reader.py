@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from ranking.collections.faults import Faults
-from ranking.collections.opened import compression_of
-from ranking.errors import BadInput
-from ranking.reading import Reading
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.opened import compression_of
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.reading import Reading
 
 OF_USE = {"self": ("drop", "keep"), "duplicates": ("keep", "merge")}
 """Options of all readers that do not change what is read, and their values, the default first."""

@@ -18,12 +18,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ranking.collections.faults import Faults
-from ranking.collections.json_rows import Point, json_rows, rows_of_columns, unnamed
-from ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
-from ranking.collections.row_forms import NAME_BESIDE
-from ranking.collections.splits import split_named
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.json_rows import Point, json_rows, rows_of_columns, unnamed
+from pyrite.ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
+from pyrite.ranking.collections.row_forms import NAME_BESIDE
+from pyrite.ranking.collections.splits import split_named
+from pyrite.ranking.errors import BadInput
 
 ROWS = 10_000
 """The number of rows of a parquet or Arrow file that are read at once."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from ranking.collections.faults import SKIP, RowFault
-from ranking.collections.json_rows import Point, unnamed
+from pyrite.ranking.collections.faults import SKIP, RowFault
+from pyrite.ranking.collections.json_rows import Point, unnamed
 
 QUERY = (
     "query", "anchor", "question", "sentence1", "messages", "question1", "sentence_0", "query_text", "prompt",
@@ -76,7 +76,7 @@ class _Columns:
 
 @dataclass
 class RowForm:
-    """The meaning of a row's columns: the options of `ranking.collections.pairs.Pairs`."""
+    """The meaning of a row's columns: the options of `pyrite.ranking.collections.pairs.Pairs`."""
 
     query: str | None
     positive: str | None

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 import polars as pl
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 SPLIT_FILES = {

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranking.collections.faults import Faults
-from ranking.collections.json_rows import json_rows
-from ranking.collections.lines import blocks, lines
-from ranking.collections.opened import plain_name
-from ranking.collections.row_files import TextOptions, csv_rows, read_rows, separator_of
-from ranking.collections.trec_markup import FIELDS, topics
-from ranking.errors import BadInput
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.json_rows import json_rows
+from pyrite.ranking.collections.lines import blocks, lines
+from pyrite.ranking.collections.opened import plain_name
+from pyrite.ranking.collections.row_files import TextOptions, csv_rows, read_rows, separator_of
+from pyrite.ranking.collections.trec_markup import FIELDS, topics
+from pyrite.ranking.errors import BadInput
 
 NUMBERS = (
     "number", "num", "qid", "query_id", "query-id", "_id", "id", "topic_id", "identifier", "topic", "topicid", "q",

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from ranking.collections import trec_markup
-from ranking.collections.faults import Faults
-from ranking.collections.json_documents import read_entries
-from ranking.collections.judgement_files import judgements_of
-from ranking.collections.opened import plain_name
-from ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, frames, groups_of, stamps, together
-from ranking.collections.topic_files import read_topics
-from ranking.errors import BadInput
+from pyrite.ranking.collections import trec_markup
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.json_documents import read_entries
+from pyrite.ranking.collections.judgement_files import judgements_of
+from pyrite.ranking.collections.opened import plain_name
+from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, frames, groups_of, stamps, together
+from pyrite.ranking.collections.topic_files import read_topics
+from pyrite.ranking.errors import BadInput
 
 _USUAL_NAMES = {
     "qrels": re.compile(r"qrels|judg", re.I),

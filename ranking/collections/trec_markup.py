@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ranking.collections.faults import Faults
-from ranking.collections.lines import blocks
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.lines import blocks
 
 _TAG = re.compile(r"</?[a-zA-Z!?][^<>]*>")
 _DOCNO = re.compile(r"<docno>\s*(.*?)\s*</docno>", re.S | re.I)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.evaluation.measures import Evaluator, ranked_grades
-from ranking.evaluation.origins import Candidates
-from ranking.ranked_lists import rectangle
-from ranking.rankers.ranker import Ranker
-from ranking.ranks import ranks_in
-from ranking.scoring import score_candidates
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.evaluation.measures import Evaluator, ranked_grades
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.ranked_lists import rectangle
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.ranks import ranks_in
+from pyrite.ranking.scoring import score_candidates
 
 
 class Evaluation:

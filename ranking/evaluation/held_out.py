@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import score_candidates
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.evaluation.evaluation import Evaluation
-from ranking.ranked_lists import RankedLists
-from ranking.rankers.ranker import Ranker
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.ranker import Ranker
 
 WEIGHTS = tuple(step / 10 for step in range(11))
 """Weights of the ranker to try: 0 is the first stage alone, 1 the ranker alone."""

@@ -18,7 +18,7 @@ import ir_measures
 import numpy as np
 import numpy.typing as npt
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 Grades = npt.NDArray[np.integer[Any]]
 Values = npt.NDArray[np.float64]

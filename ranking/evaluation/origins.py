@@ -15,14 +15,14 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bm25 import Bm25Options
-from ranking.bounds import AtLeast, checked
-from ranking.contents import repeated_in_row
-from ranking.encoding import EncodedCollection
-from ranking.labels import labels_of
-from ranking.ranked_lists import RankedLists, stack_lists
-from ranking.run_files import lists_of_run
-from ranking.sources import Sources
+from pyrite.ranking.bm25 import Bm25Options
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.contents import repeated_in_row
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.labels import labels_of
+from pyrite.ranking.ranked_lists import RankedLists, stack_lists
+from pyrite.ranking.run_files import lists_of_run
+from pyrite.ranking.sources import Sources
 
 DEEPER = 2
 """Times the largest number of documents with one text by which a search is deepened if some are left out."""

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.encoding import EncodedCollection
-from ranking.errors import no_teacher
-from ranking.pair_scores import PairScores
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import no_teacher
+from pyrite.ranking.pair_scores import PairScores
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ranking.objectives.block import Block
-from ranking.objectives.softmax import TemperedObjective
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.softmax import TemperedObjective
 
 
 class Contrastive(TemperedObjective):

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.bounds import Positive, checked
-from ranking.objectives.block import Block
-from ranking.objectives.objective import mean_over_present
-from ranking.objectives.pairwise import PairObjective
-from ranking.objectives.softmax import TemperedObjective
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import mean_over_present
+from pyrite.ranking.objectives.pairwise import PairObjective
+from pyrite.ranking.objectives.softmax import TemperedObjective
 
 
 class MarginMSE(PairObjective):

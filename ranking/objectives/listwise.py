@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.bounds import AtLeast, Positive, checked
-from ranking.objectives.block import Block
-from ranking.objectives.pairwise import PairObjective
-from ranking.objectives.softmax import SoftmaxLikelihood, TemperedObjective
+from pyrite.ranking.bounds import AtLeast, Positive, checked
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.pairwise import PairObjective
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood, TemperedObjective
 
 
 class ListNet(SoftmaxLikelihood):

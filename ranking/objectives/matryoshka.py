@@ -8,13 +8,13 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from ranking.bounds import AtLeast, NonNegative, checked
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective, Scorer
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
+from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Objective, Scorer
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
 
 
 class Matryoshka(Objective):

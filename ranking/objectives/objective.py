@@ -10,10 +10,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ranking.encoding import EncodedCollection
-from ranking.objectives.block import Block
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Objective(ABC):
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:
         """Return P(relevant | query, document) for these scores under this objective. Shape [b, 1 + n].
 
-        Uncertainty sampling uses it (`sampling.selection.error_reduction`).
+        Uncertainty sampling uses it (`pyrite.sampling.selection.error_reduction`).
         """
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective, mean_over_present
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Objective, mean_over_present
 
 
 class PointwiseCrossEntropy(Objective):

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Scorer, Stage
-from ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Scorer, Stage
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
 
 PICKS = ("top", "random")
 
@@ -62,8 +62,8 @@ class SequentialSIR(Compressing):
     Pu et al. 2021, equations 1 to 4. With `flows` it is V2: each compressor starts from the previous one's weights.
 
     Args:
-        pick: see `ranking.objectives.self_involvement.Compressing`. A random pick draws for each batch from the last
-            compressor's top.
+        pick: see `pyrite.ranking.objectives.self_involvement.Compressing`. A random pick draws for each batch from the
+            last compressor's top.
         flows: whether a compressor starts from the previous one's weights.
     """
 

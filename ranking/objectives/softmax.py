@@ -7,9 +7,9 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from ranking.bounds import Positive, checked
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Objective
 
 
 class SoftmaxObjective(Objective):

@@ -8,12 +8,12 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from ranking.bounds import NonNegative, checked
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.objectives.block import Block
-from ranking.objectives.objective import Objective
-from ranking.ranked_lists import RankedLists
+from pyrite.ranking.bounds import NonNegative, checked
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.ranked_lists import RankedLists
 
 
 class WeightedSum(Objective):

@@ -10,8 +10,8 @@ from numba import njit
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.row_gradients import RowsRead, wants_rows
-from ranking.texts import Texts
+from pyrite.ranking.row_gradients import RowsRead, wants_rows
+from pyrite.ranking.texts import Texts
 
 
 def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor:
@@ -21,7 +21,8 @@ def weighted_mean(vectors: Tensor, term_weights: Tensor, texts: Texts) -> Tensor
     large as the vocabulary for the weights, which takes three times as long as all the rest of f_FF.
 
     Args:
-        vectors: E, [vocabulary, dimension]. Its gradient comes by rows if it is marked so (`ranking.row_gradients`).
+        vectors: E, [vocabulary, dimension]. Its gradient comes by rows if it is marked so
+            (`pyrite.ranking.row_gradients`).
         term_weights: w, [vocabulary].
         texts: the texts; none of them empty.
     """

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.bounds import AtLeast, Positive, checked
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts
-from ranking.packing import Packing, buckets
-from ranking.rankers.category_input import CategoryInput
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.pretrained import Pretrained
-from ranking.rankers.sentence_folder import SentenceFolder
-from ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
-from ranking.rankers.transformer_ranker import TransformerRanker
-from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, count_subwords
+from pyrite.ranking.bounds import AtLeast, Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts
+from pyrite.ranking.packing import Packing, buckets
+from pyrite.ranking.rankers.category_input import CategoryInput
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.pretrained import Pretrained
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder
+from pyrite.ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
+from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Subwords, Tokenization, count_subwords
 
 POOLINGS = {"mean": "mean", "cls": "cls", "last": "lasttoken", "max": "max", "weightedmean": "weightedmean",
             "mean_sqrt_len_tokens": "mean_sqrt_len_tokens"}  # fmt: skip

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from ranking.rankers.ranker import Ranker
-from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, read_tokenizer
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
 
 class Cascade(Ranker):
@@ -25,8 +25,8 @@ class Cascade(Ranker):
 
     Compressors of different kinds are the future work of Pu et al. 2021. The rear scores the front's best `keep`
     again and ranks them above the others. An objective that scores level by level
-    (`ranking.objectives.self_involvement` with passes=level) trains the front at level 0 and the rear at all others.
-    BM25 as the front needs no cascade: use selector=top over function=bm25 with a single ranker.
+    (`pyrite.ranking.objectives.self_involvement` with passes=level) trains the front at level 0 and the rear at all
+    others. BM25 as the front needs no cascade: use selector=top over function=bm25 with a single ranker.
 
     Args:
         generator: draws the weights that the checkpoints lack, the front's first.

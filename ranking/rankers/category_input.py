@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts
+from pyrite.ranking.texts import Texts
 
 
 class CategoryInput(nn.Module):

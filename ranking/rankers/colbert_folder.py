@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ranking.hub_tokenizers import local_root, read_tokenizer
-from ranking.packing import Packing
-from ranking.rankers.sentence_folder import DECLARED, SentenceFolder, positions_of, read_json
-from ranking.tokenization import Prompts, count_subwords
+from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.sentence_folder import DECLARED, SentenceFolder, positions_of, read_json
+from pyrite.ranking.tokenization import Prompts, count_subwords
 
 MARKS = Prompts("[Q] ", "[D] ")
 """PyLate's, which are added to a plain checkpoint."""

@@ -9,15 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import local_root
-from ranking.packing import Packing
-from ranking.rankers.pretrained import Pretrained, read_model, trim_last_layer
-from ranking.rankers.sentence_folder import DECLARED, read_json
-from ranking.rankers.transformer_ranker import PairRanker
-from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, read_tokenizer
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.pretrained import Pretrained, read_model, trim_last_layer
+from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
+from pyrite.ranking.rankers.transformer_ranker import PairRanker
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
 
 class CrossEncoder(PairRanker):

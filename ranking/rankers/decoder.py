@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from ranking.packing import Packing
-from ranking.rankers.pretrained import Pretrained, read_model
-from ranking.rankers.transformer_ranker import PairRanker
-from ranking.tokenization import Prompts, Subwords, Tokenization, count_subwords, read_tokenizer
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.pretrained import Pretrained, read_model
+from pyrite.ranking.rankers.transformer_ranker import PairRanker
+from pyrite.ranking.tokenization import Prompts, Subwords, Tokenization, count_subwords, read_tokenizer
 
 TEMPLATE = "Query: {query}\nDocument: {document}\nRelevant:"
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.rankers.ranker import Ranker
-from ranking.texts import Texts
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.texts import Texts
 
 WHOLE = 2
 """The number of distinct documents per column up to which every query is compared with all of them."""

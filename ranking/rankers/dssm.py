@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts
-from ranking.rankers.category_input import CategoryInput
-from ranking.rankers.dense import DenseRanker
-from ranking.row_gradients import RowsRead, wants_rows
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization
-from ranking.trigrams import Trigrams
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts
+from pyrite.ranking.rankers.category_input import CategoryInput
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.row_gradients import RowsRead, wants_rows
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization
+from pyrite.ranking.trigrams import Trigrams
 
 READ = {"buckets": 30_000, "max_query": 32, "max_document": 256}
 """The options that the tokens depend on, and their defaults."""
@@ -165,7 +165,7 @@ def summed(vectors: Tensor, texts: Texts) -> Tensor:
     run of one token at once: cheap if tokens are sorted.
 
     Args:
-        vectors: E, [vocabulary, width]. Its gradient comes by rows if it is marked so (`ranking.row_gradients`).
+        vectors: E, [vocabulary, width]. Its gradient comes by rows if it is marked so (`pyrite.ranking.row_gradients`).
         texts: the texts, their tokens in any order.
     """
     if vectors.device.type == "cpu" and vectors.dtype == torch.float32:

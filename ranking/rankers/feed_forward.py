@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts
-from ranking.rankers.bag import weighted_mean
-from ranking.rankers.category_input import CategoryInput
-from ranking.rankers.ranker import Ranker, linear, of_inputs
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts
+from pyrite.ranking.rankers.bag import weighted_mean
+from pyrite.ranking.rankers.category_input import CategoryInput
+from pyrite.ranking.rankers.ranker import Ranker, linear, of_inputs
+from pyrite.ranking.texts import Texts
 
 
 class FeedForward(Ranker):

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.bounds import AtLeast, Positive, checked
-from ranking.errors import BadInput
-from ranking.packing import Packing
-from ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
-from ranking.rankers.pretrained import Pretrained, quiet
-from ranking.rankers.ranker import linear
-from ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
-from ranking.rankers.transformer_ranker import TransformerRanker
-from ranking.texts import Texts
-from ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
+from pyrite.ranking.bounds import AtLeast, Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
+from pyrite.ranking.rankers.pretrained import Pretrained, quiet
+from pyrite.ranking.rankers.ranker import linear
+from pyrite.ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
+from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
 
 HEADS = {"Dense", "Dropout", "LayerNorm", "MultiVectorMask", "Normalize"}
 REMEDY = "a late-interaction ranker is a transformer and what follows it for each token"

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.rankers.ranker import Ranker, convolution, linear
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.ranker import Ranker, convolution, linear
+from pyrite.ranking.texts import Texts
 
 
 class MatchPyramid(Ranker):

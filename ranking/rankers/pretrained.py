@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
-from ranking.bounds import AtLeast, checked
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import local_root, refused
-from ranking.packing import buckets
-from ranking.rankers.ranker import SharedWeights
+from pyrite.ranking.bounds import AtLeast, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.packing import buckets
+from pyrite.ranking.rankers.ranker import SharedWeights
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -246,7 +246,7 @@ class Pretrained(nn.Module):
         """Add empty passes if other workers that share its weights make more.
 
         Args:
-            places: the texts of each pass, from `ranking.packing.buckets`.
+            places: the texts of each pass, from `pyrite.ranking.packing.buckets`.
         """
         if self.sharding is None:
             return places

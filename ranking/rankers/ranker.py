@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from ranking.errors import BadInput
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization
 
 
 class SharedWeights(Protocol):
-    """Workers that hold parts of one ranker (`ranking.sharding.Sharding`)."""
+    """Workers that hold parts of one ranker (`pyrite.ranking.sharding.Sharding`)."""
 
     def passes(self, tower: Any, count: int) -> int:
         """Return the passes that all workers make next through a transformer, of which this one needs `count`."""
@@ -36,11 +36,11 @@ class Ranker(nn.Module, ABC):
 
     A query and a document are each represented once, by the part of the network that depends on
     one of them alone; `interact` computes what depends on the pair. A collection's candidates are
-    then scored at the cost of their distinct documents plus the interactions (`ranking.scoring`).
+    then scored at the cost of their distinct documents plus the interactions (`pyrite.ranking.scoring`).
 
     A subclass takes `vectors`, `generator` and its widths, each None to use the `preset`. A subclass with an option
     `categories` (texts come with category and subcategory as input) takes `labels` too, their numbers
-    (`ranking.rankers.category_input`).
+    (`pyrite.ranking.rankers.category_input`).
 
     Attributes:
         presets: the widths by preset name: `paper` as published, `small` for a CPU, `tiny` for tests.
@@ -69,7 +69,7 @@ class Ranker(nn.Module, ABC):
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:
-        """Return how texts become the tokens that it reads; None if it reads the words of `ranking.encoding`.
+        """Return how texts become the tokens that it reads; None if it reads the words of `pyrite.ranking.encoding`.
 
         Args:
             options: options of its constructor.
@@ -147,7 +147,7 @@ class Ranker(nn.Module, ABC):
         return None
 
     def at_level(self, level: int) -> Ranker:
-        """Return the ranker for a level of compression (`ranking.objectives.self_involvement`), 0 the first."""
+        """Return the ranker for a level of compression (`pyrite.ranking.objectives.self_involvement`), 0 the first."""
         return self
 
     @property

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ranking.errors import BadInput
-from ranking.hub import prepare_hub
-from ranking.hub_tokenizers import local_root, read_tokenizer, refused
-from ranking.packing import Packing
-from ranking.tokenization import Prompts, count_subwords
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import prepare_hub
+from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer, refused
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.tokenization import Prompts, count_subwords
 
 MODULE = "sentence_transformers.models."
 """The package of its modules since its first versions, which the newest still understand."""

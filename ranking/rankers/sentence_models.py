@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import local_root, refused
-from ranking.rankers.pretrained import quiet, reading
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.rankers.pretrained import quiet, reading
 
 HEADS = {"CNN", "Dense", "Dropout", "LayerNorm", "Normalize", "Pooling", "WeightedLayerPooling", "WordWeights"}
 """Modules that may follow a transformer: they read its states and the mask."""
@@ -39,7 +39,7 @@ def load_model(kind: str, checkpoint: str, layers: int | None, generator: torch.
     Args:
         kind: its class, e.g. `SentenceTransformer`.
         checkpoint: a folder, or a name at the hub.
-        layers: layers to keep, as in `ranking.rankers.pretrained.read_model`.
+        layers: layers to keep, as in `pyrite.ranking.rankers.pretrained.read_model`.
         generator: draws the weights that the checkpoint lacks.
 
     Returns:

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.bounds import AtLeast, NonNegative, checked
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.sentence_folder import SentenceFolder
-from ranking.rankers.sentence_models import load_splade
-from ranking.texts import Texts
+from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder
+from pyrite.ranking.rankers.sentence_models import load_splade
+from pyrite.ranking.texts import Texts
 
 
 class Sparse(BiEncoder):

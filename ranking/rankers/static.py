@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.bounds import AtLeast, NonNegative, Positive, checked
-from ranking.errors import BadInput
-from ranking.rankers.bag import weighted_mean
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.static_folder import StaticFolder, StaticTokens, Vocabulary
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization
+from pyrite.ranking.bounds import AtLeast, NonNegative, Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bag import weighted_mean
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.static_folder import StaticFolder, StaticTokens, Vocabulary
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization
 
 SPREAD = 0.05
 """Spread of word vectors at the start; at GloVe's .7 they barely move in 5 epochs (docs/experiments/negatives.md)."""
@@ -31,8 +31,8 @@ class Static(DenseRanker):
     learned weight that starts at its inverse document frequency. Train it with `objective=softmax`, most simply with
     the positives of its batch as negatives (`function=in_batch`).
 
-    It starts from the words of `ranking.encoding` and their vectors, or from the tokens of a checkpoint: a folder of
-    sentence-transformers' `StaticEmbedding`, or of model2vec. It is written as the former.
+    It starts from the words of `pyrite.ranking.encoding` and their vectors, or from the tokens of a checkpoint: a
+    folder of sentence-transformers' `StaticEmbedding`, or of model2vec. It is written as the former.
 
     Args:
         vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.

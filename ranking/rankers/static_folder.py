@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import local_root, refused
-from ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, prompts_of, read_json, write_json
-from ranking.reading import WORD
-from ranking.texts import Texts
-from ranking.tokenization import CHUNK, Prompts, Tokenization, Tokens
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, prompts_of, read_json, write_json
+from pyrite.ranking.reading import WORD
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import CHUNK, Prompts, Tokenization, Tokens
 
 SILENT = -20.0
 """The logarithm of the weight of a token that does not count next to any other."""
@@ -96,7 +96,9 @@ class StaticFolder:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of `ranking.encoding` by number, padding and unknown first, and the number of words read of a text."""
+    """The words of `pyrite.ranking.encoding` by number, padding and unknown first, and the number of words read of a
+    text.
+    """
 
     words: Sequence[str]
     longest: int

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ranking.errors import BadInput
-from ranking.hub_tokenizers import local_root
-from ranking.rankers.pretrained import PRESETS, quiet
-from ranking.rankers.ranker import Ranker
-from ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root
+from pyrite.ranking.rankers.pretrained import PRESETS, quiet
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
+from pyrite.ranking.texts import Texts
 
 LENGTHS = "text_lengths.json"
 """A file of ours next to the checkpoint's, with max_query and max_document: none of its fields has a query's length."""
@@ -31,7 +31,7 @@ class TransformerRanker(Ranker):
         layers: the number of layers to keep, from the input. None keeps all.
         max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
         max_document: subwords read of a document, in the same way.
-        precision: float32, bfloat16 or float16, see `ranking.rankers.pretrained.Pretrained`.
+        precision: float32, bfloat16 or float16, see `pyrite.ranking.rankers.pretrained.Pretrained`.
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run the transformer through torch.compile.
         budget: tokens per forward pass, with padding. None suits the device.

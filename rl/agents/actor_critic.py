@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
-from ranking.bounds import NonNegative, Positive, checked
-from rl.agents.policy_gradient import PolicyGradientAgent, PolicyGradientLearner
+from pyrite.ranking.bounds import NonNegative, Positive, checked
+from pyrite.rl.agents.policy_gradient import PolicyGradientAgent, PolicyGradientLearner
 
 
 class ActorCriticLearner(PolicyGradientLearner):
@@ -34,7 +34,7 @@ class ActorCritic(PolicyGradientAgent):
         entropy: weight of the policy's entropy. At 0 the noise of rewards alone makes the policy one-sided in states
             where actions do not matter; at 0.03 it stays near uniform there (`benchmarks/agents.py`).
         fragment: decisions of each copy between two updates.
-        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
+        channels: channels of the kernels over the batch; 0 reads it without (see `pyrite.rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
     """
 

@@ -17,12 +17,12 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.util.placement_group import get_current_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from rl.agents.trainer import AgentTrainer
-from rl.rllib.module import PolicyModule
-from rl.rllib.runner import LockstepRunner, set_threads
+from pyrite.rl.agents.trainer import AgentTrainer
+from pyrite.rl.rllib.module import PolicyModule
+from pyrite.rl.rllib.runner import LockstepRunner, set_threads
 
 Make = Callable[[int, int], Any]
-"""Makes the copies first … first + count − 1, as a `rl.vector_environment.VectorEnvironment` or equivalent."""
+"""Makes the copies first … first + count − 1, as a `pyrite.rl.vector_environment.VectorEnvironment` or equivalent."""
 
 
 class Agent(ABC):
@@ -31,7 +31,7 @@ class Agent(ABC):
     Attributes:
         learner: the class of the learner.
         quota: what each copy samples for an update: `{"steps": n}`, or `{"episodes": n}` for whole episodes.
-        widths: options of `rl.networks.PolicyNetwork` other than its defaults.
+        widths: options of `pyrite.rl.networks.PolicyNetwork` other than its defaults.
     """
 
     learner: ClassVar[type[Learner]]

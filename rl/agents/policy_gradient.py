@@ -15,7 +15,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from torch import Tensor
 
-from rl.agents.agent import Agent
+from pyrite.rl.agents.agent import Agent
 
 ENDS = "ends"
 """Column that marks the last step of each chunk of an episode."""
@@ -27,7 +27,7 @@ OPTIMIZERS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 class PolicyGradientLearner(TorchLearner):
     """Moves the critic towards targets, and the actor along (target − v(s)) · ∂ ln π(s, a).
 
-    The options of `rl.agents.actor_critic.ActorCritic` are in the configuration's `learner_config_dict`.
+    The options of `pyrite.rl.agents.actor_critic.ActorCritic` are in the configuration's `learner_config_dict`.
     """
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
@@ -106,9 +106,10 @@ class PolicyGradientAgent(Agent):
     """Base of agents with an actor and a critic that have separate learning rates.
 
     Args:
-        quota: see `rl.agents.agent.Agent`.
-        widths: options of the networks (see `rl.networks.PolicyNetwork`).
-        options: actor_lr, critic_lr, optimizer, normalize and entropy (see `rl.agents.actor_critic.ActorCritic`).
+        quota: see `pyrite.rl.agents.agent.Agent`.
+        widths: options of the networks (see `pyrite.rl.networks.PolicyNetwork`).
+        options: actor_lr, critic_lr, optimizer, normalize and entropy (see
+            `pyrite.rl.agents.actor_critic.ActorCritic`).
     """
 
     def __init__(self, quota: dict[str, int], widths: dict[str, Any], **options: Any) -> None:

@@ -15,8 +15,8 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from ranking.bounds import Fraction, NonNegative, Positive, checked
-from rl.agents.agent import Agent
+from pyrite.ranking.bounds import Fraction, NonNegative, Positive, checked
+from pyrite.rl.agents.agent import Agent
 
 
 class SeededPPOLearner(PPOTorchLearner):
@@ -70,7 +70,7 @@ class PPO(Agent):
         lam: λ of the generalised advantage estimate.
         value_weight: weight of the critic's squared error.
         entropy: weight of the policy's entropy. Advantages are scaled to unit variance.
-        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
+        channels: channels of the kernels over the batch; 0 reads it without (see `pyrite.rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
     """
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.agents.actor_critic import ActorCriticLearner
-from rl.agents.policy_gradient import PolicyGradientAgent
+from pyrite.rl.agents.actor_critic import ActorCriticLearner
+from pyrite.rl.agents.policy_gradient import PolicyGradientAgent
 
 
 class RandomAgent(PolicyGradientAgent):

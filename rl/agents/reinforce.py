@@ -8,8 +8,8 @@ import torch
 from ray.rllib.core.columns import Columns
 from torch import Tensor
 
-from ranking.bounds import NonNegative, Positive, checked
-from rl.agents.policy_gradient import ENDS, PolicyGradientAgent, PolicyGradientLearner
+from pyrite.ranking.bounds import NonNegative, Positive, checked
+from pyrite.rl.agents.policy_gradient import ENDS, PolicyGradientAgent, PolicyGradientLearner
 
 
 class ReinforceLearner(PolicyGradientLearner):
@@ -44,7 +44,7 @@ class Reinforce(PolicyGradientAgent):
             the same weight for rewards of any size.
         entropy: weight of the policy's entropy.
         episodes: episodes of each copy between two updates.
-        channels: channels of the kernels over the batch; 0 reads it without (see `rl.networks.PolicyNetwork`).
+        channels: channels of the kernels over the batch; 0 reads it without (see `pyrite.rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
     """
 

@@ -9,8 +9,8 @@ import ray
 from ray.rllib.core import DEFAULT_MODULE_ID
 from torch import Tensor
 
-from ranking.errors import BadInput
-from rl.rllib.runner import Summary
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.rllib.runner import Summary
 
 CLOSE_TIMEOUT_S = 5.0
 """How long the end of a learning waits for runners to close their copies."""
@@ -22,9 +22,9 @@ class AgentTrainer:
     All runners receive the newest weights with the request to sample, then sample the same quota from each copy.
 
     Args:
-        agent: the `rl.agents.agent.Agent`, which updates the learner.
+        agent: the `pyrite.rl.agents.agent.Agent`, which updates the learner.
         copies: number of copies of the environment.
-        runners: `rl.rllib.runner.LockstepRunner` actors in the order of their copies, or one in this process.
+        runners: `pyrite.rl.rllib.runner.LockstepRunner` actors in the order of their copies, or one in this process.
 
     Attributes:
         counters: `updates`, `decisions` (of all copies together) and finished `episodes` so far.
@@ -98,7 +98,7 @@ class AgentTrainer:
 
     @property
     def network(self) -> dict[str, Any]:
-        """The description of the actor's network, for `rl.networks.described`."""
+        """The description of the actor's network, for `pyrite.rl.networks.described`."""
         return self.module.actor.description()
 
     def policy_weights(self) -> dict[str, Tensor]:

@@ -12,14 +12,14 @@ from ray.rllib.core.rl_module.apis import ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
-from rl.networks import PolicyNetwork
+from pyrite.rl.networks import PolicyNetwork
 
 
 class PolicyModule(TorchRLModule, ValueFunctionAPI):
     """Two separate networks: the actor π(s, ·) and the critic v(s) (Cohen et al. 2019, figure 1).
 
     `model_config` holds `seed` of the weights and any of `channels`, `hidden` and `last` of
-    `rl.networks.PolicyNetwork`.
+    `pyrite.rl.networks.PolicyNetwork`.
     """
 
     def setup(self) -> None:

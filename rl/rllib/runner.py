@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-from rl.draws import draw_action, logits_of
-from rl.networks import PolicyNetwork
-from rl.vector_environment import IDLE, Observations
+from pyrite.rl.draws import draw_action, logits_of
+from pyrite.rl.networks import PolicyNetwork
+from pyrite.rl.vector_environment import IDLE, Observations
 
 Summary = dict[str, Any]
 """The record of a finished episode: `copy`, `episode` (its number within the copy), `return` (undiscounted), `length`,
@@ -32,7 +32,7 @@ class LockstepRunner:
     number of steps (or of episodes), in the order of the copies, and every draw is seeded by (seed, copy, decision).
 
     Args:
-        make: makes the copies first … first + count − 1 (see `rl.vector_environment.VectorEnvironment`).
+        make: makes the copies first … first + count − 1 (see `pyrite.rl.vector_environment.VectorEnvironment`).
         actor: the network that chooses actions.
         seed: seed of the draws.
         cpus: cores of this process.

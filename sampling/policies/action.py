@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from sampling.policies.shares import reindexed, share_negatives, share_queries
-from sampling.selection.ahns import AHNS
-from sampling.selection.dynamic import Dynamic
-from sampling.selection.from_margin import FromMargin
-from sampling.selection.selector import Selector
-from sampling.selection.simans import SimANS
-from sampling.selection.top import Top
-from sampling.selection.uniform import Uniform
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.policies.shares import reindexed, share_negatives, share_queries
+from pyrite.sampling.selection.ahns import AHNS
+from pyrite.sampling.selection.dynamic import Dynamic
+from pyrite.sampling.selection.from_margin import FromMargin
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.selection.simans import SimANS
+from pyrite.sampling.selection.top import Top
+from pyrite.sampling.selection.uniform import Uniform
 
 SELECTORS: dict[str, Callable[[int], Selector]] = {
     "ahns": lambda candidates: AHNS(candidates=candidates),

@@ -10,17 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.bounds import AtLeast, NonNegative, checked
-from ranking.errors import BadInput
-from sampling.drawing import draw
-from sampling.policies.action import Action
-from sampling.policies.policy import ByNegative
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.uniform import Uniform
+from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.drawing import draw
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.policy import ByNegative
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.uniform import Uniform
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 PARTS = 6
 """Parts of the sample, each with a gradient of its own, by which leads are told from noise."""

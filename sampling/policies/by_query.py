@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, Between, checked
-from ranking.errors import BadInput
-from sampling.policies.action import Action
-from sampling.policies.policy import ByNegative, Group
-from sampling.query_features import Feature, QuerySplit
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.bounds import AtLeast, Between, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.policy import ByNegative, Group
+from pyrite.sampling.query_features import Feature, QuerySplit
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class ByQuery(ByNegative):

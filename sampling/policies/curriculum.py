@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Between, NonNegative, Positive, checked
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class Curriculum(SamplingPolicy):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, NonNegative, checked
-from ranking.errors import BadInput
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.simans import of_lists
+from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.simans import of_lists
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class Fixed(SamplingPolicy):

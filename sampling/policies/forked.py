@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.policies.action import Action
-from sampling.policies.policy import ByNegative, Group, SamplingPolicy
-from sampling.policies.shares import reindexed
-from sampling.query_features import QuerySplit
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.policy import ByNegative, Group, SamplingPolicy
+from pyrite.sampling.policies.shares import reindexed
+from pyrite.sampling.query_features import QuerySplit
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class ForkedPolicy(ByNegative):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, NonNegative, checked
-from ranking.errors import BadInput
-from sampling.filtered import check_window
-from sampling.policies.policy import SamplingPolicy
-from sampling.policies.shares import share_negatives, share_queries
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.simans import of_lists
+from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.filtered import check_window
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.policies.shares import share_negatives, share_queries
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.simans import of_lists
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class Mixture(SamplingPolicy):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
-    from sampling.selection.selector import Selector
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.sampling.selection.selector import Selector
 
 
 class Group(NamedTuple):
@@ -130,7 +130,7 @@ class SamplingPolicy(ABC):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what it has learned in this run, for `ranking.checkpoint`; empty if it does not learn."""
+        """Return what it has learned in this run, for `pyrite.ranking.checkpoint`; empty if it does not learn."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027

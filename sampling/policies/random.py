@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.policies.policy import SamplingPolicy
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class RandomPolicy(SamplingPolicy):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, Fraction, NonNegative, checked
-from ranking.errors import BadInput
-from sampling.policies.mixture import Mixture
+from pyrite.ranking.bounds import AtLeast, Fraction, NonNegative, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.policies.mixture import Mixture
 
 if TYPE_CHECKING:
-    from ranking.training import RankerTraining
+    from pyrite.ranking.training import RankerTraining
 
 
 class Schedule(Mixture):
@@ -32,7 +32,7 @@ class Schedule(Mixture):
         per: `batch` draws one function per batch, `query` one per query, and `negative` shares out the negatives of
             each query.
         each: if it is a number, the first function supplies all queries, and every other function supplies `each`
-            negatives to its share of the queries (see `sampling.policies.mixture.Mixture`).
+            negatives to its share of the queries (see `pyrite.sampling.policies.mixture.Mixture`).
 
     Raises:
         BadInput: if both `epochs` and `steps` are given.

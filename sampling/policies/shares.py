@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput
 
 
 def share_negatives(

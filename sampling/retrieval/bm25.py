@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bm25 import Bm25Index, Bm25Options
-from ranking.bounds import Fraction, NonNegative, Positive, checked
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.ranked import QueryLists, Ranked
+from pyrite.ranking.bm25 import Bm25Index, Bm25Options
+from pyrite.ranking.bounds import Fraction, NonNegative, Positive, checked
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.ranked import QueryLists, Ranked
 
 if TYPE_CHECKING:
-    from ranking.training import RankerTraining
+    from pyrite.ranking.training import RankerTraining
 
 
 class Bm25Function(Ranked):
     """The documents that BM25 ranks first: hard negatives for a ranker that re-ranks BM25.
 
     Args:
-        k1: how quickly repeated occurrences of a word stop counting (see `ranking.bm25.Bm25Options`).
+        k1: how quickly repeated occurrences of a word stop counting (see `pyrite.ranking.bm25.Bm25Options`).
         b: how much long documents are discounted, 0 to 1.
         stemming: language of the stemmer, e.g. `english`; None for no stemming.
         stop_words: whether English stop words are dropped.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.labels import labels_of
-from ranking.ranked_lists import RankedLists
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.retrieval.ranked import draw_positions, skip_excluded
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.labels import labels_of
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.retrieval.ranked import draw_positions, skip_excluded
 
 if TYPE_CHECKING:
-    from ranking.training import Batch
+    from pyrite.ranking.training import Batch
 
 Positions = NDArray[np.int64]
 SUBCATEGORY, CATEGORY, OUTSIDE = "same subcategory", "same category", "other categories"

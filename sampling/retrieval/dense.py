@@ -11,24 +11,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.bounds import NonNegative, Positive, checked
-from ranking.embedding import embed
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.index import IndexOptions
-from ranking.query_lists import Listed
-from ranking.ranked_lists import RankedLists, rectangle
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.pretrained import read_in, transformers_of
-from ranking.vector_memory import FixedVectors
-from sampling.guard import Guard
-from sampling.guarded_documents import GuardedDocuments
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.live_index import LocalIndex, NegativeIndex
-from sampling.retrieval.ranked import FromLists, QueryLists
+from pyrite.ranking.bounds import NonNegative, Positive, checked
+from pyrite.ranking.embedding import embed
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.index import IndexOptions
+from pyrite.ranking.query_lists import Listed
+from pyrite.ranking.ranked_lists import RankedLists, rectangle
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.pretrained import read_in, transformers_of
+from pyrite.ranking.vector_memory import FixedVectors
+from pyrite.sampling.guard import Guard
+from pyrite.sampling.guarded_documents import GuardedDocuments
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.live_index import LocalIndex, NegativeIndex
+from pyrite.sampling.retrieval.ranked import FromLists, QueryLists
 
 if TYPE_CHECKING:
-    from ranking.training import RankerTraining
+    from pyrite.ranking.training import RankerTraining
 
 WIDEST = 8
 """Largest multiple of the depth that is searched if the guard drops most documents."""

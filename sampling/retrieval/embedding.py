@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from ranking.embedding import embed
-from ranking.index import IndexOptions, VectorIndex
-from ranking.ranked_lists import RankedLists
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.ranker import check_whole
-from ranking.sources import Sources
-from sampling.retrieval.ranked import Ranked
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.embedding import embed
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.ranker import check_whole
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.retrieval.ranked import Ranked
 
 CHUNK = 4096
 """Queries per search."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.guarded_documents import GuardedDocuments
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.guarded_documents import GuardedDocuments
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class RetrievalFunction(ABC):
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         """Draw `count` distinct documents uniformly from each query's list.
 
-        Relevant documents may be among them: selectors never see those (`sampling.filtered.FilteredFunction`).
+        Relevant documents may be among them: selectors never see those (`pyrite.sampling.filtered.FilteredFunction`).
 
         Args:
             batch: queries and their positives; `batch.whole` is the training's batch if this is a part of it.

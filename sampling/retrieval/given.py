@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.errors import BadInput
-from ranking.given import given_lists
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.retrieval.ranked import Ranked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.given import given_lists
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.retrieval.ranked import Ranked
 
 
 class Given(Ranked):

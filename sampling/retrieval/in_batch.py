@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch
+    from pyrite.ranking.training import Batch
 
 
 class InBatch(RetrievalFunction):

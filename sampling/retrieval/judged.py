@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists, rectangle
-from sampling.retrieval.ranked import FromLists, QueryLists
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists, rectangle
+from pyrite.sampling.retrieval.ranked import FromLists, QueryLists
 
 
 class Judged(FromLists):

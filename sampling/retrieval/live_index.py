@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ranking.embedding import BLOCK, block_starts, embed
-from ranking.encoding import EncodedCollection
-from ranking.index import IndexOptions, VectorIndex
-from ranking.index_versions import (
+from pyrite.ranking.embedding import BLOCK, block_starts, embed
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.index_versions import (
     DOCUMENTS,
     IndexVersion,
     finish_version,
@@ -25,10 +25,10 @@ from ranking.index_versions import (
     weights_digest,
     write_block,
 )
-from ranking.query_lists import Listed, QueryLists
-from ranking.ranges import shard_ranges
-from ranking.rankers.dense import DenseRanker
-from ranking.shards import Searched, ShardedIndex
+from pyrite.ranking.query_lists import Listed, QueryLists
+from pyrite.ranking.ranges import shard_ranges
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.shards import Searched, ShardedIndex
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.optimization import SingleProcess
-from ranking.rankers.dense import DenseRanker
-from ranking.vector_memory import VectorMemory
-from sampling.retrieval.function import CandidateBatch
-from sampling.retrieval.in_batch import InBatch
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.optimization import SingleProcess
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.vector_memory import VectorMemory
+from pyrite.sampling.retrieval.function import CandidateBatch
+from pyrite.sampling.retrieval.in_batch import InBatch
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class Memory(InBatch):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.retrieval.ranked import draw_positions, skip_excluded
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.retrieval.ranked import draw_positions, skip_excluded
 
 if TYPE_CHECKING:
-    from ranking.training import Batch
+    from pyrite.ranking.training import Batch
 
 
 class RandomFunction(RetrievalFunction):

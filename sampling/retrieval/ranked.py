@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch
+    from pyrite.ranking.training import Batch
 
 
 class QueryLists(NamedTuple):

@@ -8,13 +8,13 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from ranking.pair_scores import PairScores
-from ranking.ranked_lists import RankedLists
-from ranking.run_files import lists_of_run
-from ranking.sources import Sources
-from sampling.retrieval.ranked import Ranked
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.run_files import lists_of_run
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.retrieval.ranked import Ranked
 
 
 class RunFile(Ranked):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.mean_vectors import MeanVectorIndex, mean_vectors
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from sampling.retrieval.ranked import Ranked
+from pyrite.ranking.mean_vectors import MeanVectorIndex, mean_vectors
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.retrieval.ranked import Ranked
 
 PLACE = "function=tfidf"
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.bounds import Positive, checked
-from ranking.optimization import gradient_norm
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.optimization import gradient_norm
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import score_candidates
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.selection.selector import Selector, pick
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Between, NonNegative, Positive, checked
-from sampling.selection.selector import Scored
+from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.sampling.selection.selector import Scored
 
 LEAST = 1e-6
 """The least base of the power, for positives that score below −α."""

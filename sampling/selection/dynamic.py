@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Fraction, Positive, checked
-from sampling.selection.selector import KeyedSelector
+from pyrite.ranking.bounds import Fraction, Positive, checked
+from pyrite.sampling.selection.selector import KeyedSelector
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class Dynamic(KeyedSelector):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Positive, checked
-from sampling.selection.selector import Scored
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.sampling.selection.selector import Scored
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class ErrorReduction(Scored):

@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import Fraction, Positive, checked
-from sampling.selection.selector import Scored
+from pyrite.ranking.bounds import Fraction, Positive, checked
+from pyrite.sampling.selection.selector import Scored
 
 
 class FromMargin(Scored):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import AtLeast, Positive, checked
-from ranking.errors import no_teacher
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.selector import KeyedSelector
+from pyrite.ranking.bounds import AtLeast, Positive, checked
+from pyrite.ranking.errors import no_teacher
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.selector import KeyedSelector
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class MarginBalanced(KeyedSelector):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining, UpdateResult
+    from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
 class Selector(ABC):
@@ -82,7 +82,7 @@ class Selector(ABC):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what it has learned in this run, for `ranking.checkpoint`; empty if it does not learn."""
+        """Return what it has learned in this run, for `pyrite.ranking.checkpoint`; empty if it does not learn."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027

@@ -8,9 +8,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.bounds import NonNegative, Positive, checked
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.selector import Scored
+from pyrite.ranking.bounds import NonNegative, Positive, checked
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.selector import Scored
 
 
 class SimANS(Scored):

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ranking.bounds import NonNegative, Positive, checked
-from ranking.errors import BadInput
-from ranking.rankers.dense import DenseRanker
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.selector import KeyedSelector
+from pyrite.ranking.bounds import NonNegative, Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.selector import KeyedSelector
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class TriSampler(KeyedSelector):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.selection.selector import Selector
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class Uniform(Selector):

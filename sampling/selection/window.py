@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from ranking.bounds import Positive, checked
-from ranking.errors import BadInput
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.selection.selector import Selector, pick
+from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.selection.selector import Selector, pick
 
 if TYPE_CHECKING:
-    from ranking.training import Batch, RankerTraining
+    from pyrite.ranking.training import Batch, RankerTraining
 
 
 class Window(Selector):
@@ -20,7 +20,7 @@ class Window(Selector):
 
     The first documents of a list are often relevant and were never judged; those far down teach little. Other tools
     call these options `range_min`, `range_max` and `max_score`. For a ceiling that depends on the positive's score use
-    the guard (`sampling.guard.Guard`).
+    the guard (`pyrite.sampling.guard.Guard`).
 
     Args:
         first: rank of the first document that may be picked, from 1.

@@ -6,9 +6,9 @@ Prints the session's folder; then does its work when told to, a line each time; 
 import json
 import sys
 
-from cluster.commands.cli import main
-from cluster.telemetry.catalogue import CATALOGUE
-from cluster.telemetry.metrics import record
+from pyrite.cluster.commands.cli import main
+from pyrite.cluster.telemetry.catalogue import CATALOGUE
+from pyrite.cluster.telemetry.metrics import record
 
 
 def everything(value: float) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from cluster.reports.report import Report, drawings
+from pyrite.cluster.reports.report import Report, drawings
 from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
 
@@ -59,7 +59,7 @@ def refusal(capsys) -> Callable[..., str]:
 @pytest.fixture
 def experiments(monkeypatch) -> list[str]:
     """The folders of the experiments of Ray Tune that a test runs."""
-    from cluster.executors.tune import TuneExecutor
+    from pyrite.cluster.executors.tune import TuneExecutor
 
     folders, tuner = list[str](), TuneExecutor._tuner
 

@@ -22,12 +22,12 @@ import psutil
 import pytest
 import yaml
 
-from cluster.commands.study import StudyExperiment
-from cluster.commands.verbs import parser
-from cluster.config.compose import compose
-from cluster.jobs.submission import STOP_AS_CTRL_C
-from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
-from cluster.plan.sweep import plan
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.verbs import parser
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.jobs.submission import STOP_AS_CTRL_C
+from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from pyrite.cluster.plan.sweep import plan
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cluster.reports
-import cluster.statistics
-from cluster.output.storage import Storage
-from cluster.runs.outcome import Outcome, write_outcome
+import pyrite.cluster.reports
+import pyrite.cluster.statistics
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.outcome import Outcome, write_outcome
 
-ROOT = Path(cluster.reports.__file__).parents[2]
+ROOT = Path(pyrite.cluster.reports.__file__).parents[2]
 
 
 def run(program: str) -> str:
@@ -26,33 +26,37 @@ def run(program: str) -> str:
 def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool, tmp_path):
     asked = [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}"]
     asked += ["depth=10", "method=mtf,docid", "seeds=1", "ranking_quality=false", f"out={tmp_path / 'out'}"]
-    rooms = [Path(str(room.__file__)).parent for room in (cluster.reports, cluster.statistics)]
+    rooms = [Path(str(room.__file__)).parent for room in (pyrite.cluster.reports, pyrite.cluster.statistics)]
     files = sorted(file for room in rooms for file in room.rglob("*.py") if file.stem != "__init__")
     imports = "\n".join(f"import {'.'.join(file.relative_to(ROOT).with_suffix('').parts)}" for file in files)
     said = run(
-        "from cluster.commands.cli import main\n"
+        "from pyrite.cluster.commands.cli import main\n"
         f"try:\n    main(['pool', *{asked!r}])\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
         f"import pyrite\nassert not loaded('ray', 'torch'), 'imported'\n{imports}\n"
-        "print(loaded('cluster.runs.execute', 'cluster.executors.tune', 'cluster.training'))\n"
-        "print(loaded('cluster.reports.study_report', 'cluster.statistics.summary'))\n"
-        "import rl.networks; print(loaded('ray'))"  # of a frozen policy
+        "print(loaded('pyrite.cluster.runs.execute', 'pyrite.cluster.executors.tune', 'pyrite.cluster.training'))\n"
+        "print(loaded('pyrite.cluster.reports.study_report', 'pyrite.cluster.statistics.summary'))\n"
+        "import pyrite.rl.networks; print(loaded('ray'))"  # of a frozen policy
     )
-    assert said.splitlines()[-3:] == ["[]", "['cluster.reports.study_report', 'cluster.statistics.summary']", "[]"]
+    assert said.splitlines()[-3:] == [
+        "[]",
+        "['pyrite.cluster.reports.study_report', 'pyrite.cluster.statistics.summary']",
+        "[]",
+    ]
 
 
 def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_path):
     write_outcome(Storage(str(tmp_path)), "one", Outcome(epochs=3, queries={"bm25": np.arange(4)}))
     said = run(
-        "import cluster.commands.study, cluster.executors.tune, cluster.runs.remote_artifacts\n"
-        "import cluster.training.study_runs\n"
-        "from cluster.output.storage import Storage\n"
-        "from cluster.runs.outcome import read_outcome\n"
+        "import pyrite.cluster.commands.study, pyrite.cluster.executors.tune, pyrite.cluster.runs.remote_artifacts\n"
+        "import pyrite.cluster.training.study_runs\n"
+        "from pyrite.cluster.output.storage import Storage\n"
+        "from pyrite.cluster.runs.outcome import read_outcome\n"
         f"print(read_outcome(Storage({str(tmp_path)!r}), 'one').queries['bm25'].sum())\n"
         "print(loaded('torch', 'numba', 'bm25s', 'gymnasium', 'scipy.stats', 'matplotlib', 'sklearn'))\n"
-        "import cluster.rollouts.request; print(loaded('ray.rllib'))\n"  # `make study` installs no RLlib
-        "import cluster.index.bm25; print(loaded('torch'))\n"  # an actor that ranks by BM25
-        "import cluster.commands.mine, ranking.rankers.static\n"  # mining by vectors
+        "import pyrite.cluster.rollouts.request; print(loaded('ray.rllib'))\n"  # `make study` installs no RLlib
+        "import pyrite.cluster.index.bm25; print(loaded('torch'))\n"  # an actor that ranks by BM25
+        "import pyrite.cluster.commands.mine, pyrite.ranking.rankers.static\n"  # mining by vectors
         "print(loaded('bm25s', 'scipy.sparse', 'transformers'))"
     )
     assert said.splitlines() == ["6", "[]", "[]", "[]", "[]"]
@@ -61,7 +65,7 @@ def test_who_hands_out_runs_on_a_cluster_loads_nothing_that_trains_or_draws(tmp_
 def test_help_loads_nothing_heavy():
     verbs = [[], *([verb] for verb in ("train", "study", "pool", "judge", "report", "options", "submit"))]
     said = run(
-        "from cluster.commands.cli import main\n"
+        "from pyrite.cluster.commands.cli import main\n"
         f"for verb in {verbs!r}:\n"
         "    try: main([*verb, '--help'])\n"
         "    except SystemExit: pass\n"

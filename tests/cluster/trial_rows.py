@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from cluster.reports.study_tables import trials_table
+from pyrite.cluster.reports.study_tables import trials_table
 
 USUAL: dict[str, Any] = {
     "ranker": "static", "policy": "fixed", "function": "bm25", "selector": "uniform", "objective": "softmax",

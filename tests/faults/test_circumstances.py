@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.executors.object_store import bytes_of, check_store, largest_and_all, wanted_store
-from cluster.output.lock import output_lock
-from cluster.output.manifest import CONFIG, read_config, write_config
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage, Unwritable, new_place
-from cluster.pools.trial import trial_store
-from cluster.rollouts import checkpoints
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.collections import cache
-from ranking.errors import BadInput
+from pyrite.cluster.executors.object_store import bytes_of, check_store, largest_and_all, wanted_store
+from pyrite.cluster.output.lock import output_lock
+from pyrite.cluster.output.manifest import CONFIG, read_config, write_config
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage, Unwritable, new_place
+from pyrite.cluster.pools.trial import trial_store
+from pyrite.cluster.rollouts import checkpoints
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.collections import cache
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command, summary_of
 from tests.cluster.conftest import write_runs
 
@@ -135,7 +135,7 @@ def test_a_full_disk_of_the_cache(disk, base, tmp_path, size, capsys):
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_output_that_cannot_be_written_is_refused_first(verb, base, tmp_path, capsys, monkeypatch):
-    for computes in ("cluster.runs.collections.open_collection", "cluster.commands.pool.open_pools"):
+    for computes in ("pyrite.cluster.runs.collections.open_collection", "pyrite.cluster.commands.pool.open_pools"):
         monkeypatch.setattr(computes, lambda *given: pytest.fail("something was computed before"))
     given = [f"runs={write_runs(tmp_path / 'of') / 'runs'}", "method=rank"] if verb == "pool" else base
     for place in (f"{__file__}/out", "/proc/out"):
@@ -346,8 +346,8 @@ def test_a_collection_that_does_not_fit_is_refused_at_once(base, ray_session, tm
         check_store(room + 1, room + 1, said.append)
     place = write_runs(tmp_path / "of")
     of_pool = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank"]
-    monkeypatch.setattr("cluster.runs.artifacts.Artifacts.bytes_of", lambda *given: {"base": room, "lists": 1})
-    monkeypatch.setattr("cluster.executors.object_store.bytes_of", lambda pool: room + 1)
+    monkeypatch.setattr("pyrite.cluster.runs.artifacts.Artifacts.bytes_of", lambda *given: {"base": room, "lists": 1})
+    monkeypatch.setattr("pyrite.cluster.executors.object_store.bytes_of", lambda pool: room + 1)
     for verb, given in (("study", base), ("learn", base), ("train", [*base, "resources.workers=2"]), ("pool", of_pool)):
         assert command(verb, *given, f"out={tmp_path / verb}") == 2
         assert "object store" in one_line(capsys)
@@ -365,8 +365,8 @@ def test_a_local_ray_makes_room_if_there_is_memory(monkeypatch):
     mb = 1024 * 1024
     memory, shared = SimpleNamespace(available=1000 * mb), SimpleNamespace(f_bavail=1000, f_frsize=mb)
     monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
-    monkeypatch.setattr("cluster.executors.object_store.os.path.isdir", lambda path: True)
-    monkeypatch.setattr("cluster.executors.object_store.os.statvfs", lambda path: shared)
+    monkeypatch.setattr("pyrite.cluster.executors.object_store.os.path.isdir", lambda path: True)
+    monkeypatch.setattr("pyrite.cluster.executors.object_store.os.statvfs", lambda path: shared)
     assert wanted_store(0) is wanted_store(200 * mb) is None  # what Ray takes by itself is enough
     assert wanted_store(400 * mb) == 500 * mb
     assert wanted_store(500 * mb) is None  # there is no room: `check_store` says so

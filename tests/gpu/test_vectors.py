@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from ranking.embedding import embed
-from ranking.faiss_index import import_faiss
-from ranking.index import IndexOptions, VectorIndex
-from ranking.rankers.static import Static
+from pyrite.ranking.embedding import embed
+from pyrite.ranking.faiss_index import import_faiss
+from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.rankers.static import Static
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA")]
 
@@ -46,7 +46,7 @@ def test_faiss_on_a_gpu_finds_what_it_finds_on_a_cpu(factory):
     exact = without_gpu(vectors, IndexOptions(), queries)[0]
     on_gpu = index.search(queries, 100)[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ranking.index.on_gpu", lambda searched: searched)
+        patch.setattr("pyrite.ranking.index.on_gpu", lambda searched: searched)
         on_cpu = VectorIndex(vectors, index.options, index.index, index.norm).search(queries, 100)[0]
     shares = [
         np.mean([len({*a} & {*b}) / 100 for a, b in zip(found, exact, strict=True)]) for found in (on_gpu, on_cpu)

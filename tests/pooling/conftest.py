@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from scipy.sparse import csr_array
 
-from pooling.pool import Pool, Terms, Topic, team_numbers, topic_pool
+from pyrite.pooling.pool import Pool, Terms, Topic, team_numbers, topic_pool
 
 PoolOf = Callable[..., Pool]
 

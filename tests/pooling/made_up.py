@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from pooling.adjudicators.sampled import CERTAIN, Sample
-from pooling.campaign import Campaign
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
-from pooling.runs import Runs
+from pyrite.pooling.adjudicators.sampled import CERTAIN, Sample
+from pyrite.pooling.campaign import Campaign
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.runs import Runs
 
 HALF_OF_FOUR = Sample(np.array([2.0, 2.0, 0.0, 0.0]), np.array([0, 0, CERTAIN, CERTAIN], np.int32))
 """Two of four documents, drawn uniformly: each represents two."""

@@ -8,28 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators import compiled as compiling
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
-from pooling.adjudicators.hedge import Hedge
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.minimal_test_collection import MinimalTestCollection
-from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
-from pooling.adjudicators.move_to_front import MoveToFront
-from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.rank_similarity import Borda, Comb
-from pooling.adjudicators.reciprocal_rank import ReciprocalRank
-from pooling.adjudicators.static import DocID, Rank
-from pooling.adjudicators.thompson import Thompson
-from pooling.adjudicators.uniform import Random
-from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
-from pooling.pool import Pool, topic_pool
-from pooling.priors import AgreementPrior, CommonPrior, Prior, PriorFile
-from pooling.rewards import Binary, Graded
-from pooling.simulation import found_at, simulate
-from ranking.errors import BadInput
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators import compiled as compiling
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.epsilon_greedy import EpsilonGreedy
+from pyrite.pooling.adjudicators.hedge import Hedge
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.minimal_test_collection import MinimalTestCollection
+from pyrite.pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
+from pyrite.pooling.adjudicators.move_to_front import MoveToFront
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.adjudicators.rank_similarity import Borda, Comb
+from pyrite.pooling.adjudicators.reciprocal_rank import ReciprocalRank
+from pyrite.pooling.adjudicators.static import DocID, Rank
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.adjudicators.uniform import Random
+from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
+from pyrite.pooling.pool import Pool, topic_pool
+from pyrite.pooling.priors import AgreementPrior, CommonPrior, Prior, PriorFile
+from pyrite.pooling.rewards import Binary, Graded
+from pyrite.pooling.simulation import found_at, simulate
+from pyrite.ranking.errors import BadInput
 from tests.made_up import write_files
 
 # Three runs that share documents; 1, 4 and 5 are relevant.
@@ -311,7 +311,9 @@ class NotCompiled(ChoosesNothing):
 
 
 def test_a_method_of_ones_own_without_a_compiled_function_is_named():
-    with pytest.raises(BadInput, match=r"NotCompiled.choose: is not compiled; write @kernel of pooling.adjudicators"):
+    with pytest.raises(
+        BadInput, match=r"NotCompiled.choose: is not compiled; write @kernel of pyrite.pooling.adjudicators"
+    ):
         _ = NotCompiled().loop
     with pytest.raises(BadInput, match=r"ChoosesNothing: has no choose; write a function with @kernel"):
         _ = ChoosesNothing().loop

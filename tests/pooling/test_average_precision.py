@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pooling.average_precision import PoolEvaluation
-from pooling.correlation import kendall_tau, largest_drops, ranks, tau_aps
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool
-from pooling.ranking_quality import RankingQuality
-from ranking.errors import BadInput
+from pyrite.pooling.average_precision import PoolEvaluation
+from pyrite.pooling.correlation import kendall_tau, largest_drops, ranks, tau_aps
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.ranking_quality import RankingQuality
+from pyrite.ranking.errors import BadInput
 from tests.pooling.made_up import in_order_of_ids, random_order
 
 

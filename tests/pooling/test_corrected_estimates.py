@@ -2,18 +2,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.adjudicators.active_sampling import ActiveSampling
-from pooling.adjudicators.adjudicator import Adjudication, topic_rng
-from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.sample_beside import SampleBeside
-from pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
-from pooling.adjudicators.stratified_sampling import StratifiedSampling
-from pooling.corrected_estimates import corrected, sampled_kappa, trusts_in, verdicts
-from pooling.estimates import JudgedTopic, Z, design_of, estimate, relevant_interval
-from pooling.estimation import estimation, topic_samples
-from pooling.mean_estimates import mean_average_precision, mean_precision
-from pooling.pool import Pool, TopicPool, with_machine
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.active_sampling import ActiveSampling
+from pyrite.pooling.adjudicators.adjudicator import Adjudication, topic_rng
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.adjudicators.sample_beside import SampleBeside
+from pyrite.pooling.adjudicators.sampled import CERTAIN, Sample, Sampled
+from pyrite.pooling.adjudicators.stratified_sampling import StratifiedSampling
+from pyrite.pooling.corrected_estimates import corrected, sampled_kappa, trusts_in, verdicts
+from pyrite.pooling.estimates import JudgedTopic, Z, design_of, estimate, relevant_interval
+from pyrite.pooling.estimation import estimation, topic_samples
+from pyrite.pooling.mean_estimates import mean_average_precision, mean_precision
+from pyrite.pooling.pool import Pool, TopicPool, with_machine
+from pyrite.ranking.errors import BadInput
 from tests.pooling.made_up import HALF_OF_FOUR, qrels_of, sample_of_all
 
 METHODS: dict[str, Sampled] = {

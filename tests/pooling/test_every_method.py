@@ -10,30 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pooling.adjudicators
+import pyrite.pooling.adjudicators
 from benchmarks.plain_pooling import plain_simulation
-from cluster.config.groups import group_options
-from cluster.plan.pool_methods import Variant, variants
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.bandit.index import ArmIndex
-from pooling.adjudicators.epsilon_greedy import EpsilonGreedy
-from pooling.adjudicators.hedge import Hedge
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
-from pooling.adjudicators.move_to_front import MoveToFront
-from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.static import Rank
-from pooling.adjudicators.thompson import Thompson
-from pooling.adjudicators.uniform import Random
-from pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
-from pooling.campaign import Campaign
-from pooling.pool import Pool, Topic, team_numbers, topic_pool
-from pooling.priors import AgreementPrior, CommonPrior
-from pooling.rewards import Binary, Graded
-from pooling.shared_fusion import SharedFusion
-from pooling.simulation import Method, adjudicator_of, simulate
+from pyrite.cluster.config.groups import group_options
+from pyrite.cluster.plan.pool_methods import Variant, variants
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex
+from pyrite.pooling.adjudicators.epsilon_greedy import EpsilonGreedy
+from pyrite.pooling.adjudicators.hedge import Hedge
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
+from pyrite.pooling.adjudicators.move_to_front import MoveToFront
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.adjudicators.static import Rank
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.adjudicators.uniform import Random
+from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
+from pyrite.pooling.campaign import Campaign
+from pyrite.pooling.pool import Pool, Topic, team_numbers, topic_pool
+from pyrite.pooling.priors import AgreementPrior, CommonPrior
+from pyrite.pooling.rewards import Binary, Graded
+from pyrite.pooling.shared_fusion import SharedFusion
+from pyrite.pooling.simulation import Method, adjudicator_of, simulate
 from tests.classes import classes_in
 from tests.examples import few
 from tests.pooling.made_up import judged_by, judgements
@@ -151,7 +151,7 @@ def test_each_class_can_be_chosen_by_a_file():
         method = method_of(name)
         for part in (method.adjudicator, method.topics) if isinstance(method, AcrossTopics) else (method,):
             used |= {type(part), type(part.arm)} if isinstance(part, Bandit) else {type(part)}
-    kinds = classes_in(pooling.adjudicators, Adjudicator, ArmIndex)
+    kinds = classes_in(pyrite.pooling.adjudicators, Adjudicator, ArmIndex)
     found = {each for each in kinds if issubclass(each, Adjudicator) or hasattr(each, "index")}  # no shared base
     assert not {each.__name__ for each in found - used}, "give each of them a file in cluster/conf/method"
     assert not {each.__name__ for each in found if not each.__doc__}

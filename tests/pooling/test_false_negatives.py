@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pooling.false_negatives import draw, rate, sizes_of
+from pyrite.pooling.false_negatives import draw, rate, sizes_of
 
 
 def test_sizes_treat_policies_alike():

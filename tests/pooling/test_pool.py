@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.pool import make_pool, topic_pool
-from pooling.runs import read_runs
-from pooling.sentinels import NO_DOCUMENT
-from ranking.collections.faults import Faults
-from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
+from pyrite.pooling.pool import make_pool, topic_pool
+from pyrite.pooling.runs import read_runs
+from pyrite.pooling.sentinels import NO_DOCUMENT
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 from tests.pooling.made_up import qrels_of, runs_of
 
 RUNS = runs_of({"a1": {"1": "cab", "2": "x"}, "a2": {"1": "bdc"}, "b": {"1": "e", "2": "yx", "3": "z"}})

@@ -2,16 +2,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.shallow_first import ShallowFirst
-from pooling.fairness import fairness
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool, make_pool
-from pooling.reusability import leave_out_teams, without_team
-from pooling.runs import Runs
-from pooling.simulation import simulate
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.shallow_first import ShallowFirst
+from pyrite.pooling.fairness import fairness
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool, make_pool
+from pyrite.pooling.reusability import leave_out_teams, without_team
+from pyrite.pooling.runs import Runs
+from pyrite.pooling.simulation import simulate
+from pyrite.ranking.errors import BadInput
 from tests.pooling.made_up import in_order_of_ids, qrels_of, random_order
 
 

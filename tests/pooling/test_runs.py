@@ -11,9 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from pooling.pool import make_pool
-from pooling.runs import Runs, read_runs
-from ranking.errors import BadInput
+from pyrite.pooling.pool import make_pool
+from pyrite.pooling.runs import Runs, read_runs
+from pyrite.ranking.errors import BadInput
 from tests.made_up import write_files
 
 

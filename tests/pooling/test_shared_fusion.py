@@ -3,23 +3,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.adjudicator import Adjudication, topic_rng
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.moffat import MoffatC
-from pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pooling.adjudicators.static import DocID
-from pooling.adjudicators.thompson import Thompson
-from pooling.campaign import Campaign
-from pooling.effort import total_curve
-from pooling.judging_order import side_by_side
-from pooling.pool import NO_TERMS, Pool, topic_pool
-from pooling.run_regression import RunRegression
-from pooling.shared_fusion import SharedFusion, rounds
-from pooling.simulation import found_at, needs_of, simulate
-from pooling.text_regression import TextRegression
-from ranking.errors import BadInput
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.adjudicator import Adjudication, topic_rng
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.moffat import MoffatC
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.adjudicators.static import DocID
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.campaign import Campaign
+from pyrite.pooling.effort import total_curve
+from pyrite.pooling.judging_order import side_by_side
+from pyrite.pooling.pool import NO_TERMS, Pool, topic_pool
+from pyrite.pooling.run_regression import RunRegression
+from pyrite.pooling.shared_fusion import SharedFusion, rounds
+from pyrite.pooling.simulation import found_at, needs_of, simulate
+from pyrite.pooling.text_regression import TextRegression
+from pyrite.ranking.errors import BadInput
 from tests.pooling.made_up import judged_by
 
 

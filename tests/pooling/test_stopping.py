@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from pooling.certified_recall import CertifiedRecall, p_value
-from pooling.judging_order import JudgingOrder
-from pooling.knee import Knee
-from pooling.ranking_quality import RankingQuality
-from pooling.stopping import FoundNothing, StableRanking, StoppingRule, TargetRecall, savings
+from pyrite.pooling.certified_recall import CertifiedRecall, p_value
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.knee import Knee
+from pyrite.pooling.ranking_quality import RankingQuality
+from pyrite.pooling.stopping import FoundNothing, StableRanking, StoppingRule, TargetRecall, savings
 from tests.pooling.made_up import random_order
 
 RULES: list[StoppingRule] = [

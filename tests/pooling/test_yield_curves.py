@@ -4,7 +4,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
-from pooling.yield_curves import _decay, _variance, exponential, power
+from pyrite.pooling.yield_curves import _decay, _variance, exponential, power
 
 CURVES = [exponential, power]
 

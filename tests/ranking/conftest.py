@@ -12,9 +12,9 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from ranking.encoding import EncodedCollection
-from ranking.rankers.decoder import TEMPLATE
-from ranking.tokenization import Tokenization
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.rankers.decoder import TEMPLATE
+from pyrite.ranking.tokenization import Tokenization
 from tests.ranking.checkpoints import SIZES, write_checkpoint
 
 DECODERS = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig}

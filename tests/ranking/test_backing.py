@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ranking.backing import BackedPath, NotWhole, at_hand, backed, fetched, latest, publish, where, withdraw
-from ranking.collections.arrow_files import mapped, write_whole
-from ranking.mapped import open_array, write_array
-from ranking.whole_file import replace_file
+from pyrite.ranking.backing import BackedPath, NotWhole, at_hand, backed, fetched, latest, publish, where, withdraw
+from pyrite.ranking.collections.arrow_files import mapped, write_whole
+from pyrite.ranking.mapped import open_array, write_array
+from pyrite.ranking.whole_file import replace_file
 from tests.ranking.shelf import Shelf, on_machine
 
 

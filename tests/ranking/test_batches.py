@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranking.batch import Batch
-from ranking.batches.grouped import ByCategory, TopicBalanced
-from ranking.batches.order import Shuffled
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.vectors import WordVectors
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.batches.grouped import ByCategory, TopicBalanced
+from pyrite.ranking.batches.order import Shuffled
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.vectors import WordVectors
 
 
 def examples(count: int) -> Batch:

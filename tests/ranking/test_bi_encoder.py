@@ -12,13 +12,13 @@ import transformers
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.optimization import Optimization
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.sentence_folder import SentenceFolder
-from ranking.scoring import score_candidates
-from ranking.texts import Texts
-from ranking.tokenization import Prompts, Subwords
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.optimization import Optimization
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Prompts, Subwords
 from tests.ranking.checkpoints import KINDS
 from tests.ranking.trained import (
     LISTS,

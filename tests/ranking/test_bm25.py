@@ -12,16 +12,16 @@ import pytest
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-from ranking import bm25_pieces, postings_kernels, reading
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.bm25_pieces import PiecedBm25, fewer_first
-from ranking.collections.arrow_files import mapped, write
-from ranking.collections.build import STORED
-from ranking.collections.collection import Collection
-from ranking.collections.pieces import in_turn, piece_file
-from ranking.counted_postings import CountedPostings, idf_of, weigh
-from ranking.errors import BadInput
-from ranking.postings import Postings, largest_weights, search_postings
+from pyrite.ranking import bm25_pieces, postings_kernels, reading
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.bm25_pieces import PiecedBm25, fewer_first
+from pyrite.ranking.collections.arrow_files import mapped, write
+from pyrite.ranking.collections.build import STORED
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pieces import in_turn, piece_file
+from pyrite.ranking.counted_postings import CountedPostings, idf_of, weigh
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.postings import Postings, largest_weights, search_postings
 from tests.made_up import collection_of
 from tests.ranking.trained import equal
 

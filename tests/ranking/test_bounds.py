@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import numpy as np
 import pytest
 
-from ranking.bounds import AtLeast, Between, Fraction, NonNegative, Positive, checked
-from ranking.errors import BadInput
+from pyrite.ranking.bounds import AtLeast, Between, Fraction, NonNegative, Positive, checked
+from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,7 +117,7 @@ def test_every_bound_of_a_constructor_is_checked():
 
 
 def _bounds(node: ast.ClassDef) -> bool:
-    """Whether a class has a constructor, or fields of a dataclass, with a bound of `ranking.bounds`."""
+    """Whether a class has a constructor, or fields of a dataclass, with a bound of `pyrite.ranking.bounds`."""
     source = [f.args for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"]
     fields = [f for f in node.body if isinstance(f, ast.AnnAssign)]
     written = "\n".join(ast.unparse(item) for item in [*source, *fields])

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.objectives.self_involvement import JointSIR
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cascade import Cascade
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates
-from ranking.texts import Texts
-from ranking.tokenization import Subwords
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.self_involvement import JointSIR
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cascade import Cascade
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Subwords
 from tests.ranking.trained import SHORT, Reader, assert_in_layers, generator, gradients, in_training
 
 LEVELS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.torch import load, save
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
 
 ARRAYS = hnp.arrays(
     st.sampled_from([np.float32, np.float64, np.int8, np.int32, np.int64, np.bool_, np.uint8]),

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.contents import content_ids, normalized, repeated_in_row, text_hashes
-from ranking.encoding import EncodedCollection, Encoder, unmatched_queries
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import Bm25Candidates, FullCollection, RandomCandidates
-from ranking.reading import Reading
-from ranking.sources import Sources
-from ranking.vectors import WordVectors
-from ranking.word_ids import WordIds
-from sampling.guard import Guard, negatives_lists
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.bm25 import Bm25Function
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.contents import content_ids, normalized, repeated_in_row, text_hashes
+from pyrite.ranking.encoding import EncodedCollection, Encoder, unmatched_queries
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection, RandomCandidates
+from pyrite.ranking.reading import Reading
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.vectors import WordVectors
+from pyrite.ranking.word_ids import WordIds
+from pyrite.sampling.guard import Guard, negatives_lists
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.bm25 import Bm25Function
 from tests.made_up import write_texts
 from tests.ranking.trained import Lengths
 

@@ -5,8 +5,8 @@ import stat
 import tempfile
 from pathlib import Path
 
-from ranking import cores as module
-from ranking.compile_cache import VARIABLE, choose_compile_cache
+from pyrite.ranking import cores as module
+from pyrite.ranking.compile_cache import VARIABLE, choose_compile_cache
 
 
 def group(folder: Path, **files: str) -> None:

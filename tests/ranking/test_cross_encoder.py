@@ -11,10 +11,10 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ranking.errors import BadInput
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.pretrained import trim_last_layer
-from ranking.scoring import score_candidates
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.pretrained import trim_last_layer
+from pyrite.ranking.scoring import score_candidates
 from tests.ranking.checkpoints import KINDS, SIZES, config_of, tokenizer_of
 from tests.ranking.trained import (
     LISTS,

@@ -8,11 +8,11 @@ import torch
 import transformers
 from torch import Tensor
 
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.decoder import TEMPLATE, Decoder, prompt
-from ranking.scoring import score_candidates
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.decoder import TEMPLATE, Decoder, prompt
+from pyrite.ranking.scoring import score_candidates
 from tests.ranking.trained import (
     LISTS,
     QUERIES,

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.ascending import find
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.encoding import UNKNOWN, Encoder, Judgements, encode_texts
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts, encode_labels, label_counts, labels_of
-from ranking.reading import CHUNK, words_of
-from ranking.texts import Texts
+from pyrite.ranking.ascending import find
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import UNKNOWN, Encoder, Judgements, encode_texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts, encode_labels, label_counts, labels_of
+from pyrite.ranking.reading import CHUNK, words_of
+from pyrite.ranking.texts import Texts
 from tests.made_up import Labels, collection_of, labelled, write_texts
 
 GRADES = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 9), st.integers(-1, 3)), max_size=6)

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from ranking.block_scores import BlockScores
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.objectives.self_involvement import JointSIR
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.late_interaction import LateInteraction
-from ranking.rankers.ranker import Ranker
-from ranking.rankers.static import Static
-from ranking.sources import Sources
-from ranking.texts import Texts
+from pyrite.ranking.block_scores import BlockScores
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.self_involvement import JointSIR
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.late_interaction import LateInteraction
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.static import Static
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
 from tests.ranking.trained import SHORT, from_checkpoint, generator, gradients, in_training
 
 bi_encoder = partial(from_checkpoint, BiEncoder)

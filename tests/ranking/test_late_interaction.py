@@ -12,12 +12,12 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.late_interaction import LateInteraction
-from ranking.ranks import ranks_in
-from ranking.scoring import score_candidates
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.late_interaction import LateInteraction
+from pyrite.ranking.ranks import ranks_in
+from pyrite.ranking.scoring import score_candidates
 from tests.ranking.trained import (
     LISTS,
     QUERIES,

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from ranking.errors import BadInput
-from ranking.lora import Lora, merged
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.ranker import Ranker
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lora import Lora, merged
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.texts import Texts
 from tests.ranking.trained import equal, generator
 
 QUERIES, DOCUMENTS = Texts.of([[2000, 2001], [2002, 2003]]), Texts.of([[2000, 2004], [2005], [2002], [2006, 2007]])

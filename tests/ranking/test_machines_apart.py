@@ -15,24 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ranking import bm25_pieces
-from ranking.alike import digests
-from ranking.backing import BackedPath, NotWhole, backed
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.bm25_pieces import PiecedBm25
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.collections import pieces
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.pieces import in_turn
-from ranking.encoding import Encoder
-from ranking.encoding_pieces import encode_in_pieces
-from ranking.errors import BadInput
-from ranking.mapped import MappedArray, open_array, write_array
-from ranking.pieced_array import PiecedArray
-from ranking.text_pieces import encode_pieces
-from ranking.texts import Texts
+from pyrite.ranking import bm25_pieces
+from pyrite.ranking.alike import digests
+from pyrite.ranking.backing import BackedPath, NotWhole, backed
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.bm25_pieces import PiecedBm25
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.collections import pieces
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pieces import in_turn
+from pyrite.ranking.encoding import Encoder
+from pyrite.ranking.encoding_pieces import encode_in_pieces
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.mapped import MappedArray, open_array, write_array
+from pyrite.ranking.pieced_array import PiecedArray
+from pyrite.ranking.text_pieces import encode_pieces
+from pyrite.ranking.texts import Texts
 from tests.examples import few
 from tests.made_up import seventh_of, write_beir
 from tests.ranking.shelf import Shelf, on_machine

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ranking.packing import PASSES, Packing, buckets
-from ranking.tokenization import read_tokenizer, subwords
+from pyrite.ranking.packing import PASSES, Packing, buckets
+from pyrite.ranking.tokenization import read_tokenizer, subwords
 from tests.ranking.checkpoints import KINDS
 
 BY_HAND = Packing((1,), (2,), (2, 9), ((0,), (0,), (0,), (1,), (1, 1)), 7)

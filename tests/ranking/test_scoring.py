@@ -10,21 +10,21 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ranking import full_ranking, ranks
-from ranking.alike import digests, group_alike, tie_repeats
-from ranking.encoding import EncodedCollection
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import Candidates
-from ranking.full_ranking import rank_all, rank_candidates
-from ranking.ranked_lists import RankedLists
-from ranking.rankers.dssm import Dssm
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.match_pyramid import MatchPyramid
-from ranking.rankers.ranker import Ranker
-from ranking.rankers.static import Static
-from ranking.ranks import ranks_in
-from ranking.scoring import score_candidates
-from ranking.texts import Texts
+from pyrite.ranking import full_ranking, ranks
+from pyrite.ranking.alike import digests, group_alike, tie_repeats
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.full_ranking import rank_all, rank_candidates
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.dssm import Dssm
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.match_pyramid import MatchPyramid
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.static import Static
+from pyrite.ranking.ranks import ranks_in
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.texts import Texts
 from tests.examples import few
 from tests.ranking.conftest import TWINS
 from tests.ranking.shaken import shake

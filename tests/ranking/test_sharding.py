@@ -12,27 +12,27 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
-from cluster.output.result_store import SavedState
-from cluster.output.storage import Storage
-from cluster.runs.states import Share
-from cluster.training.all_reduce import AllReduce, ReduceScatter
-from cluster.training.attach import SharedEvaluation, SharedIndex
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import RandomCandidates
-from ranking.objectives.self_involvement import JointSIR
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.decoder import Decoder
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.late_interaction import LateInteraction
-from ranking.rankers.ranker import Ranker
-from ranking.sharded_state import ROWS, SIZE, gathered, merge_state, rows_of
-from ranking.sharding import Sharding, check_sharded
-from ranking.sources import Sources
-from ranking.training import RankerTraining
+from pyrite.cluster.output.result_store import SavedState
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.states import Share
+from pyrite.cluster.training.all_reduce import AllReduce, ReduceScatter
+from pyrite.cluster.training.attach import SharedEvaluation, SharedIndex
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import RandomCandidates
+from pyrite.ranking.objectives.self_involvement import JointSIR
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.late_interaction import LateInteraction
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sharded_state import ROWS, SIZE, gathered, merge_state, rows_of
+from pyrite.ranking.sharding import Sharding, check_sharded
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import RankerTraining
 from tests.examples import NIGHTLY
 from tests.ranking.trained import generator
 from tests.two_processes import LIMIT, in_two_processes

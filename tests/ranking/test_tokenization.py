@@ -15,16 +15,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking import reading, tokenization
-from ranking.errors import BadInput
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.rankers.decoder import Decoder
-from ranking.rankers.sentence_folder import SentenceFolder
-from ranking.rankers.transformer_ranker import LENGTHS
-from ranking.texts import Texts
-from ranking.tokenization import Prompts, Subwords, read_tokenizer, subwords
-from ranking.trigrams import Trigrams, bucket_of, collisions, trigrams_of
+from pyrite.ranking import reading, tokenization
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder
+from pyrite.ranking.rankers.transformer_ranker import LENGTHS
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Prompts, Subwords, read_tokenizer, subwords
+from pyrite.ranking.trigrams import Trigrams, bucket_of, collisions, trigrams_of
 
 
 def test_ids_are_the_tokenizers_plus_one_and_cut(small_bert):

@@ -10,30 +10,30 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranking.batch import MorePositives
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.early_stopping import EarlyStopping
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import RandomCandidates
-from ranking.lazy_adam import LazyAdam
-from ranking.objectives.block import Block
-from ranking.objectives.contrastive import Contrastive
-from ranking.objectives.objective import Objective
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.optimization import Optimization, gradient_norm
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.dssm import Dssm
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.late_interaction import LateInteraction
-from ranking.rankers.match_pyramid import MatchPyramid
-from ranking.rankers.ranker import Ranker
-from ranking.rankers.static import Static
-from ranking.ranks import ranks_in
-from ranking.schedules import Constant, Cosine, Linear, Schedule
-from ranking.sources import Sources
-from ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
+from pyrite.ranking.batch import MorePositives
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.early_stopping import EarlyStopping
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import RandomCandidates
+from pyrite.ranking.lazy_adam import LazyAdam
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.contrastive import Contrastive
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.optimization import Optimization, gradient_norm
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.dssm import Dssm
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.late_interaction import LateInteraction
+from pyrite.ranking.rankers.match_pyramid import MatchPyramid
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.static import Static
+from pyrite.ranking.ranks import ranks_in
+from pyrite.ranking.schedules import Constant, Cosine, Linear, Schedule
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
 from tests.ranking.trained import NEGATIVES, SHORT, equal, generator, in_small_batches, in_training, weights
 
 ADAM = partial(torch.optim.Adam, lr=0.01)

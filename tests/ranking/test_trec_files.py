@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists, stack_lists
-from ranking.relabel import relabelled
-from ranking.run_files import lists_of_run
-from ranking.trec_files import check_ids, read_qrels, read_run, write_qrels, write_run
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists, stack_lists
+from pyrite.ranking.relabel import relabelled
+from pyrite.ranking.run_files import lists_of_run
+from pyrite.ranking.trec_files import check_ids, read_qrels, read_run, write_qrels, write_run
 
 NAMES = st.text("abcXYZ019-_.é/", min_size=1, max_size=12)
 GAPS = st.sampled_from([" ", "\t", "   ", " \t "])

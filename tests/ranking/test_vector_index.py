@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ranking import embedding
-from ranking import inner_products as products_module
-from ranking.embedding import block_starts, embed
-from ranking.errors import BadInput
-from ranking.index import IndexOptions, VectorIndex, describe_footprint, footprint
-from ranking.index_versions import (
+from pyrite.ranking import embedding
+from pyrite.ranking import inner_products as products_module
+from pyrite.ranking.embedding import block_starts, embed
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.index import IndexOptions, VectorIndex, describe_footprint, footprint
+from pyrite.ranking.index_versions import (
     DOCUMENTS,
     FAISS,
     QUERIES,
@@ -33,13 +33,13 @@ from ranking.index_versions import (
     weights_digest,
     write_block,
 )
-from ranking.inner_products import exact_topk, inner_products, max_norm
-from ranking.query_lists import Listed, QueryLists
-from ranking.ranges import shard_ranges
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.pretrained import read_in, transformers_of
-from ranking.shards import ShardedIndex
-from ranking.texts import Texts
+from pyrite.ranking.inner_products import exact_topk, inner_products, max_norm
+from pyrite.ranking.query_lists import Listed, QueryLists
+from pyrite.ranking.ranges import shard_ranges
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.pretrained import read_in, transformers_of
+from pyrite.ranking.shards import ShardedIndex
+from pyrite.ranking.texts import Texts
 from tests.ranking.checkpoints import write_checkpoint
 from tests.ranking.trained import Bag, equal
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranking.errors import BadInput
-from ranking.vectors import PackagedGlove, RandomVectors, TextVectors, WordVectors
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.vectors import PackagedGlove, RandomVectors, TextVectors, WordVectors
 
 WORDS = ["", "<unknown>", "the", "gold", "pyrite"]
 LINES = "the 1 2 3\ngold -0.5 1e-3 4\nsilver 7 8 9\n"

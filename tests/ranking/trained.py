@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ranking.encoding import EncodedCollection
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import RandomCandidates
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.rankers.dense import DenseRanker
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.ranker import Ranker
-from ranking.sources import Sources
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization
-from ranking.training import RankerTraining
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import RandomCandidates
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization
+from pyrite.ranking.training import RankerTraining
 
 QUERIES = np.arange(4)
 LISTS = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranking.training import RankerTraining
+from pyrite.ranking.training import RankerTraining
 from tests.rl.trainings import starts
 
 

@@ -4,20 +4,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ranking.sources import Sources
-from ranking.training import RankerTraining
-from rl.candidates import candidate_table
-from rl.compression import compress
-from rl.document_selector import DocumentActions
-from rl.environment import SamplingEnvironment
-from rl.rewards import Diff, ValidationSampleOptions
-from rl.similarity import similarity_table
-from rl.state import StateOptions, StateTables
-from sampling.policies.fixed import Fixed
-from sampling.retrieval.tfidf import TfIdf
-from sampling.sampler import Sampler
-from sampling.selection.selector import Selector
-from sampling.selection.uniform import Uniform
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import RankerTraining
+from pyrite.rl.candidates import candidate_table
+from pyrite.rl.compression import compress
+from pyrite.rl.document_selector import DocumentActions
+from pyrite.rl.environment import SamplingEnvironment
+from pyrite.rl.rewards import Diff, ValidationSampleOptions
+from pyrite.rl.similarity import similarity_table
+from pyrite.rl.state import StateOptions, StateTables
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.retrieval.tfidf import TfIdf
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.selection.uniform import Uniform
 from tests.rl.trainings import starts
 
 DOCUMENTS, PAIRS, PICKS = 4, 2, 2

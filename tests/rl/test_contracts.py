@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-import rl
 from benchmarks.toys import EarlyLate, maker
-from cluster.commands.learn import compose_learning
-from cluster.config.build import build
-from cluster.config.groups import group_options, option
-from cluster.rollouts.environments import gamma_of
-from ranking.training import UpdateResult
-from rl.agents.agent import Agent
-from rl.networks import described
-from rl.rewards import DecisionOutcome, Reward
-from rl.state import StateOptions
+from pyrite import rl
+from pyrite.cluster.commands.learn import compose_learning
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.groups import group_options, option
+from pyrite.cluster.rollouts.environments import gamma_of
+from pyrite.ranking.training import UpdateResult
+from pyrite.rl.agents.agent import Agent
+from pyrite.rl.networks import described
+from pyrite.rl.rewards import DecisionOutcome, Reward
+from pyrite.rl.state import StateOptions
 from tests.classes import classes_in
 from tests.ranking.trained import equal
 

@@ -1,4 +1,4 @@
-"""Tests of `rl.document_selector`: picks in a sampler, the frozen agent that picks, and its environment."""
+"""Tests of `pyrite.rl.document_selector`: picks in a sampler, the frozen agent that picks, and its environment."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -8,17 +8,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from ranking.encoding import Encoder
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.training import Batch
-from ranking.vectors import RandomVectors
-from rl.candidates import candidate_table
-from rl.document_selector import DocumentActions, LearnedSelector, Picks
-from rl.networks import PolicyNetwork
-from rl.trained import TrainedAgent
-from sampling.retrieval.tfidf import TfIdf
-from sampling.selection.selector import Selector
+from pyrite.ranking.encoding import Encoder
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import Batch
+from pyrite.ranking.vectors import RandomVectors
+from pyrite.rl.candidates import candidate_table
+from pyrite.rl.document_selector import DocumentActions, LearnedSelector, Picks
+from pyrite.rl.networks import PolicyNetwork
+from pyrite.rl.trained import TrainedAgent
+from pyrite.sampling.retrieval.tfidf import TfIdf
+from pyrite.sampling.selection.selector import Selector
 from tests.made_up import collection_of
 from tests.ranking.trained import equal, weights
 from tests.rl.documents import DOCUMENTS, PAIRS, PICKS, document_environment, document_state_tables, nearest, start_with

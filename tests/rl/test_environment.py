@@ -9,10 +9,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from benchmarks.toys import STEPS, EarlyLate
-from ranking.checkpoint import from_bytes, to_bytes
-from rl.rewards import Raw
-from rl.vector_environment import IDLE, VectorEnvironment
-from sampling.policies.policy import SamplingPolicy
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.rl.rewards import Raw
+from pyrite.rl.vector_environment import IDLE, VectorEnvironment
+from pyrite.sampling.policies.policy import SamplingPolicy
 from tests.ranking.trained import equal, weights
 from tests.rl.documents import document_environment
 from tests.rl.trainings import environment_of, starts

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from ranking.errors import BadInput
-from rl.imitation import Imitation, States, imitate, states_of
-from rl.networks import PolicyNetwork
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.imitation import Imitation, States, imitate, states_of
+from pyrite.rl.networks import PolicyNetwork
 from tests.ranking.trained import equal
 from tests.rl.documents import DOCUMENTS, PAIRS, document_environment
 

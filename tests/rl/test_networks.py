@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rl.draws import draw_action, inverse_cdf
-from rl.networks import PolicyNetwork, described
+from pyrite.rl.draws import draw_action, inverse_cdf
+from pyrite.rl.networks import PolicyNetwork, described
 from tests.ranking.trained import equal
 
 PAIRS, WIDTH, ACTIONS, DOCUMENTS = 6, 4, 2, 5

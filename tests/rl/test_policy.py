@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
-from ranking.sources import Sources
-from ranking.training import RankerTraining
-from rl.draws import logits_of
-from rl.fork_values import FromForks
-from rl.policy import LearnedPolicy
-from rl.progress import FEATURES, ProgressOptions, TrainingProgress
-from rl.state import State
-from rl.trained import TrainedAgent
-from sampling.sampler import Sampler
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import RankerTraining
+from pyrite.rl.draws import logits_of
+from pyrite.rl.fork_values import FromForks
+from pyrite.rl.policy import LearnedPolicy
+from pyrite.rl.progress import FEATURES, ProgressOptions, TrainingProgress
+from pyrite.rl.state import State
+from pyrite.rl.trained import TrainedAgent
+from pyrite.sampling.sampler import Sampler
 from tests.ranking.trained import equal
 from tests.rl.trainings import agent_of, functions_of, starts, state_tables_of
 from tests.sampling.test_contracts import check

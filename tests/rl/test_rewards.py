@@ -9,11 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import Bm25Candidates, FullCollection
-from rl.plateau import Plateau
-from rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection
+from pyrite.rl.plateau import Plateau
+from pyrite.rl.rewards import Ceil, DecisionOutcome, Diff, Potential, Raw, Reward, ValidationSample
 from tests.rl.trainings import environment_of
 
 values = st.lists(st.floats(0, 1), min_size=2, max_size=12)

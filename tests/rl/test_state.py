@@ -1,4 +1,4 @@
-"""Tests of `rl.state`, `rl.similarity` and `rl.compression`: what an agent sees of a training."""
+"""Tests of `pyrite.rl.state`, `pyrite.rl.similarity` and `pyrite.rl.compression`: what an agent sees of a training."""
 
 import math
 
@@ -8,17 +8,17 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from ranking.sources import Sources
-from ranking.training import Batch, UpdateResult
-from ranking.vectors import WordVectors, directions
-from rl.compression import compress
-from rl.networks import PolicyNetwork
-from rl.similarity import similarity_table
-from rl.state import State, StateOptions, StateTables
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.function import RetrievalFunction
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import Batch, UpdateResult
+from pyrite.ranking.vectors import WordVectors, directions
+from pyrite.rl.compression import compress
+from pyrite.rl.networks import PolicyNetwork
+from pyrite.rl.similarity import similarity_table
+from pyrite.rl.state import State, StateOptions, StateTables
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.function import RetrievalFunction
 from tests.rl.trainings import state_tables_of
 
 

@@ -6,22 +6,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from ranking.rankers.feed_forward import FeedForward
-from ranking.sources import Sources
-from ranking.training import RankerTraining
-from rl.compression import compress
-from rl.environment import AgentPolicy, FunctionActions, SamplingEnvironment
-from rl.networks import PolicyNetwork
-from rl.rewards import Diff, Reward, ValidationSampleOptions
-from rl.similarity import similarity_table
-from rl.state import StateOptions, StateTables
-from rl.trained import TrainedAgent
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
-from sampling.sampler import Sampler
-from sampling.selection.uniform import Uniform
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import RankerTraining
+from pyrite.rl.compression import compress
+from pyrite.rl.environment import AgentPolicy, FunctionActions, SamplingEnvironment
+from pyrite.rl.networks import PolicyNetwork
+from pyrite.rl.rewards import Diff, Reward, ValidationSampleOptions
+from pyrite.rl.similarity import similarity_table
+from pyrite.rl.state import StateOptions, StateTables
+from pyrite.rl.trained import TrainedAgent
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.uniform import Uniform
 from tests.ranking.trained import in_small_batches
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import stack_lists
-from ranking.training import Batch, RankerTraining
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.sampler import Sampler
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import stack_lists
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.sampler import Sampler
 
 
 def batch_of(*queries: int | NDArray[np.integer]) -> Batch:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ranking.training import RankerTraining
+from pyrite.ranking.training import RankerTraining
 from tests.ranking.trained import feed_forward, in_small_batches
 
 

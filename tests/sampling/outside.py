@@ -3,8 +3,8 @@
 WINDOW = '''
 import numpy as np
 
-from sampling.retrieval.function import CandidateBatch
-from sampling.selection.selector import Selector
+from pyrite.sampling.retrieval.function import CandidateBatch
+from pyrite.sampling.selection.selector import Selector
 
 
 class Window(Selector):
@@ -24,7 +24,7 @@ class Window(Selector):
 IN_BATCH = '''
 import numpy as np
 
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 
 
 class OthersPositives(RetrievalFunction):

@@ -1,7 +1,7 @@
 """What every policy, retrieval function and selector promises; new parts are found by themselves.
 
-Every class in the folders of `sampling/` and every name in `cluster.config.groups` is held to it: no relevant document,
-none twice, the same again under the same generator, the same after an interrupt.
+Every class in the folders of `sampling/` and every name in `pyrite.cluster.config.groups` is held to it: no relevant
+document, none twice, the same again under the same generator, the same after an interrupt.
 """
 
 import inspect
@@ -11,35 +11,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sampling.policies
-import sampling.retrieval
-import sampling.selection
-from cluster.config.build import build
-from cluster.config.groups import group_options, option
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.pair_scores import PairScores
-from ranking.sources import Sources
-from ranking.training import RankerTraining
-from sampling.guard import Guard, negatives_lists
-from sampling.policies.aligned import Always
-from sampling.policies.fixed import Fixed
-from sampling.policies.forked import ForkedPolicy
-from sampling.policies.policy import SamplingPolicy
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.random import RandomFunction
-from sampling.sampler import Sampler
-from sampling.selection.selector import Selector
-from sampling.selection.uniform import Uniform
-from sampling.staged_training import CompressedLists
+import pyrite.sampling.policies
+import pyrite.sampling.retrieval
+import pyrite.sampling.selection
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.groups import group_options, option
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.guard import Guard, negatives_lists
+from pyrite.sampling.policies.aligned import Always
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.forked import ForkedPolicy
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.selection.uniform import Uniform
+from pyrite.sampling.staged_training import CompressedLists
 from tests.classes import classes_in
 from tests.ranking.trained import Bag, in_small_batches
 from tests.sampling.batches import steps
 
 GROUPS: dict[str, tuple[Any, type]] = {
-    "policy": (sampling.policies, SamplingPolicy),
-    "function": (sampling.retrieval, RetrievalFunction),
-    "selector": (sampling.selection, Selector),
+    "policy": (pyrite.sampling.policies, SamplingPolicy),
+    "function": (pyrite.sampling.retrieval, RetrievalFunction),
+    "selector": (pyrite.sampling.selection, Selector),
 }
 SMALL: dict[str, dict[str, Any]] = {"window": {"first": 2}}
 """Options that suit twelve documents, where those of a file do not."""

@@ -7,30 +7,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.pair_scores import PairScores
-from ranking.ranked_lists import RankedLists, stack_lists
-from ranking.sources import Sources
-from ranking.training import Batch, RankerTraining
-from sampling import teacher as teaching
-from sampling.filtered import FilteredFunction
-from sampling.guard import Guard, negatives_lists, positive_scores
-from sampling.guarded_documents import REASONS
-from sampling.policies.fixed import Fixed
-from sampling.policies.mixture import Mixture
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval import given, run_file
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.retrieval.random import RandomFunction
-from sampling.retrieval.ranked import Ranked
-from sampling.sampler import Sampler
-from sampling.selection.selector import Selector
-from sampling.selection.shared import Shared
-from sampling.selection.top import Top
-from sampling.selection.uniform import Uniform
-from sampling.teacher import teacher_scores
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.ranked_lists import RankedLists, stack_lists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import Batch, RankerTraining
+from pyrite.sampling import teacher as teaching
+from pyrite.sampling.filtered import FilteredFunction
+from pyrite.sampling.guard import Guard, negatives_lists, positive_scores
+from pyrite.sampling.guarded_documents import REASONS
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval import given, run_file
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.selection.shared import Shared
+from pyrite.sampling.selection.top import Top
+from pyrite.sampling.selection.uniform import Uniform
+from pyrite.sampling.teacher import teacher_scores
 from tests.sampling.batches import batch_of, listed, prepared, steps
 
 

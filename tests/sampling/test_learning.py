@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.objectives.self_involvement import JointSIR, SequentialSIR
-from ranking.training import Batch, RankerTraining, UpdateResult
-from sampling.filtered import FilteredFunction
-from sampling.policies.fixed import Fixed
-from sampling.policies.policy import SamplingPolicy
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from sampling.retrieval.random import RandomFunction
-from sampling.sampler import Sampler
-from sampling.selection.selector import Selector
-from sampling.selection.top import Top
-from sampling.selection.uniform import Uniform
-from sampling.staged_training import CompressedLists, StagedTraining, compress_lists
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.objectives.self_involvement import JointSIR, SequentialSIR
+from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+from pyrite.sampling.filtered import FilteredFunction
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
+from pyrite.sampling.selection.top import Top
+from pyrite.sampling.selection.uniform import Uniform
+from pyrite.sampling.staged_training import CompressedLists, StagedTraining, compress_lists
 from tests.ranking.trained import equal, weights
 from tests.sampling.batches import batch_of, listed, prepared, steps
 
@@ -130,7 +130,7 @@ def assemble(tiny_training) -> Callable[..., Assemble]:
 
 
 def test_lists_keep_what_the_ranker_scores_highest_and_a_pick_at_random_all_to_draw_from(assemble, monkeypatch):
-    monkeypatch.setattr("sampling.staged_training.CHUNK", 3)
+    monkeypatch.setattr("pyrite.sampling.staged_training.CHUNK", 3)
     training, sampler = assemble(SequentialSIR([4, 3]))()
     function, queries = sampler.functions["bm25"], np.arange(4)
     offered = FilteredFunction(function, RelevantPairs(training.encoded))

@@ -1,4 +1,4 @@
-"""Tests of `sampling.query_features`: hand-worked features, and where queries are split."""
+"""Tests of `pyrite.sampling.query_features`: hand-worked features, and where queries are split."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranking.errors import BadInput
-from ranking.ranked_lists import RankedLists
-from sampling.guard import Guard, negatives_lists
-from sampling.query_features import QuerySplit, list_features
-from sampling.retrieval.bm25 import Bm25Function
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.guard import Guard, negatives_lists
+from pyrite.sampling.query_features import QuerySplit, list_features
+from pyrite.sampling.retrieval.bm25 import Bm25Function
 from tests.sampling.test_contracts import random_and_bm25, ready, training_of
 
 NONE = -np.inf

@@ -4,23 +4,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.sources import Sources
-from ranking.training import Batch, RankerTraining, UpdateResult
-from sampling.policies.fixed import Fixed
-from sampling.policies.mixture import Mixture
-from sampling.policies.policy import SamplingPolicy
-from sampling.policies.schedule import Schedule
-from sampling.retrieval.function import RetrievalFunction
-from sampling.retrieval.in_batch import InBatch
-from sampling.retrieval.memory import Memory
-from sampling.sampler import Sampler
-from sampling.selection.dynamic import Dynamic
-from sampling.selection.top import Top
-from sampling.selection.uniform import Uniform
-from sampling.shown import ShownNegatives
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.policies.schedule import Schedule
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.in_batch import InBatch
+from pyrite.sampling.retrieval.memory import Memory
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.dynamic import Dynamic
+from pyrite.sampling.selection.top import Top
+from pyrite.sampling.selection.uniform import Uniform
+from pyrite.sampling.shown import ShownNegatives
 from tests.sampling.batches import batch_of, listed, prepared
 from tests.sampling.test_contracts import random_and_bm25, ready, training_of
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from cluster.output.storage import Storage
-from cluster.telemetry.tracking.tracker import LocalCopy, Status, TrackedRun, Tracker
-from ranking.digest import digest
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.telemetry.tracking.tracker import LocalCopy, Status, TrackedRun, Tracker
+from pyrite.ranking.digest import digest
 
 FOLDER, STORE = "mlflow", "mlflow.db"
 KEY = "pyrite.key"

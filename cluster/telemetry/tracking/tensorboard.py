@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from cluster.output.storage import Storage
-from cluster.telemetry.tracking.tracker import LocalCopy, Status, TrackedRun, Tracker
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.telemetry.tracking.tracker import LocalCopy, Status, TrackedRun, Tracker
 
 FOLDER = "tensorboard"
 MAX_OPEN = 100

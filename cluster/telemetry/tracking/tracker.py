@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 
 Status = Literal["done", "failed", "interrupted", "stopped"]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from cluster.config.build import build
-from cluster.config.groups import option
-from cluster.output.event_log import EventLog, reason
-from cluster.output.run_log import unfinished
-from cluster.output.storage import Storage
-from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.groups import option
+from pyrite.cluster.output.event_log import EventLog, reason
+from pyrite.cluster.output.run_log import unfinished
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 
 CLOSE_TIMEOUT_S = 60.0
 """How long the end of a command waits for a tracker that makes no progress."""

@@ -8,15 +8,24 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.adjudicator import Adjudicator
-from pooling.adjudicators.bandit.index import ArmIndex, Arms
-from pooling.adjudicators.bandit.play import STAYS, TIES, BanditOptions, BanditState, Ties, choose_of, learn, take
-from pooling.adjudicators.compiled import options_of
-from pooling.pool import TopicPool
-from pooling.rewards import GradeReward
-from pooling.sentinels import NO_ARM, OPEN
-from ranking.bounds import Between, Fraction, NonNegative, checked
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator
+from pyrite.pooling.adjudicators.bandit.index import ArmIndex, Arms
+from pyrite.pooling.adjudicators.bandit.play import (
+    STAYS,
+    TIES,
+    BanditOptions,
+    BanditState,
+    Ties,
+    choose_of,
+    learn,
+    take,
+)
+from pyrite.pooling.adjudicators.compiled import options_of
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.rewards import GradeReward
+from pyrite.pooling.sentinels import NO_ARM, OPEN
+from pyrite.ranking.bounds import Between, Fraction, NonNegative, checked
+from pyrite.ranking.errors import BadInput
 
 
 class Bandit(Adjudicator):

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.compiled import kernel
-from pooling.pool import TopicPool
-from pooling.priors import CommonPrior, Parameters, Prior
+from pyrite.pooling.adjudicators.compiled import kernel
+from pyrite.pooling.pool import TopicPool
+from pyrite.pooling.priors import CommonPrior, Parameters, Prior
 
 
 class Arms(NamedTuple):
@@ -77,7 +77,7 @@ class BayesianIndex(ArmIndex):
     """An index of a run's posterior Beta(α + jrel, β + jret - jrel) (equations 7 and 8).
 
     Args:
-        prior: the prior of each run (`pooling.priors`); None is Beta(1, 1) for all.
+        prior: the prior of each run (`pyrite.pooling.priors`); None is Beta(1, 1) for all.
     """
 
     def __init__(self, prior: Prior | None = None) -> None:

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pooling.adjudicators.bandit.index import Arm, ArmIndex, Arms, Stay
-from pooling.adjudicators.compiled import compiled, kernel
-from pooling.sentinels import NO_ARM, NO_DOCUMENT, OPEN
+from pyrite.pooling.adjudicators.bandit.index import Arm, ArmIndex, Arms, Stay
+from pyrite.pooling.adjudicators.compiled import compiled, kernel
+from pyrite.pooling.sentinels import NO_ARM, NO_DOCUMENT, OPEN
 
 ROUND, CURRENT, PLAYED, JUDGED = 0, 1, 2, 3
 STAYS: dict[Stay, int] = {"never": 0, "best": 1, "rewarded": 2, "until_missed": 3}
@@ -203,7 +203,7 @@ def learn(pool, state, options, document, reward):  # type: ignore[no-untyped-de
         state.remembered[0] *= options.discount
     state.remembered[0] += 1.0
     _tell(pool, state, options, np.int64(document), 1.0, 2 * judged)
-    if 0 < options.window <= judged:  # sums are exact (`pooling.rewards`): nothing is left of the oldest
+    if 0 < options.window <= judged:  # sums are exact (`pyrite.pooling.rewards`): nothing is left of the oldest
         _tell(pool, state, options, np.int64(state.history[judged - options.window]), -1.0, 2 * judged + 1)
         state.remembered[0] -= 1.0
 

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.output.manifest import write_config
-from cluster.output.storage import Storage
-from cluster.output.tables import write_table
+from pyrite.cluster.output.manifest import write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import write_table
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 

@@ -13,18 +13,18 @@ import yaml
 from rich.console import Console
 
 import pyrite
-from cluster.commands import doctor
-from cluster.commands.compare import compare, differing_options, queries_once, read_studies
-from cluster.commands.completion import SCRIPTS, completions
-from cluster.commands.init import answer, study_file
-from cluster.commands.list_studies import read_folder
-from cluster.commands.verbs import parse
-from cluster.output.event_log import EventLog
-from cluster.output.manifest import write_config
-from cluster.output.storage import Storage
-from cluster.output.tables import required_table, write_table
-from cluster.plan.sweep import points
-from ranking.errors import BadInput
+from pyrite.cluster.commands import doctor
+from pyrite.cluster.commands.compare import compare, differing_options, queries_once, read_studies
+from pyrite.cluster.commands.completion import SCRIPTS, completions
+from pyrite.cluster.commands.init import answer, study_file
+from pyrite.cluster.commands.list_studies import read_folder
+from pyrite.cluster.commands.verbs import parse
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.manifest import write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import required_table, write_table
+from pyrite.cluster.plan.sweep import points
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
 
@@ -71,7 +71,7 @@ def test_no_verb_prints_examples_options_are_listed_and_removed_verbs_have_a_suc
     assert len([line for line in shown.splitlines() if line.startswith("  pyrite ")]) == 3
     assert command("options", "--for", "pool", "method=mm") == 0
     shown = capsys.readouterr().out
-    for text in ("pooling.adjudicators.max_mean.MaxMean", "judgements a topic", "method=posterior_fusion"):
+    for text in ("pyrite.pooling.adjudicators.max_mean.MaxMean", "judgements a topic", "method=posterior_fusion"):
         assert text in shown
     assert refusal("pool", "colour=red") == "there is no option colour; see `pyrite options --for pool`"
     for verb, instead in (("jobs", "ray job list"), ("dashboard", "ray metrics launch-prometheus")):
@@ -254,7 +254,7 @@ def test_a_report_reads_its_options_and_refuses_others(tmp_path, refusal, monkey
     write_config(Storage(str(of_pool)), {"pools": {}})
     assert "seeds=3 can't change a report" in refusal("report", str(of_study), "seeds=3")
     assert "factors=[a] can't change a report" in refusal("report", str(of_pool), "factors=[a]")
-    monkeypatch.setattr("cluster.reports.pool_report.report_pools", lambda *given: baselines.append(given[-1]))
+    monkeypatch.setattr("pyrite.cluster.reports.pool_report.report_pools", lambda *given: baselines.append(given[-1]))
     assert command("report", str(of_pool), "baseline=mm[rate=0.5]") == 0
     assert baselines == ["mm[rate=0.5]"]
 

@@ -17,13 +17,13 @@ import requests
 import uvicorn
 from rich.console import Console
 
-from cluster.commands.judge import judge, listen, write_qrels
-from cluster.output.manifest import write_config
-from cluster.output.storage import Storage
-from pooling.judging.access import links_of
-from pooling.judging.store import Event, Store, read
-from ranking.errors import BadInput
-from ranking.trec_files import read_qrels
+from pyrite.cluster.commands.judge import judge, listen, write_qrels
+from pyrite.cluster.output.manifest import write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.pooling.judging.access import links_of
+from pyrite.pooling.judging.store import Event, Store, read
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 from tests.made_up import write_files, write_texts
 
 
@@ -43,7 +43,7 @@ def start(files, monkeypatch) -> Callable[..., str]:
 
     def begin(*overrides: str) -> str:
         console = Console(file=io.StringIO(), width=200)
-        monkeypatch.setattr("cluster.commands.judge.run", lambda app, listening: listening.close())
+        monkeypatch.setattr("pyrite.cluster.commands.judge.run", lambda app, listening: listening.close())
         judge([f"out={files / 'out'}", "port=0", *overrides], console)
         return console.file.getvalue()
 
@@ -283,7 +283,7 @@ class Campaign:
                 ready.set()
 
         with self._patch.context() as patched:
-            patched.setattr("cluster.commands.judge.run", run)
+            patched.setattr("pyrite.cluster.commands.judge.run", run)
             thread = threading.Thread(target=command)
             thread.start()
             ready.wait(120)

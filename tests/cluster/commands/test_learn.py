@@ -9,25 +9,25 @@ import polars as pl
 import pytest
 import ray
 
-from cluster.commands.learn import LearnExperiment, _comparison, show
-from cluster.commands.study import StudyExperiment
-from cluster.config.agents import actions_of
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.config.validate import check_run
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.rollouts.backends import on_hosts, workers_of
-from cluster.rollouts.checkpoints import STATE
-from cluster.rollouts.environments import Environments
-from cluster.rollouts.ranker_host import RankerHost
-from cluster.rollouts.request import compose_learning
-from cluster.rollouts.train_agent import EPISODES, LearningProgress, RolloutBackend, train_agent
-from cluster.runs.agent_file import agent_of, read_agent
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from ranking.errors import BadInput
-from rl.trained import TrainedAgent
+from pyrite.cluster.commands.learn import LearnExperiment, _comparison, show
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.config.agents import actions_of
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.rollouts.backends import on_hosts, workers_of
+from pyrite.cluster.rollouts.checkpoints import STATE
+from pyrite.cluster.rollouts.environments import Environments
+from pyrite.cluster.rollouts.ranker_host import RankerHost
+from pyrite.cluster.rollouts.request import compose_learning
+from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, RolloutBackend, train_agent
+from pyrite.cluster.runs.agent_file import agent_of, read_agent
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.trained import TrainedAgent
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.trained import equal
 
@@ -82,7 +82,7 @@ def test_what_a_learning_leaves(config, undisturbed, tmp_path, console):
 
 def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
     """Two episodes and two more are alike if any gain within a thousand errors is none."""
-    node = {"_target_": "rl.plateau.Plateau", "window": 2, "errors": 1000.0, "settled": 1.0}
+    node = {"_target_": "pyrite.rl.plateau.Plateau", "window": 2, "errors": 1000.0, "settled": 1.0}
     agent, episodes = taught(config | {"episodes": 50, "until": node}, tmp_path)
     assert (agent.facts["converged"], agent.facts["converged_at"]) == (True, 4)
     assert equal(agent.weights, undisturbed[0].weights)  # which had four episodes

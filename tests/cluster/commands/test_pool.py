@@ -115,7 +115,7 @@ def test_what_a_pool_has_no_grades_for_or_is_no_study_for_is_refused(study, of_s
 
 def test_a_prior_from_a_file_beside_the_user_and_another_baseline(of_small_pool, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    prior = "method.mm.arm.prior={_target_: pooling.priors.PriorFile, path: prior.txt}"
+    prior = "method.mm.arm.prior={_target_: pyrite.pooling.priors.PriorFile, path: prior.txt}"
     names = ["a0", "a1", "b2", "b3", "c4", "c5"]
     Path("prior.txt").write_text("".join(f"{name} {place} 2\n" for place, name in enumerate(names, 1)))
     asked = [*of_small_pool, "method=mm,rank", prior, "seeds=1", "ranking_quality=false", "stopping=[]"]

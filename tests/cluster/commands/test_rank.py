@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 
 import pyrite
-from cluster.runs.trained import read_ranker
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.encoding import Encoder
-from ranking.errors import BadInput
-from ranking.evaluation.measures import Evaluator
-from ranking.scoring import score_candidates
-from ranking.trec_files import read_run
+from pyrite.cluster.runs.trained import read_ranker
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.encoding import Encoder
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.measures import Evaluator
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.trec_files import read_run
 from tests.cluster.command_line import command
 from tests.made_up import write_beir, write_texts
 
@@ -139,7 +139,7 @@ def test_a_checkpoint_is_read_as_the_ranker_that_is_named(small_bert, of_rank, t
     """Without a word it is a bi-encoder. The class alone is enough, and so is the option's name, with its options."""
     asked = {
         "by itself": [],
-        "class": ["ranker={_target_: ranking.rankers.bi_encoder.BiEncoder, pooling: cls, scale: 1}"],
+        "class": ["ranker={_target_: pyrite.ranking.rankers.bi_encoder.BiEncoder, pooling: cls, scale: 1}"],
         "name": ["ranker=bi_encoder", "ranker.pooling=cls", "ranker.scale=1"],
         "scaled": ["ranker=bi_encoder", "ranker.pooling=cls", "ranker.scale=2"],
     }

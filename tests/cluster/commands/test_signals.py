@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster.commands import cli
-from cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
-from cluster.commands.signals import Terminated, exit_code, handled_signals
-from cluster.commands.study import StudyExperiment
-from cluster.output.manifest import write_config
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.commands import cli
+from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
+from pyrite.cluster.commands.signals import Terminated, exit_code, handled_signals
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.output.manifest import write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 from tests.made_up import write_files
 
 
@@ -89,8 +89,8 @@ def test_a_command_that_is_terminated_prints_how_to_continue(verb, config, again
     def conduct(experiment: Any, console: Console) -> int:
         raise Terminated(signal.SIGTERM)
 
-    monkeypatch.setattr("cluster.commands.cli.kind_of", lambda verb: Ended)
-    monkeypatch.setattr("cluster.commands.experiment.conduct", conduct)
+    monkeypatch.setattr("pyrite.cluster.commands.cli.kind_of", lambda verb: Ended)
+    monkeypatch.setattr("pyrite.cluster.commands.experiment.conduct", conduct)
     printed = io.StringIO()
     with handled_signals(restore=True):
         assert cli.run_experiment(verb, [], None, Console(file=printed)) == 143
@@ -101,7 +101,7 @@ def test_a_command_that_is_terminated_prints_how_to_continue(verb, config, again
 
 @pytest.mark.parametrize(("output", "code", "line"), [("| head -1", 0, ""), ("> /dev/full", 2, "the disk is full")])
 def test_an_output_that_ends_or_is_full(output, code, line):
-    command = f"{sys.executable} -m cluster options {output}; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m pyrite options {output}; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert ended.returncode == code
     assert line in ended.stderr
@@ -110,7 +110,9 @@ def test_an_output_that_ends_or_is_full(output, code, line):
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
 def test_characters_that_the_output_lacks_are_replaced(encoding):
-    program = "from cluster.commands import signals; signals.replace_unprintable(); print('± → résultats \\udcff')"
+    program = (
+        "from pyrite.cluster.commands import signals; signals.replace_unprintable(); print('± → résultats \\udcff')"
+    )
     environment = os.environ | {"PYTHONIOENCODING": encoding}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
     assert ended.stdout.decode(encoding).replace("?", "").split()[-1].startswith("r")

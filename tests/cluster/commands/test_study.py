@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
 
 FILES = {"config.yaml", "trials.parquet", "queries.parquet", "samplers.parquet", "steps.parquet"}
@@ -75,7 +75,9 @@ def test_in_this_process_it_is_the_same(study, base, ray_session, experiments, t
     there = tmp_path / "there"
     asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", "concurrent=1"]
     for name in ("study_report", "report_study"):  # which another process is to do, for this one holds the runs
-        monkeypatch.setattr(f"cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process"))
+        monkeypatch.setattr(
+            f"pyrite.cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process")
+        )
     assert command("study", *base, *asked, f"out={there}") == 0
     (folder,) = experiments
     assert not Path(folder).exists()

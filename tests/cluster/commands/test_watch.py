@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from cluster.commands.study import StudyExperiment
-from cluster.commands.watch import Replay, run_verb
-from cluster.output.event_log import EventLog
-from cluster.output.lock import FILE, is_held
-from cluster.output.storage import Storage
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.watch import Replay, run_verb
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.lock import FILE, is_held
+from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
 
 STUDY = "study: {}\noverrides: []\ndesign: {}\ncommand: pyrite study\n"
@@ -87,7 +87,7 @@ def test_the_end_is_the_report_and_not_the_last_run(tmp_path, monkeypatch, conso
         (tmp_path / "report.html").write_text("")
         claim.unlink()
 
-    monkeypatch.setattr("cluster.commands.watch.time.sleep", write_report)
+    monkeypatch.setattr("pyrite.cluster.commands.watch.time.sleep", write_report)
     assert run_verb(Namespace(out=str(tmp_path)), console) == 0
     assert f"finished; report: {tmp_path}/report.html" in console.file.getvalue()
 

@@ -11,18 +11,18 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from cluster.commands.init import study_file
-from cluster.config.aliases import as_override, read_overrides
-from cluster.config.build import build
-from cluster.config.compose import _by_hydra, _store_parts, compose
-from cluster.config.counts import counts_of
-from cluster.config.groups import CONF, fill_defaults, option
-from cluster.config.validate import check_counts
-from cluster.config.yaml_file import read_yaml
-from cluster.plan.applicable import applicable_overrides
-from cluster.plan.sweep import points
 from pyrite import Collection
-from ranking.errors import BadInput
+from pyrite.cluster.commands.init import study_file
+from pyrite.cluster.config.aliases import as_override, read_overrides
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import _by_hydra, _store_parts, compose
+from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.groups import CONF, fill_defaults, option
+from pyrite.cluster.config.validate import check_counts
+from pyrite.cluster.config.yaml_file import read_yaml
+from pyrite.cluster.plan.applicable import applicable_overrides
+from pyrite.cluster.plan.sweep import points
+from pyrite.ranking.errors import BadInput
 
 
 def test_what_is_composed_twice_is_the_callers_own(monkeypatch):

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from cluster.config.build import EXTRAS, build, locate, missing_extra
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
-from cluster.config.mine_command import mine_command
-from cluster.config.parts import PARTS
-from cluster.config.signatures import MISSING, SUPPLIED, defaults
-from pooling.adjudicators.fusion import Fusion
-from ranking.bounds import annotations_of, check_arguments
-from ranking.errors import BadInput
-from rl.rewards import Reward
-from sampling.retrieval.function import RetrievalFunction
-from sampling.selection.uniform import Uniform
+from pyrite.cluster.config.build import EXTRAS, build, locate, missing_extra
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES, CONF, group_options, groups_of, option
+from pyrite.cluster.config.mine_command import mine_command
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.signatures import MISSING, SUPPLIED, defaults
+from pyrite.pooling.adjudicators.fusion import Fusion
+from pyrite.ranking.bounds import annotations_of, check_arguments
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.rewards import Reward
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.selection.uniform import Uniform
 
 FILES = sorted(path for path in CONF.rglob("*.yaml") if path.parent != CONF)
 LISTED = ("origin", "stopping", "track")
@@ -122,8 +122,8 @@ def test_every_part_that_needs_no_data_is_built_and_shows_what_its_class_does_by
 
 
 OPTIONS = (
-    "ranking.terms.Bm25Options", "ranking.encoding.Encoder", "ranking.index.IndexOptions", "rl.imitation.Imitation",
-    "rl.rewards.ValidationSampleOptions", "sampling.retrieval.dense.Refresh",
+    "pyrite.ranking.terms.Bm25Options", "pyrite.ranking.encoding.Encoder", "pyrite.ranking.index.IndexOptions", "pyrite.rl.imitation.Imitation",
+    "pyrite.rl.rewards.ValidationSampleOptions", "pyrite.sampling.retrieval.dense.Refresh",
 )  # fmt: skip
 """Classes with bounds that no group lists."""
 
@@ -145,13 +145,13 @@ def test_every_part_refuses_an_argument_outside_its_bounds():
 
 
 def test_parts_within_parts_are_built_and_held_against_their_class():
-    prior = "method.mm.arm.prior={_target_: pooling.priors.AgreementPrior, strength: 3.0}"
+    prior = "method.mm.arm.prior={_target_: pyrite.pooling.priors.AgreementPrior, strength: 3.0}"
     config = compose(["method=mm", prior], "pool")
     assert build(config["method"]["mm"]).arm._prior.strength == 3.0
     config["method"]["mm"]["arm"]["prior"]["strength"] = "much"
     with pytest.raises(BadInput, match="AgreementPrior: strength is 'much'"):
         build(config["method"]["mm"])
-    config["method"]["mm"]["arm"] = {"_target_": "pooling.priors.CommonPrior"}
+    config["method"]["mm"]["arm"] = {"_target_": "pyrite.pooling.priors.CommonPrior"}
     with pytest.raises(BadInput, match="arm of Bandit"):
         build(config["method"]["mm"])
 
@@ -166,7 +166,7 @@ def test_policies_bring_functions_and_rankers_their_objective_and_overrides_cut_
     assert compose(["scale=tiny", "training.max_epochs=7"])["training"]["max_epochs"] == 7
 
 
-@pytest.mark.parametrize("target", ["foo.Bar", "sampling.nothing.Bar", "Bar", "sampling.sampler"])
+@pytest.mark.parametrize("target", ["foo.Bar", "sampling.nothing.Bar", "Bar", "pyrite.sampling.sampler"])
 def test_a_class_that_is_not_there(target, capfd):
     with pytest.raises(BadInput, match=target):
         build({"_target_": target})
@@ -174,13 +174,13 @@ def test_a_class_that_is_not_there(target, capfd):
 
 
 def test_options_of_a_class_are_called_as_the_user_calls_them():
-    node = {"_target_": "sampling.selection.window.Window", "last": "far"}
+    node = {"_target_": "pyrite.sampling.selection.window.Window", "last": "far"}
     with pytest.raises(BadInput, match=r"^selector\.last is 'far'"):
         build(node, "selector")
     with pytest.raises(BadInput, match=r"no option selector\.from; Window has first, last, ceiling, pick"):
         build({"_target_": node["_target_"], "from": 3}, "selector")
     with pytest.raises(BadInput, match="Selector has no select"):
-        build({"_target_": "sampling.selection.selector.Selector"})
+        build({"_target_": "pyrite.sampling.selection.selector.Selector"})
 
 
 class TakesLess(Uniform):
@@ -249,7 +249,7 @@ def test_a_constructor_that_leaves_out_the_base_s_is_refused_when_the_class_is_b
 class Bare:
     """Arguments without annotations, as if it were ours."""
 
-    __module__ = "sampling.selection.window"
+    __module__ = "pyrite.sampling.selection.window"
 
     def __init__(self, depth, lam=0.5):
         self.depth, self.lam = depth, lam
@@ -313,7 +313,7 @@ def test_a_missing_extra_says_what_to_install():
     hidden = dict.fromkeys(module for module, extra in EXTRAS.items() if extra == "judge")
     program = (
         f"import sys; sys.modules |= {hidden}\n"
-        "from cluster.commands.cli import main; main(['judge', 'runs=somewhere', 'collection=pydocs'])"
+        "from pyrite.cluster.commands.cli import main; main(['judge', 'runs=somewhere', 'collection=pydocs'])"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 2, ended.stdout + ended.stderr

@@ -9,17 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.commands.study import StudyExperiment
-from cluster.config.compose import compose
-from cluster.config.groups import CONF, group_options
-from cluster.config.schema import PublishedConfig
-from cluster.config.validate import check_run
-from cluster.output.methods import items_of
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, identity, plan
-from cluster.reports import study_tables
-from cluster.reports.paper_table import map_methods, printed
-from ranking.errors import BadInput
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CONF, group_options
+from pyrite.cluster.config.schema import PublishedConfig
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.output.methods import items_of
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned, identity, plan
+from pyrite.cluster.reports import study_tables
+from pyrite.cluster.reports.paper_table import map_methods, printed
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.examples import NIGHTLY
 

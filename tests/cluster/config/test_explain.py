@@ -7,11 +7,11 @@ import pytest
 from omegaconf import OmegaConf
 from rich.console import Console
 
-from cluster.config.compose import compose
-from cluster.config.explain import comments, explanations, show, summary_line
-from cluster.config.groups import CHOICES, CONF, group_options, option
-from cluster.config.parts import PARTS
-from cluster.config.signatures import defaults, explanations_of, first_line, read_args
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.explain import comments, explanations, show, summary_line
+from pyrite.cluster.config.groups import CHOICES, CONF, group_options, option
+from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.signatures import defaults, explanations_of, first_line, read_args
 from tests.cluster.config.test_configuration import FILES, targets
 
 WITHOUT = ("experiment", "scale", "recipe", "pool_scale", "cut")
@@ -77,10 +77,10 @@ def test_every_argument_of_every_part_is_explained_and_every_name_has_a_summary_
 
 
 def test_an_argument_is_explained_by_its_class_or_a_base_in_every_form():
-    assert "rank" in explanations_of("sampling.selection.window.Window")["first"]
-    assert "depth" in explanations_of("sampling.retrieval.run_file.RunFile")
+    assert "rank" in explanations_of("pyrite.sampling.selection.window.Window")["first"]
+    assert "depth" in explanations_of("pyrite.sampling.retrieval.run_file.RunFile")
     assert explanations_of("torch.optim.Adam") == {}
-    assert first_line("sampling.selection.uniform.Uniform")
+    assert first_line("pyrite.sampling.selection.uniform.Uniform")
     docstring = (
         "A part.\n\nArgs:\n    lam: the weight, 0 to 1.\n    first, last: ranks,\n        from 1.\n"
         "    kind (str): `top` or\n\n        `random`.\n\nRaises:\n    BadInput: never.\n"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster.config.compose import compose
-from cluster.config.groups import group_options
-from cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
-from cluster.config.refusals import RENAMED
-from cluster.config.validate import check_pooling, check_run, check_shares
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import group_options
+from pyrite.cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
+from pyrite.cluster.config.refusals import RENAMED
+from pyrite.cluster.config.validate import check_pooling, check_run, check_shares
+from pyrite.ranking.errors import BadInput
 
 GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
 
@@ -63,11 +63,17 @@ OF_RUNS = [
     ("policy=mixture policy.window=3", "policy.window is 3; give a list"),
     ("function=bm25 function.bm25.k1=-1", "function.bm25.k1 is -1; choose"),
     ("sampling.guard.ceiling=nan", "sampling.guard.ceiling is nan; choose a number"),
-    ("selector._target_=sampling.policies.fixed.Fixed", "selector._target_: Fixed is no selector; name a subclass"),
-    ("selector.bm25=top selectors.bm25._target_=ranking.objectives.pairwise.PairwiseHinge", "PairwiseHinge is no"),
+    (
+        "selector._target_=pyrite.sampling.policies.fixed.Fixed",
+        "selector._target_: Fixed is no selector; name a subclass",
+    ),
+    (
+        "selector.bm25=top selectors.bm25._target_=pyrite.ranking.objectives.pairwise.PairwiseHinge",
+        "PairwiseHinge is no",
+    ),
     ("function=dense function.dense.refresh=never", "refresh is 'never'; set its options, as function.dense"),
-    ("+function.own._target_=sampling.guard.Guard", "function.own._target_: Guard is no function"),
-    ("ranker._target_=sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
+    ("+function.own._target_=pyrite.sampling.guard.Guard", "function.own._target_: Guard is no function"),
+    ("ranker._target_=pyrite.sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
     ("function=dense function.dense.refresh.mode=sync function.dense.refresh.lag=1", "dense.refresh.lag: mode sync"),
     ("function=dense function.dense.index.factory=IVF4,Flat", "write \"function.dense.index.factory='IVF4,Flat'\""),
     ("function=[in_batch,random] teacher=bm25 objective=margin_mse", "teacher: a teacher scores documents in lists"),

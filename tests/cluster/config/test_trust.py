@@ -1,11 +1,11 @@
 import pytest
 
-from cluster.commands.study import _options
-from cluster.config.compose import compose
-from cluster.config.trust import VARIABLE, from_folder
-from cluster.output.manifest import write_config
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.commands.study import _options
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.trust import VARIABLE, from_folder
+from pyrite.cluster.output.manifest import write_config
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 
 FOREIGN = ["selector._target_=subprocess.Popen", "+selector.args=[touch,here]"]
 

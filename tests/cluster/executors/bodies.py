@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cluster.executors.task import Context, Task
-from ranking.errors import BadInput
+from pyrite.cluster.executors.task import Context, Task
+from pyrite.ranking.errors import BadInput
 
 BODIES = "tests.cluster.executors.bodies"
 

@@ -6,8 +6,16 @@ import pytest
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
-from cluster.executors import lost_process
-from cluster.executors.lost_process import NOTICE, NodeDraining, draining, is_draining, leave, nodes_of_job, own_node
+from pyrite.cluster.executors import lost_process
+from pyrite.cluster.executors.lost_process import (
+    NOTICE,
+    NodeDraining,
+    draining,
+    is_draining,
+    leave,
+    nodes_of_job,
+    own_node,
+)
 
 
 def test_tune_and_train_take_it_for_a_preempted_actor():

@@ -1,4 +1,4 @@
-"""Tests of `cluster.executors.local` and the warm processes next to it."""
+"""Tests of `pyrite.cluster.executors.local` and the warm processes next to it."""
 
 import os
 import signal
@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster.commands.study import StudyExperiment
-from cluster.executors.local import LocalExecutor
-from cluster.executors.processes import Processes, ProcessLost, in_process
-from cluster.executors.task import Done, Once, Task, TaskLost, Wait, Watch
-from cluster.executors.worker import origin_of
-from cluster.runs.outcome import read_outcome
-from cluster.training.study_runs import task_of
-from ranking.errors import BadInput
-from ranking.training import RankerTraining
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.processes import Processes, ProcessLost, in_process
+from pyrite.cluster.executors.task import Done, Once, Task, TaskLost, Wait, Watch
+from pyrite.cluster.executors.worker import origin_of
+from pyrite.cluster.runs.outcome import read_outcome
+from pyrite.cluster.training.study_runs import task_of
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.training import RankerTraining
 from tests.cluster.command_line import command
 from tests.cluster.executors.bodies import BODIES, failing, numbers, square
 from tests.cluster.waiting import until
@@ -131,7 +131,7 @@ def test_other_processes_share_the_work(processes, tmp_path):
 
 
 def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
     with warm() as alone:
         tasks = [failing(tmp_path, "twice", 1, "die"), failing(tmp_path, "always", 9, "die")]
         done = list(LocalExecutor(0, alone).run(tasks))
@@ -206,8 +206,8 @@ def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
 
 def test_runs_in_another_process_are_what_they_are_here(base, tmp_path):
     here, elsewhere = (study(base, tmp_path / name, "seeds=2") for name in ("here", "elsewhere"))
-    shared = {"opened": Once("cluster.runs.artifacts:OpenedParts")}
-    with warm(warm_up="cluster.training.study_runs:warm_up") as alone:
+    shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
+    with warm(warm_up="pyrite.cluster.training.study_runs:warm_up") as alone:
         executors = LocalExecutor(shared=shared), LocalExecutor(0, alone, shared)
         for experiment, executor in zip((here, elsewhere), executors, strict=True):
             storage = experiment.plan.storage
@@ -241,15 +241,15 @@ def test_the_path_from_the_command_to_the_first_update_is_short(base, tmp_path):
 
 def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluster(monkeypatch, base, tmp_path):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr("cluster.executors.processes.WarmProcess", lambda warm_up: pytest.fail("started"))
+    monkeypatch.setattr("pyrite.cluster.executors.processes.WarmProcess", lambda warm_up: pytest.fail("started"))
     for overrides in (["seeds=2", "local=false"], ["address=there"]):
         assert len(Processes.for_command(overrides, "")) == 0
     monkeypatch.setenv("RAY_ADDRESS", "there")
     assert len(Processes.for_command([], "")) == 0
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     process = SimpleNamespace(ready=True, alive=True, close=lambda: None)
-    monkeypatch.setattr("cluster.executors.processes.WarmProcess", {"math:sqrt": process}.__getitem__)
-    monkeypatch.setattr("cluster.executors.processes.cores", lambda: 8)
+    monkeypatch.setattr("pyrite.cluster.executors.processes.WarmProcess", {"math:sqrt": process}.__getitem__)
+    monkeypatch.setattr("pyrite.cluster.executors.processes.cores", lambda: 8)
     for override, others in (("concurrent=1", 0), ("concurrent=2", 1), ("concurrent=null", 3), ("concurrent=9", 3)):
         assert len(Processes.for_command([override], "math:sqrt")) == others
     for concurrent, room in ((1, 1), (2, 2), (9, 4)):  # of a resumed study, which only its files tell

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import ray
 
-from cluster.executors.pieces import run_pieces
-from cluster.executors.ray_tasks import RayExecutor
-from cluster.executors.resources import Resources
-from cluster.executors.task import Once, Task, TaskLost
-from ranking.errors import BadInput
+from pyrite.cluster.executors.pieces import run_pieces
+from pyrite.cluster.executors.ray_tasks import RayExecutor
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import Once, Task, TaskLost
+from pyrite.ranking.errors import BadInput
 from tests.cluster.executors.bodies import BODIES, failing, numbers
 
 
 def test_tasks_on_ray(ray_session, tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
     # In the order of their needs, with values from the object store.
     tasks = [Task("b", f"{BODIES}:square", {"number": 3}, needs=frozenset({"0"})), *numbers(1)]
     assert [(done.task.key, done.result()) for done in RayExecutor().run(tasks)] == [("0", 0), ("b", 9)]

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cluster.executors.address import check_address, clashing_files, is_cluster
-from cluster.executors.session import LONGEST_FOLDER, _job_config, _refusal, _short_folder, session
-from ranking.errors import BadInput
+from pyrite.cluster.executors.address import check_address, clashing_files, is_cluster
+from pyrite.cluster.executors.session import LONGEST_FOLDER, _job_config, _refusal, _short_folder, session
+from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[3]
 LISTENING = """
 import json, os, psutil
 import ray
-from cluster.executors.session import session
+from pyrite.cluster.executors.session import session
 
 assert "RAY_AUTH_MODE" not in os.environ
 variable = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -69,7 +69,7 @@ def test_a_ray_that_does_not_come_up_is_started_again(monkeypatch):
     monkeypatch.setattr("ray.init", init)
     monkeypatch.setattr("ray.shutdown", lambda: None)  # the one that other tests go on with
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr("cluster.executors.session._dashboard", lambda: "")
+    monkeypatch.setattr("pyrite.cluster.executors.session._dashboard", lambda: "")
     with session(dashboard=False):
         assert started == ["local", "local"]
     with pytest.raises(BadInput, match=r"too busy; end other programs$"), session(dashboard=False):
@@ -120,7 +120,7 @@ def test_what_ray_refuses_is_one_line_with_its_remedy(error, line, monkeypatch):
 
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     monkeypatch.setattr("ray.init", init)
-    monkeypatch.setattr("cluster.executors.session.check_address", lambda address: None)
+    monkeypatch.setattr("pyrite.cluster.executors.session.check_address", lambda address: None)
     with pytest.raises(BadInput, match=line), session("head:6379"):
         pass
     # A job of another version is told the option for the interpreter.
@@ -145,7 +145,7 @@ def test_sessions_have_a_folder_that_is_short_and_ours(tmp_path, monkeypatch):
 
 def test_nothing_of_ray_is_set_when_we_are_imported():
     program = (
-        "import os\nbefore = dict(os.environ)\nimport cluster.commands.cli, pyrite\n"
+        "import os\nbefore = dict(os.environ)\nimport pyrite.cluster.commands.cli, pyrite\n"
         "print({key for key in os.environ if os.environ[key] != before.get(key)} - {'_RJEM_MALLOC_CONF'})"
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}

@@ -18,25 +18,25 @@ from ray import cloudpickle
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from rich.console import Console
 
-from cluster.commands.mine import MineExperiment
-from cluster.config.compose import compose
-from cluster.executors.lost_process import KILLED, NOTICE, NodeDraining
-from cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
-from cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Task, TaskLost, Watch
-from cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _placement, _Trials
-from cluster.executors.tune_schedulers import Retries, more_of_a_machine
-from cluster.executors.worker import Origin
-from cluster.index.encoder_pool import EncoderOptions
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage, Unwritable
-from cluster.plan.sweep import Planned, identity, plan, points
-from cluster.pools.trial import resources_of
-from cluster.telemetry.live_table import LiveTable
-from cluster.telemetry.run_watch import RunWatch, raise_unwritable
-from cluster.telemetry.tracking.tracking import tracked
-from cluster.training.coordinator import _scaling
-from cluster.training.study_runs import task_of
-from ranking.errors import BadInput
+from pyrite.cluster.commands.mine import MineExperiment
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.lost_process import KILLED, NOTICE, NodeDraining
+from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
+from pyrite.cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Task, TaskLost, Watch
+from pyrite.cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _placement, _Trials
+from pyrite.cluster.executors.tune_schedulers import Retries, more_of_a_machine
+from pyrite.cluster.executors.worker import Origin
+from pyrite.cluster.index.encoder_pool import EncoderOptions
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage, Unwritable
+from pyrite.cluster.plan.sweep import Planned, identity, plan, points
+from pyrite.cluster.pools.trial import resources_of
+from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
+from pyrite.cluster.telemetry.tracking.tracking import tracked
+from pyrite.cluster.training.coordinator import _scaling
+from pyrite.cluster.training.study_runs import task_of
+from pyrite.ranking.errors import BadInput
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -183,7 +183,7 @@ def test_a_kill_for_memory_with_which_tune_ends_repeats_what_ran(monkeypatch):
     watch = Heard()
     trials = _Trials(Listed(Task(name, dict) for name in "abc"), watch, lambda: over, scheduler)
     monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": {"CPU": 2}}])
-    monkeypatch.setattr("cluster.executors.tune.killed_processes", lambda: {("10.0.0.1", 7)})
+    monkeypatch.setattr("pyrite.cluster.executors.tune.killed_processes", lambda: {("10.0.0.1", 7)})
     trials.suggest("1"), trials.suggest("2")
     trials.places = {"1": ("10.0.0.1", 6), "2": ("10.0.0.1", 7)}
     over = True
@@ -199,7 +199,7 @@ def test_a_kill_for_memory_with_which_tune_ends_repeats_what_ran(monkeypatch):
 
 
 def test_what_ends_tune_again_and_again_is_raised(monkeypatch):
-    monkeypatch.setattr("cluster.executors.tune.killed_processes", set)
+    monkeypatch.setattr("pyrite.cluster.executors.tune.killed_processes", set)
     trials, loss = _Trials(Listed([]), Watch(), lambda: False, Retries()), ray.exceptions.ObjectLostError("1", None, "")
     for _ in range(MAX_RESTARTS - 1):
         trials.run_again(loss)
@@ -236,7 +236,7 @@ print("RETRIED", table.retried)
 
 @pytest.mark.nightly
 def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
     errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0)
     assert list(errors) == ["fatal"]
     assert len(list(tmp_path.glob("fatal-*"))) == 2
@@ -246,7 +246,7 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
     rooms = iter([3, 1, None])
     trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, Retries())
     limiter = ConcurrencyLimiter(trials, 2)
-    monkeypatch.setattr("cluster.executors.tune.LOOK_S", 0)
+    monkeypatch.setattr("pyrite.cluster.executors.tune.LOOK_S", 0)
     watch = _Events(trials, limiter, lambda resources: next(rooms) if resources["CPU"] else 0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import ray
 
-from cluster.index.client import RemoteIndex
-from cluster.index.encoder import TextBlock
-from cluster.index.encoder_pool import EncoderOptions, next_block
-from cluster.index.version_build import IndexSpec
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.index import IndexOptions
-from ranking.query_lists import Listed
-from ranking.ranges import shard_ranges
-from sampling.retrieval.dense import Refresh
-from sampling.retrieval.live_index import Answer, LocalIndex, NegativeIndex
+from pyrite.cluster.index.client import RemoteIndex
+from pyrite.cluster.index.encoder import TextBlock
+from pyrite.cluster.index.encoder_pool import EncoderOptions, next_block
+from pyrite.cluster.index.version_build import IndexSpec
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.index import IndexOptions
+from pyrite.ranking.query_lists import Listed
+from pyrite.ranking.ranges import shard_ranges
+from pyrite.sampling.retrieval.dense import Refresh
+from pyrite.sampling.retrieval.live_index import Answer, LocalIndex, NegativeIndex
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
 from tests.cluster.waiting import until
 from tests.ranking.trained import equal
@@ -284,7 +284,7 @@ def kill(index: RemoteIndex, number: int) -> None:
 
 @pytest.mark.nightly
 def test_lists_are_the_same_to_the_bit_in_one_two_and_five_shards(of_two, monkeypatch):
-    monkeypatch.setattr("ranking.shards.BLOCK", 7)
+    monkeypatch.setattr("pyrite.ranking.shards.BLOCK", 7)
     runs, indexes = [], (local(15), local(15, 5), of_two)
     for index in indexes:
         index.publish(weights_of(0), 0)

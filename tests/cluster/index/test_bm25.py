@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import ray
 
-from cluster.config.compose import compose
-from cluster.index.attach import attach_indexes, live_functions, served_functions
-from cluster.index.bm25 import Bm25Shard, ServedBm25
-from cluster.index.calls import ShardActors
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import run
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.bm25_pieces import PiecedBm25
-from ranking.errors import BadInput
-from sampling.guard import Guard, negatives_lists
-from sampling.retrieval.bm25 import Bm25Function
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.index.attach import attach_indexes, live_functions, served_functions
+from pyrite.cluster.index.bm25 import Bm25Shard, ServedBm25
+from pyrite.cluster.index.calls import ShardActors
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.execute import run
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.bm25_pieces import PiecedBm25
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.guard import Guard, negatives_lists
+from pyrite.sampling.retrieval.bm25 import Bm25Function
 from tests.ranking.test_bm25 import by_chance, without_labels
 from tests.ranking.trained import equal
 from tests.sampling.batches import batch_of
@@ -40,7 +40,9 @@ def test_a_collection_that_is_cut_is_searched_as_one_that_is_not(shards, tmp_pat
 
 
 def test_shard_actors_find_the_same_and_after_a_loss(ray_session, base, own_cache, monkeypatch):
-    monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # both pieces are made in this process
+    monkeypatch.setattr(
+        "pyrite.cluster.executors.pieces.connected", lambda: False
+    )  # both pieces are made in this process
     config = compose([*base, "function=bm25", "function.bm25.shards=2"])
     assert served_functions(config) == ["bm25"]
     assert live_functions(config) == []

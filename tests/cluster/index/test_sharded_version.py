@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.index.sharded_build import ShardedVersion
-from ranking.index import IndexOptions, VectorIndex
+from pyrite.cluster.index.sharded_build import ShardedVersion
+from pyrite.ranking.index import IndexOptions, VectorIndex
 
 VECTORS = np.random.default_rng(0).standard_normal((10, 4)).astype(np.float32)
 QUERIES = np.eye(4, dtype=np.float32)
@@ -46,7 +46,7 @@ class Played:
 
 @pytest.fixture(autouse=True)
 def _no_object_store(monkeypatch) -> None:
-    monkeypatch.setattr("cluster.index.sharded_build.ray.put", lambda each: each)
+    monkeypatch.setattr("pyrite.cluster.index.sharded_build.ray.put", lambda each: each)
 
 
 def made(build: Any, skip: bool) -> tuple[ShardedVersion, list[tuple[str, int]]]:

@@ -14,18 +14,18 @@ import pytest
 import ray
 import torch
 
-from cluster.config.compose import compose
-from cluster.index.attach import attach_indexes, check_room, demand, live_functions, reserved
-from cluster.index.calls import OWNER, claim, release, remove_orphans
-from cluster.index.encoder import IndexEncoder, PreparedCorpus, TextBlock
-from cluster.index.encoder_pool import EncoderOptions
-from cluster.index.index_folder import WEIGHTS, IndexFolder, Publication, digest_of
-from cluster.index.version_build import IndexBuild, IndexSpec
-from cluster.runs.artifacts import Artifacts
-from ranking.checkpoint import to_bytes
-from ranking.errors import BadInput
-from ranking.index import IndexOptions
-from ranking.index_versions import (
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.index.attach import attach_indexes, check_room, demand, live_functions, reserved
+from pyrite.cluster.index.calls import OWNER, claim, release, remove_orphans
+from pyrite.cluster.index.encoder import IndexEncoder, PreparedCorpus, TextBlock
+from pyrite.cluster.index.encoder_pool import EncoderOptions
+from pyrite.cluster.index.index_folder import WEIGHTS, IndexFolder, Publication, digest_of
+from pyrite.cluster.index.version_build import IndexBuild, IndexSpec
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.ranking.checkpoint import to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.index import IndexOptions
+from pyrite.ranking.index_versions import (
     DOCUMENTS,
     QUERIES,
     IndexVersion,
@@ -34,9 +34,9 @@ from ranking.index_versions import (
     weights_digest,
     write_block,
 )
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.texts import Texts
-from sampling.retrieval.dense import Dense, Refresh
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.texts import Texts
+from pyrite.sampling.retrieval.dense import Dense, Refresh
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
 from tests.ranking.checkpoints import write_checkpoint
 

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ranking.rankers.dense import DenseRanker
-from ranking.texts import Texts
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.texts import Texts
 
 WORDS = 40
 

@@ -10,10 +10,10 @@ import pytest
 from ray.exceptions import AuthenticationError
 from ray.job_submission import JobStatus
 
-from cluster.jobs import job_server, submission
-from cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
-from cluster.jobs.submission import follow, outcome
-from ranking.errors import BadInput
+from pyrite.cluster.jobs import job_server, submission
+from pyrite.cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
+from pyrite.cluster.jobs.submission import follow, outcome
+from pyrite.ranking.errors import BadInput
 from tests.cluster.jobs.test_submitted_study import free_ports
 
 ANSWERS: dict[str, tuple[int, str]] = {

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.jobs.job_server import connected
+from pyrite.cluster.jobs.job_server import connected
 from tests.cluster.command_line import command, summary_of
 from tests.cluster.waiting import until
 
@@ -72,7 +72,7 @@ def asks_for_its_token(url: str) -> bool:
 @pytest.mark.nightly
 def test_a_submitted_study_gives_the_same_summary(head, base, tmp_path, monkeypatch, capsys):
     """With a selector in a module of the working folder; which files travel is tested in `test_working_folder.py`."""
-    own = "from sampling.selection.uniform import Uniform\n\n\nclass OwnUniform(Uniform):\n    pass\n"
+    own = "from pyrite.sampling.selection.uniform import Uniform\n\n\nclass OwnUniform(Uniform):\n    pass\n"
     (tmp_path / "own_selector.py").write_text(own)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster.commands.verbs import parse
-from cluster.jobs import submission
-from cluster.jobs.submission import is_this_machine, job_arguments, send
-from cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
-from cluster.output.storage import Storage
-from cluster.plan.sweep import values_of
-from ranking.errors import BadInput
+from pyrite.cluster.commands.verbs import parse
+from pyrite.cluster.jobs import submission
+from pyrite.cluster.jobs.submission import is_this_machine, job_arguments, send
+from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import values_of
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_files
 
@@ -76,7 +76,7 @@ def test_submodules_links_and_nested_clones_travel_ignored_files_stay_and_ray_pa
 
 
 def test_too_much_is_refused_with_the_largest_files_and_nothing_too(project, tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.jobs.working_folder.MAX_BYTES", 5 * 2**20)
+    monkeypatch.setattr("pyrite.cluster.jobs.working_folder.MAX_BYTES", 5 * 2**20)
     for size, name in enumerate(["one", "two", "three", "four"], 1):
         (project / "docs" / name).write_bytes(bytes(size * 2**20))
     with pytest.raises(BadInput, match=r"holds more than 5 MiB; .*docs/.* \(\d\.0 MiB\).*\.rayignore or --exclude"):
@@ -203,7 +203,7 @@ def test_overrides_come_through_intact_and_options_may_stand_among_them(tmp_path
     overrides = ["optimizer.lr=tag(log,interval(1e-4,1e-2))", "baseline='policy=fixed function=bm25'", "~recipe"]
     given = sent(console, "--cpus", "1", "study", *overrides, "--note", "it's late", "out=outputs/s")
     assert shlex.split(given["entrypoint"]) == [
-        sys.executable, "-m", "cluster", "study", *overrides, f"out={tmp_path}/outputs/s"
+        sys.executable, "-m", "pyrite", "study", *overrides, f"out={tmp_path}/outputs/s"
     ]  # fmt: skip
     line = shlex.join([*overrides, f"out={tmp_path}/outputs/s"])
     assert given["metadata"] == {"name": "study", "verb": "study", "overrides": line, "note": "it's late"}
@@ -223,7 +223,7 @@ def test_what_a_cluster_is_told(tmp_path, console):
     assert "/outputs" in environment["excludes"]
     assert Path(environment["py_modules"][0], "__main__.py").is_file()  # this checkout's code
     assert f"sending 1 file (0.0 MiB) of {tmp_path / 'code'}\n" in console.file.getvalue()
-    assert given["entrypoint"] == f"python -m cluster learn out={tmp_path}/agent"
+    assert given["entrypoint"] == f"python -m pyrite learn out={tmp_path}/agent"
     assert environment["uv"] == str(tmp_path / "requirements.txt")
     assert environment["env_vars"]["RAY_JOB_STOP_SIGNAL"] == "SIGINT"
     assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (None, {"big": 1.0})

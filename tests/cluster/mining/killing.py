@@ -4,9 +4,9 @@ import os
 
 import ray
 
-from ranking.encoding import EncodedCollection
-from ranking.ranked_lists import RankedLists
-from sampling.retrieval.random import RandomFunction
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.sampling.retrieval.random import RandomFunction
 
 
 class Killing(RandomFunction):

@@ -17,12 +17,12 @@ import polars as pl
 import pytest
 
 import pyrite
-from cluster.mining import miner
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.pairs import Pairs
-from ranking.errors import BadInput
+from pyrite.cluster.mining import miner
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from cluster.output import storage
+from pyrite.cluster.output import storage
 
 SCHEME = "store://"
 

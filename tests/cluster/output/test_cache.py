@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.output.cache import cache_of, machine_folder
-from cluster.output.storage import Storage
-from ranking.backing import BackedPath, at_hand, publish
-from ranking.collections.cache import default_cache
-from ranking.errors import BadInput
+from pyrite.cluster.output.cache import cache_of, machine_folder
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.backing import BackedPath, at_hand, publish
+from pyrite.ranking.collections.cache import default_cache
+from pyrite.ranking.errors import BadInput
 
 
 def test_the_cache_is_a_folder_or_a_uri_behind_one_of_each_machine(tmp_path, monkeypatch):
@@ -69,7 +69,9 @@ def test_what_can_not_be_reached_read_or_written_or_arrives_cut_short_is_one_lin
     Storage(str(tmp_path / "shared")).write("x", bytes(1000))
     file = cache_of({"cache": f"file://{tmp_path}/shared"}) / "x"
     with monkeypatch.context() as patch:
-        patch.setattr("cluster.output.storage.shutil.copyfileobj", lambda source, copy, size: copy.write(bytes(10)))
+        patch.setattr(
+            "pyrite.cluster.output.storage.shutil.copyfileobj", lambda source, copy, size: copy.write(bytes(10))
+        )
         with pytest.raises(BadInput, match=r"/x: can't be read \(10 of 1,000 bytes arrived\); check cache="):
             at_hand(file)
     assert list(file.parent.iterdir()) == []

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster.output.event_log import FILE, EventLog, reason
-from cluster.output.run_log import MAX_RUNS, RunLog, failure_summary
-from cluster.output.storage import Storage
-from cluster.output.terminal import print_counts, print_lines
+from pyrite.cluster.output.event_log import FILE, EventLog, reason
+from pyrite.cluster.output.run_log import MAX_RUNS, RunLog, failure_summary
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import print_counts, print_lines
 
 
 def events(storage: Storage) -> list[str]:

@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cluster.output import lock
-from cluster.output.lock import Busy, file_lock, output_lock
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.output import lock
+from pyrite.cluster.output.lock import Busy, file_lock, output_lock
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 from tests.cluster.waiting import until
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from cluster.output.lock import file_lock
+from pyrite.cluster.output.lock import file_lock
 with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

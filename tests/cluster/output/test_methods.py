@@ -3,11 +3,11 @@
 import polars as pl
 import pytest
 
-from cluster.output.event_log import EventLog
-from cluster.output.manifest import read_config, refuse_taken
-from cluster.output.methods import factors, measurements, with_factors, with_methods
-from cluster.output.storage import Storage
-from ranking.errors import BadInput
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.manifest import read_config, refuse_taken
+from pyrite.cluster.output.methods import factors, measurements, with_factors, with_methods
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
 from tests.cluster.trial_rows import trials_of
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from cluster.output import tables
-from cluster.output.lock import output_lock
-from cluster.output.result_store import ResultStore
-from cluster.output.storage import Storage
-from cluster.output.tables import RunRows, batches, read_table, required_scan, scan_table, write_table
-from cluster.rollouts import checkpoints
-from ranking.errors import BadInput
+from pyrite.cluster.output import tables
+from pyrite.cluster.output.lock import output_lock
+from pyrite.cluster.output.result_store import ResultStore
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import RunRows, batches, read_table, required_scan, scan_table, write_table
+from pyrite.cluster.rollouts import checkpoints
+from pyrite.ranking.errors import BadInput
 
 
 @pytest.mark.parametrize("place", ["{}/out", "file://{}/out", "store://bucket/out"])
@@ -82,7 +82,7 @@ def test_in_an_object_store_each_file_is_written_once(store):
 def test_the_folder_of_a_new_name_is_kept_by_the_disk_too(tmp_path, monkeypatch):
     synced: list[str] = []
     monkeypatch.setattr(
-        "ranking.whole_file.sync", lambda path: synced.append(str(path) if Path(path).is_dir() else "file")
+        "pyrite.ranking.whole_file.sync", lambda path: synced.append(str(path) if Path(path).is_dir() else "file")
     )
     Storage(str(tmp_path)).write("runs/a", b"1")
     assert synced == ["file", f"{tmp_path}/runs"]

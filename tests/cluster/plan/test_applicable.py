@@ -1,11 +1,11 @@
 import pytest
 
-from cluster.config.compose import compose
-from cluster.config.groups import CHOICES
-from cluster.plan import applicable
-from cluster.plan.applicable import has_option
-from cluster.plan.sweep import draws, plan, points
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.plan import applicable
+from pyrite.cluster.plan.applicable import has_option
+from pyrite.cluster.plan.sweep import draws, plan, points
+from pyrite.ranking.errors import BadInput
 
 
 def texts(given: list[str], methods: list[list[str]] | None = None, common: list[str] | None = None) -> list[str]:

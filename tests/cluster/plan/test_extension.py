@@ -7,17 +7,17 @@ import polars as pl
 import pytest
 import yaml
 
-from cluster.commands import experiment
-from cluster.commands.experiment import Work, runs_here
-from cluster.commands.study import StudyExperiment
-from cluster.config.compose import compose
-from cluster.config.quoting import quoted_path
-from cluster.plan import size
-from cluster.plan.extension import extended, refused_change
-from cluster.plan.size import RAY_START, pool_seconds, run_seconds, saved
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import identity
-from ranking.errors import BadInput
+from pyrite.cluster.commands import experiment
+from pyrite.cluster.commands.experiment import Work, runs_here
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.plan import size
+from pyrite.cluster.plan.extension import extended, refused_change
+from pyrite.cluster.plan.size import RAY_START, pool_seconds, run_seconds, saved
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import identity
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_beir
 

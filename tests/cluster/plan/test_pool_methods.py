@@ -1,11 +1,11 @@
 import pytest
 
-from cluster.commands.pool import DEFAULT, read_plan
-from cluster.config.groups import group_options
-from cluster.plan.pool_methods import split, variants
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.bandit.play import FIRST, RANDOM
-from ranking.errors import BadInput
+from pyrite.cluster.commands.pool import DEFAULT, read_plan
+from pyrite.cluster.config.groups import group_options
+from pyrite.cluster.plan.pool_methods import split, variants
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.bandit.play import FIRST, RANDOM
+from pyrite.ranking.errors import BadInput
 
 
 def test_methods_are_a_list_and_all_stands_for_every_method_and_none_is_named_twice():
@@ -22,7 +22,7 @@ def test_methods_are_a_list_and_all_stands_for_every_method_and_none_is_named_tw
 
 
 def test_a_class_from_elsewhere_is_a_method_under_the_name_that_it_is_given():
-    own = "+method.mine._target_=pooling.adjudicators.reciprocal_rank.ReciprocalRank"
+    own = "+method.mine._target_=pyrite.pooling.adjudicators.reciprocal_rank.ReciprocalRank"
     names, options, _ = split(["method=mtf", own, "+method.mine.constant=30,60"])
     assert names == ["mtf", "mine"]
     _, thirty, sixty = variants(names, options, [])
@@ -33,7 +33,7 @@ def test_a_class_from_elsewhere_is_a_method_under_the_name_that_it_is_given():
     with pytest.raises(BadInput, match="nowhere"):
         variants(["mine"], ["+method.mine._target_=nowhere.Class"], [])
     # An index is played by a bandit.
-    of_arm = "+method.mine.arm._target_=pooling.adjudicators.max_mean.MaxMean"
+    of_arm = "+method.mine.arm._target_=pyrite.pooling.adjudicators.max_mean.MaxMean"
     names, options, _ = split([f"+method.mine._target_={Bandit.__module__}.Bandit", of_arm, "+method.mine.rate=0,1"])
     labels = {each.label: each.build().options().rate for each in variants(names, options, [])}
     assert labels == {"mine[rate=0]": 0, "mine[rate=1]": 1}
@@ -85,12 +85,12 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["method=mm", "method.mm.rate=interval(0,1)"], "sweeps over an interval"),
         (["method=mm", "method.mm.window=5", "method.mm.rate=0.0"], "another way to forget"),
         (
-            ["+method.mine._target_=pooling.adjudicators.max_mean.MaxMean"],
+            ["+method.mine._target_=pyrite.pooling.adjudicators.max_mean.MaxMean"],
             "MaxMean is the index of a bandit, not a method; give it to a bandit: "
-            "`+method.NAME._target_=pooling.adjudicators.bandit.bandit.Bandit "
-            "+method.NAME.arm._target_=pooling.adjudicators.max_mean.MaxMean`",
+            "`+method.NAME._target_=pyrite.pooling.adjudicators.bandit.bandit.Bandit "
+            "+method.NAME.arm._target_=pyrite.pooling.adjudicators.max_mean.MaxMean`",
         ),
-        (["+method.mine._target_=pooling.priors.CommonPrior"], "CommonPrior is not a method"),
+        (["+method.mine._target_=pyrite.pooling.priors.CommonPrior"], "CommonPrior is not a method"),
         (["depth=0"], "depth is 0"),
         (["order=alphabetical"], "order is 'alphabetical'"),
         (["method=mm", "baseline=mtf"], "baseline 'mtf' is none of the methods"),
@@ -110,8 +110,8 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["colour=red"], "no option colour"),
         (["worth=false"], "worth: it is called ranking_quality now"),
         (
-            ["method=mm", "method.mm.arm.prior={_target_: pooling.priors.Same}"],
-            "Same is called CommonPrior now; write pooling.priors.CommonPrior",
+            ["method=mm", "method.mm.arm.prior={_target_: pyrite.pooling.priors.Same}"],
+            "Same is called CommonPrior now; write pyrite.pooling.priors.CommonPrior",
         ),
     ],
 )  # fmt: skip

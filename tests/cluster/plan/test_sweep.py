@@ -4,10 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.config.compose import compose
-from cluster.config.whole import takes_whole
-from cluster.plan.sweep import Interval, draws, given_seeds, identity, labelled_points, plan, points, refuse_sweeps
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.whole import takes_whole
+from pyrite.cluster.plan.sweep import (
+    Interval,
+    draws,
+    given_seeds,
+    identity,
+    labelled_points,
+    plan,
+    points,
+    refuse_sweeps,
+)
+from pyrite.ranking.errors import BadInput
 
 
 def texts(methods: list[list[str]], given: list[str]) -> list[str]:
@@ -197,7 +206,7 @@ def test_ranges_choices_and_patterns_of_names_are_sweeps_but_not_over_a_class():
             points([], [], [text])
     with pytest.raises(BadInput) as refusal:
         points([], [], ["selector=uniform,top", "selector._target_=mine.Selector"])
-    assert "selector=uniform selector._target_=sampling.selection.uniform.Uniform," in str(refusal.value)
+    assert "selector=uniform selector._target_=pyrite.sampling.selection.uniform.Uniform," in str(refusal.value)
     assert len(points([], [], ["selector=uniform", "selector._target_=mine.A,mine.B"])) == 2
 
 

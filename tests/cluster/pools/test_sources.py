@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cluster.config.compose import compose
-from cluster.executors.task import Context
-from cluster.output.storage import Storage
-from cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
-from cluster.pools.trial import LOSADA, Trial, execute_trial, trial_store, usual_budgets
-from pooling.effort import effort, total_curve
-from pooling.judging_order import JudgingOrder
-from pooling.pool import Pool, make_pool
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.task import Context
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
+from pyrite.cluster.pools.trial import LOSADA, Trial, execute_trial, trial_store, usual_budgets
+from pyrite.pooling.effort import effort, total_curve
+from pyrite.pooling.judging_order import JudgingOrder
+from pyrite.pooling.pool import Pool, make_pool
+from pyrite.ranking.errors import BadInput
 from tests.pooling.made_up import qrels_of, runs_of
 
 
@@ -109,7 +109,7 @@ def test_nothing_to_pool_is_refused(of_small_pool, small_pool, tmp_path):
 
 def test_reading_and_pooling_show_their_progress(of_small_pool, monkeypatch):
     console = Console(file=io.StringIO())
-    monkeypatch.setattr("cluster.pools.sources.LINE_EVERY_S", 0)
+    monkeypatch.setattr("pyrite.cluster.pools.sources.LINE_EVERY_S", 0)
     with shown_progress(console) as on_progress:
         open_pools(compose(of_small_pool, "pool"), on_progress)
     lines = console.file.getvalue().splitlines()
@@ -165,7 +165,7 @@ def test_budgets_suit_the_pool():
 
 def test_a_result_keeps_the_code_that_its_study_was_planned_with(tmp_path):
     """The trial's process may start when there is a newer commit; the study goes on with its own results."""
-    storage, node = Storage(str(tmp_path)), {"_target_": "pooling.adjudicators.static.DocID"}
+    storage, node = Storage(str(tmp_path)), {"_target_": "pyrite.pooling.adjudicators.static.DocID"}
     options = {"seeds": 1, "cpu": 1, "budgets": [1], "ranking_quality": False, "reuse": False, "stopping": {}}
     trial = Trial("a", "pool", "of the pool", "docid", node, options, {"code of pooling": "of the study"})
     execute_trial(trial, storage, {trial.pool: pool_of([0, 1, 1, 0])}, Context())

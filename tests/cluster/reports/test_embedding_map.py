@@ -8,8 +8,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from cluster.reports.canvas import COLOURS, svg
-from cluster.reports.embedding_map import PALETTE, embedding_map, planes
+from pyrite.cluster.reports.canvas import COLOURS, svg
+from pyrite.cluster.reports.embedding_map import PALETTE, embedding_map, planes
 
 TWO = [("fixed", "bm25", "uniform", 0.3), ("fixed", "random", "uniform", 0.2)]
 GREY = COLOURS[-1].lower()

@@ -4,11 +4,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.config.schema import PublishedConfig
-from cluster.reports.paper_table import map_collections, map_methods, paper_section, printed, read_published
-from cluster.reports.study_report import StudyResults, design_baseline, study_report
-from cluster.statistics.summary import summarise
-from ranking.errors import BadInput
+from pyrite.cluster.config.schema import PublishedConfig
+from pyrite.cluster.reports.paper_table import map_collections, map_methods, paper_section, printed, read_published
+from pyrite.cluster.reports.study_report import StudyResults, design_baseline, study_report
+from pyrite.cluster.statistics.summary import summarise
+from pyrite.ranking.errors import BadInput
 from tests.cluster.conftest import METHODS
 
 PAPER: dict[str, Any] = {

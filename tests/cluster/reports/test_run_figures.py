@@ -13,14 +13,14 @@ from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from cluster.reports.canvas import COLOURS, INK, grid, looks, png, svg
-from cluster.reports.embedding_map import PALETTE
-from cluster.reports.run_figures import curves, density, hyperparameters, runs
-from cluster.reports.shown_negatives import at_the_end, hardness_figure, hardness_section
-from cluster.reports.study_report import StudyResults, study_report
-from cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
-from cluster.statistics.summary import summarise
-from sampling.shown import Trace
+from pyrite.cluster.reports.canvas import COLOURS, INK, grid, looks, png, svg
+from pyrite.cluster.reports.embedding_map import PALETTE
+from pyrite.cluster.reports.run_figures import curves, density, hyperparameters, runs
+from pyrite.cluster.reports.shown_negatives import at_the_end, hardness_figure, hardness_section
+from pyrite.cluster.reports.study_report import StudyResults, study_report
+from pyrite.cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
+from pyrite.cluster.statistics.summary import summarise
+from pyrite.sampling.shown import Trace
 from tests.cluster.command_line import command
 from tests.cluster.conftest import METHODS, files_of
 
@@ -235,7 +235,7 @@ def test_a_few_runs_at_a_time_give_the_same(made_up_study, monkeypatch):
     trials, _ = made_up_study(seeds=3, methods=METHODS[:2])
     steps = made_up_steps(trials, 300, index=True)
     whole, ends = hardness_figure(trials, steps), at_the_end(trials, steps)
-    monkeypatch.setattr("cluster.reports.shown_negatives.BLOCK", 2)  # of three runs a method
+    monkeypatch.setattr("pyrite.cluster.reports.shown_negatives.BLOCK", 2)  # of three runs a method
     assert png(hardness_figure(trials, steps)) == png(whole)
     assert at_the_end(trials, steps).equals(ends)
 

@@ -6,16 +6,16 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from cluster.output.storage import Storage
-from cluster.reports.actions_taken import actions_section
-from cluster.reports.analysis_sections import power_section
-from cluster.reports.labels import broken, p_value
-from cluster.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
-from cluster.reports.study_report import StudyResults, study_report
-from cluster.reports.study_tables import action_rows
-from cluster.runs.outcome import Outcome
-from cluster.statistics.power import power
-from ranking.errors import BadInput
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.reports.actions_taken import actions_section
+from pyrite.cluster.reports.analysis_sections import power_section
+from pyrite.cluster.reports.labels import broken, p_value
+from pyrite.cluster.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
+from pyrite.cluster.reports.study_report import StudyResults, study_report
+from pyrite.cluster.reports.study_tables import action_rows
+from pyrite.cluster.runs.outcome import Outcome
+from pyrite.cluster.statistics.power import power
+from pyrite.ranking.errors import BadInput
 from tests.cluster.conftest import METHODS, files_of
 
 VOID = {"meta", "br", "link", "img", "hr"}

@@ -10,13 +10,13 @@ import pytest
 import torch
 import transformers
 
-from cluster.runs.ranker_teacher import RankerTeacher
-from cluster.runs.trained import ranker_overrides, read_ranker
+from pyrite.cluster.runs.ranker_teacher import RankerTeacher
+from pyrite.cluster.runs.trained import ranker_overrides, read_ranker
 from pyrite.parts import Part
-from ranking.collections.collection import Collection
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.scoring import score_candidates
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.scoring import score_candidates
 from tests.ranking.checkpoints import write_checkpoint
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")
@@ -73,7 +73,7 @@ def test_what_the_library_saves_is_opened_by_its_kind(kind, name, bert, tiny, ti
 
 
 def test_a_model_of_the_library_is_a_ranker(bert, tmp_path, monkeypatch):
-    monkeypatch.setattr("ranking.collections.cache.default_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("pyrite.ranking.collections.cache.default_cache", lambda: tmp_path / "cache")
     models = [library.SentenceTransformer(bert, device="cpu", local_files_only=True) for _ in range(2)]
     one, same = (Part.of("ranker", model) for model in models)
     assert one.name == "bi_encoder"
@@ -98,7 +98,7 @@ def test_a_head_with_several_labels_needs_a_choice(labels, bert, tiny, tiny_sour
     model.save_pretrained(tmp_path / "labels")
     with pytest.raises(BadInput, match=rf"{len(labels)} labels.*ranker\.label=0 \({labels[0]}\)"):
         read_ranker(str(tmp_path / "labels"))
-    kind = "ranking.rankers.cross_encoder.CrossEncoder"
+    kind = "pyrite.ranking.rankers.cross_encoder.CrossEncoder"
     logits = torch.from_numpy(theirs("CrossEncoder", tmp_path / "labels", tiny))
     for label in (1, labels[1]):
         found = ours(tmp_path / "labels", tiny, tiny_sources.encoded, kind=kind, label=label)
@@ -115,7 +115,7 @@ def test_a_checkpoint_without_a_head_is_refused(name, bert, tmp_path):
     shutil.copytree(bert, tmp_path / "body")
     transformers.AutoModel.from_pretrained(bert).save_pretrained(tmp_path / "body")
     with pytest.raises(BadInput, match=r"has no .*random.*pyrite train"):
-        read_ranker(str(tmp_path / "body"), {"_target_": f"ranking.rankers.{name}"})
+        read_ranker(str(tmp_path / "body"), {"_target_": f"pyrite.ranking.rankers.{name}"})
 
 
 @pytest.mark.parametrize("metadata", [None, {"doc_maxlen": 200, "mask_punctuation": False}, {"query_maxlen": 12}])

@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.config.compose import compose
-from cluster.config.validate import check_run
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.embeddings import MOST, spread_out
-from cluster.runs.execute import run
-from cluster.runs.outcome import Outcome
-from cluster.runs.trained import read_ranker
-from ranking.encoding import Encoder
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.embeddings import MOST, spread_out
+from pyrite.cluster.runs.execute import run
+from pyrite.cluster.runs.outcome import Outcome
+from pyrite.cluster.runs.trained import read_ranker
+from pyrite.ranking.encoding import Encoder
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_beir, write_texts
 

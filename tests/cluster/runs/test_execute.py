@@ -5,19 +5,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.config.compose import compose
-from cluster.executors.lost_process import NodeDraining
-from cluster.plan.sweep import plan, points
-from cluster.reports import study_tables
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import run
-from cluster.runs.progress import Progress
-from cluster.runs.what_was_read import sentence, sentences
-from ranking.checkpoint import from_bytes
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.pairs import Pairs
-from ranking.errors import BadInput
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.lost_process import NodeDraining
+from pyrite.cluster.plan.sweep import plan, points
+from pyrite.cluster.reports import study_tables
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.execute import run
+from pyrite.cluster.runs.progress import Progress
+from pyrite.cluster.runs.what_was_read import sentence, sentences
+from pyrite.ranking.checkpoint import from_bytes
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.errors import BadInput
 from tests.made_up import write_beir
 from tests.ranking.trained import equal
 
@@ -146,7 +146,7 @@ def test_a_run_that_is_told_to_leave_goes_on_from_that_very_step(base, monkeypat
     config, parts = prepared([*base, "policy=curriculum", "selector=dynamic", "training.max_epochs=2"])
     whole = run(config, parts)
     store, told, asked = Kept(), list[Progress](), list[Progress]()
-    monkeypatch.setattr("cluster.runs.progress.PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr("pyrite.cluster.runs.progress.PROGRESS_EVERY_S", 0.0)
 
     def within(reports: list[Progress]) -> Callable[[Progress], None]:
         return lambda progress: reports.append(progress) if progress.batches else None

@@ -9,19 +9,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.groups import option
-from cluster.output.result_store import SavedState
-from cluster.output.storage import Storage
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import assemble
-from cluster.runs.execute import run
-from cluster.runs.fork import BASE, Fork, base_states, continue_fork, with_functions
-from cluster.statistics.fork_values import SIDES, by_side, gates, regress, room_by_query, values
-from ranking.errors import BadInput
-from sampling.policies.action import Action
-from sampling.policies.forked import ForkedPolicy
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import option
+from pyrite.cluster.output.result_store import SavedState
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.runs.execute import run
+from pyrite.cluster.runs.fork import BASE, Fork, base_states, continue_fork, with_functions
+from pyrite.cluster.statistics.fork_values import SIDES, by_side, gates, regress, room_by_query, values
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.forked import ForkedPolicy
 from tests.cluster.command_line import command
 from tests.made_up import write_beir
 from tests.ranking.trained import equal

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 import torch
 
-from cluster.config.build import locate
-from cluster.config.compose import compose
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.assemble import make_ranker
-from cluster.runs.execute import run
-from ranking.errors import BadInput
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import make_ranker
+from pyrite.cluster.runs.execute import run
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.sampling.outside import IN_BATCH, WINDOW
 
@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from ranking.bm25 import Bm25Options
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.schedules import Schedule
+from pyrite.ranking.bm25 import Bm25Options
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.schedules import Schedule
 
 SEEN = []
 
@@ -80,7 +80,9 @@ def test_an_objective_with_a_teacher_and_a_schedule_plug_in(base, elsewhere):
     assert max(of_functions) > 0, "no function's scores reached the objective"
     assert min(gains) >= 1, "gains of positives are their grades"
     assert all(each > 0 for each in of_teacher)
-    assert run(config | {"scheduler": {"_target_": "ranking.schedules.Constant"}}, parts).losses != outcome.losses
+    assert (
+        run(config | {"scheduler": {"_target_": "pyrite.ranking.schedules.Constant"}}, parts).losses != outcome.losses
+    )
 
 
 def test_a_selector_and_a_function_of_ones_own(base, tmp_path, monkeypatch):
@@ -100,8 +102,8 @@ def test_a_selector_and_a_function_of_ones_own(base, tmp_path, monkeypatch):
 RANKER = """
 import torch
 from torch import nn
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.match_pyramid import MatchPyramid
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.match_pyramid import MatchPyramid
 
 class Drawn(FeedForward):
     def __init__(self, vectors, generator, preset="tiny"):
@@ -201,9 +203,7 @@ def test_a_module_that_can_not_be_imported_is_named_with_its_line(tmp_path, monk
 
 def test_train_says_that_its_training_diverged(base, tmp_path, monkeypatch, capsys):
     loss = "lambda self, scores, block: scores.sum() * float('nan')"
-    content = (
-        f"from ranking.objectives.softmax import SoftmaxLikelihood as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
-    )
+    content = f"from pyrite.ranking.objectives.softmax import SoftmaxLikelihood as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
     (tmp_path / "nans.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert command("train", *base, "objective._target_=nans.NaN", "function=bm25", f"out={tmp_path / 'out'}") == 0

@@ -16,17 +16,17 @@ import psutil
 import pytest
 import ray
 
-from cluster.config.compose import compose
-from cluster.executors.object_store import bytes_of
-from cluster.output.lock import file_lock
-from cluster.runs import remote_artifacts
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.remote_artifacts import RemoteArtifacts, needed
-from ranking.collections import cache as collections_cache
-from ranking.collections import pieces
-from ranking.collections.reader import Reader
-from ranking.errors import BadInput
-from ranking.pieced_array import PiecedArray
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.object_store import bytes_of
+from pyrite.cluster.output.lock import file_lock
+from pyrite.cluster.runs import remote_artifacts
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts, needed
+from pyrite.ranking.collections import cache as collections_cache
+from pyrite.ranking.collections import pieces
+from pyrite.ranking.collections.reader import Reader
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.pieced_array import PiecedArray
 from tests.made_up import seventh_of, write_beir
 
 
@@ -51,8 +51,8 @@ def machine(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 
 @pytest.mark.parametrize("several", [False, True])
 def test_parts_made_on_one_machine_are_used_on_another(several, tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.executors.pieces.connected", lambda: False)  # a test run's Ray has another home
-    monkeypatch.setattr("cluster.executors.pieces.LEAST_PIECES", 100)
+    monkeypatch.setattr("pyrite.cluster.executors.pieces.connected", lambda: False)  # a test run's Ray has another home
+    monkeypatch.setattr("pyrite.cluster.executors.pieces.LEAST_PIECES", 100)
     folder = write_beir(tmp_path / "made_up", documents=200)
     size = seventh_of(folder)
 
@@ -172,7 +172,7 @@ def test_keys_are_told_and_options_checked_by_a_task_once_for_all_seeds(ray_sess
     with pytest.raises(BadInput, match="selector"):
         artifacts.check([config, wrong])
     for name in ("keys_of", "provenance", "check_run"):
-        monkeypatch.setattr(f"cluster.runs.artifacts.{name}", lambda *_: pytest.fail("done in this process"))
+        monkeypatch.setattr(f"pyrite.cluster.runs.artifacts.{name}", lambda *_: pytest.fail("done in this process"))
     artifacts.check([config])
     assert (artifacts.keys(config), artifacts.provenance(config)) == expected
     unlearned = compose([*base, *BOTH, "policy=learned", f"policy.checkpoint={tmp_path / 'none'}", f"cache={tmp_path}"])

@@ -10,18 +10,18 @@ import pytest
 import yaml
 
 import pyrite
-from cluster.output.provenance import checkpoints_of, code, content_digest, differences
-from cluster.output.result_store import SavedState
-from cluster.output.storage import Storage
-from cluster.plan.sweep import plan, points
-from cluster.reports.study_tables import check_comparison
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import execute_run, run
-from cluster.runs.negative_tables import write_guarded
-from cluster.runs.outcome import Outcome, mean_best, read_outcome, run_store, write_outcome
-from ranking.checkpoint import to_bytes
-from ranking.errors import BadInput
-from sampling.guarded_documents import REASONS
+from pyrite.cluster.output.provenance import checkpoints_of, code, content_digest, differences
+from pyrite.cluster.output.result_store import SavedState
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.sweep import plan, points
+from pyrite.cluster.reports.study_tables import check_comparison
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.execute import execute_run, run
+from pyrite.cluster.runs.negative_tables import write_guarded
+from pyrite.cluster.runs.outcome import Outcome, mean_best, read_outcome, run_store, write_outcome
+from pyrite.ranking.checkpoint import to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.guarded_documents import REASONS
 from tests.cluster.command_line import command
 
 

@@ -9,17 +9,17 @@ from contextlib import suppress
 
 import pytest
 
-from cluster.config.durations import seconds_of
-from cluster.output.result_store import SavedState
-from cluster.output.storage import Storage
-from cluster.runs import run_limits as run_limits_module
-from cluster.runs.run_limits import LimitReached, run_limits
-from ranking.errors import BadInput
+from pyrite.cluster.config.durations import seconds_of
+from pyrite.cluster.output.result_store import SavedState
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs import run_limits as run_limits_module
+from pyrite.cluster.runs.run_limits import LimitReached, run_limits
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 
 SLOW = """
 import time
-from sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import RandomFunction
 
 
 class Slow(RandomFunction):
@@ -69,9 +69,9 @@ def test_somebody_elses_alarm_is_passed_on():
 def test_a_worker_that_does_not_react_is_ended_and_the_next_attempt_knows(tmp_path):
     program = f"""
 import threading, time
-from cluster.output.result_store import SavedState
-from cluster.output.storage import Storage
-from cluster.runs import run_limits
+from pyrite.cluster.output.result_store import SavedState
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs import run_limits
 run_limits.GRACE_S, run_limits._is_worker = 0.1, lambda: True
 def body():
     with run_limits.run_limits("0.1s", None, SavedState(Storage({str(tmp_path)!r}), "a", {{}}).mark_hung):

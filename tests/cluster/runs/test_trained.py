@@ -12,17 +12,17 @@ from safetensors.torch import load, save
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import pyrite
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.runs.measure import kept_weights
-from cluster.runs.ranker_teacher import RankerTeacher
-from cluster.runs.trained import ranker_overrides, read_ranker
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.decoder import Decoder
-from ranking.trec_files import read_run
-from sampling.retrieval.embedding import Embedding
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.measure import kept_weights
+from pyrite.cluster.runs.ranker_teacher import RankerTeacher
+from pyrite.cluster.runs.trained import ranker_overrides, read_ranker
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.trec_files import read_run
+from pyrite.sampling.retrieval.embedding import Embedding
 from tests.ranking.trained import equal
 
 MODULE = "sentence_transformers.models."

@@ -13,23 +13,23 @@ import pytest
 from ray.tune import Callback, Stopper
 from ray.tune.schedulers import FIFOScheduler
 
-from cluster.commands.study import StudyExperiment
-from cluster.config.groups import CHOICES, option
-from cluster.config.trust import from_folder
-from cluster.executors.local import LocalExecutor
-from cluster.executors.task import Done, Task
-from cluster.output.event_log import EventLog
-from cluster.output.storage import Storage
-from cluster.plan.searches import searches
-from cluster.plan.study import StudyPlan
-from cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
-from cluster.runs.outcome import Outcome, write_outcome
-from cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
-from cluster.search.optuna_runs import OptunaRuns, StoredSearch
-from cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
-from cluster.search.time_budget import TimeBudget
 from pyrite import StudyResult
-from ranking.errors import BadInput
+from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.config.groups import CHOICES, option
+from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.task import Done, Task
+from pyrite.cluster.output.event_log import EventLog
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.searches import searches
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
+from pyrite.cluster.runs.outcome import Outcome, write_outcome
+from pyrite.cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
+from pyrite.cluster.search.optuna_runs import OptunaRuns, StoredSearch
+from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
+from pyrite.cluster.search.time_budget import TimeBudget
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 
 MADE_OF = {"base": "x"}

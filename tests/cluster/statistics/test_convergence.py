@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from cluster.statistics.convergence import convergence, rate_interval
+from pyrite.cluster.statistics.convergence import convergence, rate_interval
 
 DIFF, RAW = "policy.learn=['agent=ac','reward=diff']", "policy.learn=['agent=ac','reward=raw']"
 

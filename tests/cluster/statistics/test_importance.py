@@ -5,8 +5,8 @@ import optuna
 import polars as pl
 import pytest
 
-from cluster.reports.analysis_sections import _importance
-from cluster.statistics.importance import importance
+from pyrite.cluster.reports.analysis_sections import _importance
+from pyrite.cluster.statistics.importance import importance
 from tests.cluster.trial_rows import trials_of
 
 KEYS = ("optimizer.lr", "training.patience", "sampling.negatives")

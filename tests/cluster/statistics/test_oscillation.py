@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import polars as pl
 import pytest
 
-from cluster.reports.analysis_sections import steadiness
-from cluster.reports.run_figures import curves
-from cluster.statistics.oscillation import DEV_LOSS, SCHEMA, dev_losses, oscillation
-from ranking.evaluation.significance import t_test
+from pyrite.cluster.reports.analysis_sections import steadiness
+from pyrite.cluster.reports.run_figures import curves
+from pyrite.cluster.statistics.oscillation import DEV_LOSS, SCHEMA, dev_losses, oscillation
+from pyrite.ranking.evaluation.significance import t_test
 
 STEADY = [4.0, 3.0, 2.0, 1.0]  # differences −1, −1, −1: 0
 TURNS = [4.0, 2.0, 4.0, 2.0]  # differences −2, 2, −2, second differences 4, −4: 16 / 2

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline
-from cluster.statistics.paired import MeasuredRun, crossed_difference, differences
-from ranking.errors import BadInput
+from pyrite.cluster.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline
+from pyrite.cluster.statistics.paired import MeasuredRun, crossed_difference, differences
+from pyrite.ranking.errors import BadInput
 
 
 def of_agent(agent: str, *values: float) -> list[MeasuredRun]:

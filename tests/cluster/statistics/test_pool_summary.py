@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
-from cluster.statistics.pool_summary import (
+from pyrite.cluster.statistics.pool_summary import (
     WHOLE,
     efforts,
     estimate_errors,

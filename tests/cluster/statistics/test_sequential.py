@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cluster.reports.analysis_sections import _decisions
-from cluster.statistics.paired import CrossedDifference, by_seed
-from cluster.statistics.power import power, sample_of_both, seeds_of_a_test
-from cluster.statistics.sequential import StoppingRule, best_baseline, compare_all, contenders, decisions
+from pyrite.cluster.reports.analysis_sections import _decisions
+from pyrite.cluster.statistics.paired import CrossedDifference, by_seed
+from pyrite.cluster.statistics.power import power, sample_of_both, seeds_of_a_test
+from pyrite.cluster.statistics.sequential import StoppingRule, best_baseline, compare_all, contenders, decisions
 from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
 

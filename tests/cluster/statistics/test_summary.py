@@ -7,14 +7,14 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from cluster.output.methods import BM25, RUN, with_factors, with_methods
-from cluster.reports.analysis_figures import across_figure, query_histogram, variation_figure
-from cluster.reports.labels import value
-from cluster.reports.result_sections import READING, side_by_side
-from cluster.statistics import across_places as across
-from cluster.statistics import seed_variation as spread
-from cluster.statistics.by_query import best_two
-from cluster.statistics.summary import summarise
+from pyrite.cluster.output.methods import BM25, RUN, with_factors, with_methods
+from pyrite.cluster.reports.analysis_figures import across_figure, query_histogram, variation_figure
+from pyrite.cluster.reports.labels import value
+from pyrite.cluster.reports.result_sections import READING, side_by_side
+from pyrite.cluster.statistics import across_places as across
+from pyrite.cluster.statistics import seed_variation as spread
+from pyrite.cluster.statistics.by_query import best_two
+from pyrite.cluster.statistics.summary import summarise
 from tests.cluster.trial_rows import trials_of
 
 BASE = "policy=fixed function=bm25 selector=uniform"

@@ -11,17 +11,17 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from rich.console import Console
 
-from cluster.output.methods import SWEPT
-from cluster.reports.analysis_sections import contrasts
-from cluster.reports.labels import Letters
-from cluster.reports.report import Report, Section
-from cluster.reports.verdict_section import verdict_section
-from cluster.statistics.best_settings import best_settings, comparison_command
-from cluster.statistics.contrasts import check_contrasts, planned_contrasts
-from cluster.statistics.summary import summarise
-from cluster.statistics.verdict import Conclusion, Verdict, conclude
-from ranking.errors import BadInput
-from ranking.evaluation.significance import paired_t_test
+from pyrite.cluster.output.methods import SWEPT
+from pyrite.cluster.reports.analysis_sections import contrasts
+from pyrite.cluster.reports.labels import Letters
+from pyrite.cluster.reports.report import Report, Section
+from pyrite.cluster.reports.verdict_section import verdict_section
+from pyrite.cluster.statistics.best_settings import best_settings, comparison_command
+from pyrite.cluster.statistics.contrasts import check_contrasts, planned_contrasts
+from pyrite.cluster.statistics.summary import summarise
+from pyrite.cluster.statistics.verdict import Conclusion, Verdict, conclude
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.significance import paired_t_test
 from tests.cluster.trial_rows import trials_of
 
 QUERIES = 60

@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 import pyrite
-from cluster.commands.train import _zero_shot
-from cluster.reports.analysis_sections import zero_shot
-from cluster.runs.collections import MEAN, collections_of
-from cluster.statistics.across_places import summarise_zero_shot
-from ranking.errors import BadInput
+from pyrite.cluster.commands.train import _zero_shot
+from pyrite.cluster.reports.analysis_sections import zero_shot
+from pyrite.cluster.runs.collections import MEAN, collections_of
+from pyrite.cluster.statistics.across_places import summarise_zero_shot
+from pyrite.ranking.errors import BadInput
 from tests.made_up import write_beir
 
 VALUES = {"random": (0.2, 0.5), "bm25": (0.4, 0.1)}

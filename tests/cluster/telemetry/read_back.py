@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster.telemetry.tracking.mlflow import STORE
+from pyrite.cluster.telemetry.tracking.mlflow import STORE
 
 
 @dataclass

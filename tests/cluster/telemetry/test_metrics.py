@@ -26,23 +26,23 @@ import pytest
 import ray
 from rich.console import Console
 
-from cluster.config.compose import compose
-from cluster.executors.local import LocalExecutor
-from cluster.executors.task import Task
-from cluster.index.actor import IndexMetrics
-from cluster.output.storage import Storage
-from cluster.output.throttle import Throttle, poll
-from cluster.rollouts.ranker_host import HostMetrics
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import execute_run, run
-from cluster.telemetry import metrics as instruments
-from cluster.telemetry import training_metrics
-from cluster.telemetry.catalogue import CATALOGUE
-from cluster.telemetry.live_table import LiveTable, duration, spark
-from cluster.telemetry.metrics import ThrottledCounter, own_name, record, unique
-from cluster.telemetry.run_watch import RunWatch
-from cluster.telemetry.tracking.tracking import tracked
-from cluster.telemetry.training_metrics import LearningMetrics, TrainingMetrics, pairs, run_tags
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.task import Task
+from pyrite.cluster.index.actor import IndexMetrics
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.throttle import Throttle, poll
+from pyrite.cluster.rollouts.ranker_host import HostMetrics
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.execute import execute_run, run
+from pyrite.cluster.telemetry import metrics as instruments
+from pyrite.cluster.telemetry import training_metrics
+from pyrite.cluster.telemetry.catalogue import CATALOGUE
+from pyrite.cluster.telemetry.live_table import LiveTable, duration, spark
+from pyrite.cluster.telemetry.metrics import ThrottledCounter, own_name, record, unique
+from pyrite.cluster.telemetry.run_watch import RunWatch
+from pyrite.cluster.telemetry.tracking.tracking import tracked
+from pyrite.cluster.telemetry.training_metrics import LearningMetrics, TrainingMetrics, pairs, run_tags
 
 ROOT = Path(__file__).resolve().parents[3]
 Told = list[tuple[str, float, dict[str, str]]]
@@ -81,7 +81,7 @@ def test_names_units_and_tags_are_stated_told_and_documented():
 
 def test_without_ray_nothing_is_told_and_ray_is_not_loaded():
     code = (
-        "import sys\nfrom cluster.telemetry.metrics import ThrottledCounter, record\n"
+        "import sys\nfrom pyrite.cluster.telemetry.metrics import ThrottledCounter, record\n"
         "record('pyrite_host_copies', 3, {'host': 'a'})\nThrottledCounter('pyrite_pool_judgements_total', {}).add(5)\n"
         "print('LOADED', 'ray' in sys.modules)"
     )
@@ -300,7 +300,7 @@ def test_runs_that_failed_and_the_time_left_are_counted(monkeypatch):
     assert "1 failed" in table.outlook()
     assert "1 retried" in table.outlook()
     assert table.states == {"waiting": 1, "running": 0, "done": 0, "failed": 1, "stopped": 0}
-    monkeypatch.setattr("cluster.telemetry.live_table.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("pyrite.cluster.telemetry.live_table.time", SimpleNamespace(monotonic=lambda: now))
     now = 0.0
     table = LiveTable(Console(file=io.StringIO()), total=4, done=0, measure="AP")
     now = 100.0  # texts and lists
@@ -323,7 +323,7 @@ def test_a_notebook_shows_the_table_in_one_cell(monkeypatch):
     display = SimpleNamespace(display=lambda content, raw, display_id: Cell(content))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=display))
-    monkeypatch.setattr("cluster.telemetry.live_table.Throttle", lambda every: Throttle(1e9))  # due once
+    monkeypatch.setattr("pyrite.cluster.telemetry.live_table.Throttle", lambda every: Throttle(1e9))  # due once
     with LiveTable(Console(force_jupyter=True, file=io.StringIO()), 2, 0, "AP@10") as table:
         table.start("one")
         for _ in range(100):

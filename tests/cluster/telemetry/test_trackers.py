@@ -11,16 +11,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cluster.output.event_log import FILE, EventLog
-from cluster.output.run_log import RunLog
-from cluster.output.storage import Storage
-from cluster.statistics.summary import COSTS
-from cluster.telemetry.tracking.mlflow import STORE, MLflow
-from cluster.telemetry.tracking.tensorboard import TensorBoard
-from cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
-from cluster.telemetry.tracking.tracking import Tracking, trackers
-from cluster.telemetry.tracking.wandb import WandB
-from ranking.errors import BadInput
+from pyrite.cluster.output.event_log import FILE, EventLog
+from pyrite.cluster.output.run_log import RunLog
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.statistics.summary import COSTS
+from pyrite.cluster.telemetry.tracking.mlflow import STORE, MLflow
+from pyrite.cluster.telemetry.tracking.tensorboard import TensorBoard
+from pyrite.cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
+from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
+from pyrite.cluster.telemetry.tracking.wandb import WandB
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.cluster.telemetry.read_back import ReadBack, of_mlflow, of_tensorboard, of_wandb
 
@@ -162,7 +162,7 @@ def test_nobody_waits_for_a_slow_tracker(tmp_path):
 
 @pytest.mark.timeout(60)
 def test_one_that_never_answers_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.telemetry.tracking.tracking.CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("pyrite.cluster.telemetry.tracking.tracking.CLOSE_TIMEOUT_S", 0.1)
     said: list[str] = []
     never = threading.Event()
     following = tracking(tmp_path, said, Recorder(never.wait))
@@ -176,7 +176,12 @@ def test_one_that_never_answers_is_given_up(tmp_path, monkeypatch):
 
 
 def test_tensorboard_is_among_them_in_any_case():
-    node = {"_target_": "cluster.telemetry.tracking.wandb.WandB", "project": "owls", "mode": None, "entity": None}
+    node = {
+        "_target_": "pyrite.cluster.telemetry.tracking.wandb.WandB",
+        "project": "owls",
+        "mode": None,
+        "entity": None,
+    }
     assert [type(each) for each in trackers({})] == [TensorBoard]
     assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
     with pytest.raises(BadInput, match="mode"):
@@ -184,7 +189,7 @@ def test_tensorboard_is_among_them_in_any_case():
 
 
 def test_many_runs_at_once_keep_few_files_open(tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.telemetry.tracking.tensorboard.MAX_OPEN", 2)
+    monkeypatch.setattr("pyrite.cluster.telemetry.tracking.tensorboard.MAX_OPEN", 2)
     tracker = TensorBoard()
     tracker.open(Storage(str(tmp_path)))
     names = [f"run-{number}" for number in range(4)]

@@ -13,25 +13,25 @@ from numpy.typing import NDArray
 from safetensors.torch import load
 from torch import nn
 
-from cluster.config.compose import compose
-from cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
-from cluster.output.result_store import SavedState
-from cluster.output.storage import Storage
-from cluster.runs.artifacts import Artifacts
-from cluster.runs.execute import execute_run, run
-from cluster.runs.outcome import Outcome
-from cluster.runs.progress import Progress
-from cluster.training import all_reduce
-from cluster.training.all_reduce import AllReduce, share_of
-from cluster.training.attach import SharedEvaluation, SharedIndex
-from cluster.training.study_runs import launcher
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import Bm25Candidates, Candidates
-from ranking.rankers.feed_forward import FeedForward
-from ranking.sources import Sources
-from ranking.training import RankerTraining
-from sampling.retrieval.live_index import Answer
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
+from pyrite.cluster.output.result_store import SavedState
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.execute import execute_run, run
+from pyrite.cluster.runs.outcome import Outcome
+from pyrite.cluster.runs.progress import Progress
+from pyrite.cluster.training import all_reduce
+from pyrite.cluster.training.all_reduce import AllReduce, share_of
+from pyrite.cluster.training.attach import SharedEvaluation, SharedIndex
+from pyrite.cluster.training.study_runs import launcher
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Bm25Candidates, Candidates
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.retrieval.live_index import Answer
 from tests.made_up import TOPICS, WORDS
 from tests.ranking.checkpoints import write_checkpoint
 from tests.ranking.trained import equal, in_training
@@ -295,7 +295,7 @@ def assert_close(one: Outcome, other: Outcome) -> None:
 def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(base, ray_session, kills, tmp_path):
     from ray import cloudpickle
 
-    from cluster.training.workers import run_on_workers
+    from pyrite.cluster.training.workers import run_on_workers
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     config, parts, keys = prepared(base, 6)
@@ -319,7 +319,7 @@ def test_a_killed_worker_changes_nothing_and_any_number_of_workers_goes_on(base,
 
 @pytest.mark.nightly
 def test_workers_that_split_the_weights_go_on_from_one_process(base, ray_session, tmp_path):
-    from cluster.training.workers import run_on_workers
+    from pyrite.cluster.training.workers import run_on_workers
 
     words = [*WORDS, *TOPICS, *(f"thing{number}" for number in range(20))]
     checkpoint = write_checkpoint(tmp_path / "bert", "bert", words)

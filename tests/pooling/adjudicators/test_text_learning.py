@@ -2,17 +2,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
-from pooling.adjudicators.autotar import AutoTar
-from pooling.adjudicators.continuous_learning import ContinuousLearning
-from pooling.adjudicators.machine_prior import MachinePrior
-from pooling.adjudicators.sampled import CERTAIN
-from pooling.adjudicators.scalable_learning import ScalableLearning
-from pooling.estimates import estimate
-from pooling.estimation import topic_samples
-from pooling.pool import Pool, TopicPool, with_machine
-from pooling.terms import NO_TEXT_NOTE, matrix_of, with_terms
-from ranking.errors import BadInput
+from pyrite.pooling.adjudicators.adjudicator import Adjudicator, judging_order, topic_rng
+from pyrite.pooling.adjudicators.autotar import AutoTar
+from pyrite.pooling.adjudicators.continuous_learning import ContinuousLearning
+from pyrite.pooling.adjudicators.machine_prior import MachinePrior
+from pyrite.pooling.adjudicators.sampled import CERTAIN
+from pyrite.pooling.adjudicators.scalable_learning import ScalableLearning
+from pyrite.pooling.estimates import estimate
+from pyrite.pooling.estimation import topic_samples
+from pyrite.pooling.pool import Pool, TopicPool, with_machine
+from pyrite.pooling.terms import NO_TEXT_NOTE, matrix_of, with_terms
+from pyrite.ranking.errors import BadInput
 from tests.pooling.made_up import qrels_of
 
 WORDS = ["wing flutter", "boundary layer", "shock wave", "heat transfer"]

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import betabinom
 
-from pooling.judging.agreement import cohen_kappa, krippendorff_alpha
-from pooling.judging.export import disagreements, qrels, table, write, write_qrels
-from pooling.judging.progress import CURVE_POINTS, TopicProgress
-from pooling.judging.store import Event, Snapshot, Store, read
-from pooling.stopping import TargetRecall
-from ranking.errors import BadInput
+from pyrite.pooling.judging.agreement import cohen_kappa, krippendorff_alpha
+from pyrite.pooling.judging.export import disagreements, qrels, table, write, write_qrels
+from pyrite.pooling.judging.progress import CURVE_POINTS, TopicProgress
+from pyrite.pooling.judging.store import Event, Snapshot, Store, read
+from pyrite.pooling.stopping import TargetRecall
+from pyrite.ranking.errors import BadInput
 
 KNOWN = pl.DataFrame([("10", "d1", 2), ("2", "d9", 0), ("2", "d2", 1)], ["topic", "document", "grade"], orient="row")
 

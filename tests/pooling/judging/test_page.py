@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.judging import store
-from pooling.judging.export import qrels
-from pooling.judging.opening import Judging, open_judging
-from pooling.judging.options import Options
-from pooling.judging.topics import TopicText
-from pooling.pool import Pool, make_pool, with_machine
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.judging import store
+from pyrite.pooling.judging.export import qrels
+from pyrite.pooling.judging.opening import Judging, open_judging
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.topics import TopicText
+from pyrite.pooling.pool import Pool, make_pool, with_machine
 from tests.pooling.made_up import qrels_of, runs_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra dev")

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.move_to_front import MoveToFront
-from pooling.adjudicators.thompson import Thompson
-from pooling.judging.revocable_order import Place, RevocableOrder, Step
-from pooling.pool import Pool
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.move_to_front import MoveToFront
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.judging.revocable_order import Place, RevocableOrder, Step
+from pyrite.pooling.pool import Pool
 
 FIRST_TIES = Bandit(MoveToFront(), ties="first")
 
@@ -83,7 +83,7 @@ def test_going_back_to_a_remembered_state_is_going_through_all_steps_again(rando
     pool = random_pool(np.random.default_rng(5), topics=2, documents=14, depth=8)
     across = isinstance(method(), AcrossTopics)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("pooling.judging.revocable_order.SAVE_EVERY", 3)
+        patched.setattr("pyrite.pooling.judging.revocable_order.SAVE_EVERY", 3)
         known = [((0, 1), 1), ((1, 2), 0)]
         orders, steps, saved = RevocableOrder(pool, method(), 0, known), dict[int, Step](), False
         for event, (act, number) in enumerate(acts):
@@ -107,7 +107,7 @@ def test_going_back_to_a_remembered_state_is_going_through_all_steps_again(rando
                 steps[event] = step
                 orders.add(event, step)
             saved |= bool(orders._saved)
-        patched.setattr("pooling.judging.revocable_order.SAVE_EVERY", 10**9)
+        patched.setattr("pyrite.pooling.judging.revocable_order.SAVE_EVERY", 10**9)
         anew = RevocableOrder(pool, method(), 0, known)
         for event, step in steps.items():
             anew.add(event, step)

@@ -16,18 +16,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.judging.access import links_of, secret_of
-from pooling.judging.documents import write_texts
-from pooling.judging.opening import Judging, open_judging
-from pooling.judging.options import Options
-from pooling.judging.server import LONGEST_BODY
-from pooling.judging.store import Event
-from pooling.judging.topics import TopicText
-from pooling.pool import Pool
-from pooling.simulation import Method
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.judging.access import links_of, secret_of
+from pyrite.pooling.judging.documents import write_texts
+from pyrite.pooling.judging.opening import Judging, open_judging
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.server import LONGEST_BODY
+from pyrite.pooling.judging.store import Event
+from pyrite.pooling.judging.topics import TopicText
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.simulation import Method
 
 EVIL = '<script>window.broken = 1</script><img src=x onerror="window.broken = 1"> tunnels & "moles"'
 

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.across_topics import AcrossTopics
-from pooling.adjudicators.bandit.bandit import Bandit
-from pooling.adjudicators.max_mean import MaxMean
-from pooling.adjudicators.thompson import Thompson
-from pooling.judging.export import disagreements, qrels
-from pooling.judging.options import Options
-from pooling.judging.session import Refused, Session, Stale
-from pooling.judging.store import Store, read
-from pooling.pool import Pool
-from pooling.simulation import Method, simulate
-from ranking.errors import BadInput
+from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.max_mean import MaxMean
+from pyrite.pooling.adjudicators.thompson import Thompson
+from pyrite.pooling.judging.export import disagreements, qrels
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.session import Refused, Session, Stale
+from pyrite.pooling.judging.store import Store, read
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.simulation import Method, simulate
+from pyrite.ranking.errors import BadInput
 from tests.examples import few
 from tests.pooling.made_up import judgements
 
@@ -102,7 +102,7 @@ def room(tmp_path, pool) -> Room:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("save_every", [3, 1000])
 def test_neither_restarts_nor_undoing_change_the_order(tmp_path, pool, method, save_every, monkeypatch):
-    monkeypatch.setattr("pooling.judging.revocable_order.SAVE_EVERY", save_every)
+    monkeypatch.setattr("pyrite.pooling.judging.revocable_order.SAVE_EVERY", save_every)
     room = Room(tmp_path, pool, method, assessors="ada")
     judged: Judged = []
     rng = np.random.default_rng(0)

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from pooling.judging.folder import check_local, file_system
-from pooling.judging.store import FILE, Event, Store, read
-from ranking.errors import BadInput
+from pyrite.pooling.judging.folder import check_local, file_system
+from pyrite.pooling.judging.store import FILE, Event, Store, read
+from pyrite.ranking.errors import BadInput
 
 SETTINGS = {"pool": "a", "grades": [0, 1]}
 
@@ -156,7 +156,7 @@ def test_folders_that_hold_no_judgements(tmp_path):
 WRITER = """
     import sys
     from pathlib import Path
-    from pooling.judging.store import Event, Store
+    from pyrite.pooling.judging.store import Event, Store
     store = Store(Path(sys.argv[1]), {"pool": "a", "grades": [0, 1]})
     for turn in range(1_000_000):
         store.append(Event("judge", "ada", "1", f"d{turn}", turn % 2), Event("hand out", "ada", "1", f"d{turn + 1}"))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pooling.judging.documents import Marking, PooledDocuments, pooled, read_texts, readable, write_texts
-from pooling.judging.topics import TopicText, read_topics, topics_of
-from pooling.pool import Pool
-from ranking.errors import BadInput
+from pyrite.pooling.judging.documents import Marking, PooledDocuments, pooled, read_texts, readable, write_texts
+from pyrite.pooling.judging.topics import TopicText, read_topics, topics_of
+from pyrite.pooling.pool import Pool
+from pyrite.ranking.errors import BadInput
 
 TOPICS = {"301": TopicText("wind water", "Why?", "All of it."), "302": TopicText("moles", "", "")}
 FORMS = {

@@ -11,21 +11,21 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from cluster.runs.rerank import rerank
-from pooling.pool import make_pool
-from pooling.runs import read_runs
-from pooling.systems import models, systems
-from pooling.systems.inputs import SystemInputs
-from pooling.systems.systems import SYSTEMS, Systems, make_systems, pydocs_systems
-from pooling.systems.term_index import TermIndex, character_grams, counts_of, pair_counts
-from ranking.bm25 import Bm25, Bm25Options
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.pydocs import Pydocs
-from ranking.errors import BadInput
-from ranking.splits import Split
-from ranking.trec_files import read_qrels, read_run
+from pyrite.cluster.runs.rerank import rerank
+from pyrite.pooling.pool import make_pool
+from pyrite.pooling.runs import read_runs
+from pyrite.pooling.systems import models, systems
+from pyrite.pooling.systems.inputs import SystemInputs
+from pyrite.pooling.systems.systems import SYSTEMS, Systems, make_systems, pydocs_systems
+from pyrite.pooling.systems.term_index import TermIndex, character_grams, counts_of, pair_counts
+from pyrite.ranking.bm25 import Bm25, Bm25Options
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pydocs import Pydocs
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.splits import Split
+from pyrite.ranking.trec_files import read_qrels, read_run
 
 NEED_EXTRAS = {"bag_mean", "bag_idf"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ranking.collections.collection import Collection
+from pyrite.ranking.collections.collection import Collection
 from tests.made_up import write_files, write_texts
 
 ANIMALS = ("mole", "bat", "owl", "newt", "toad", "wasp", "carp", "pike", "swan", "crow", "hare", "lynx")

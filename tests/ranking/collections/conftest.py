@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.pairs import Pairs
-from ranking.collections.reader import Reader
-from ranking.errors import BadInput
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.collections.reader import Reader
+from pyrite.ranking.errors import BadInput
 from tests.made_up import write_texts
 from tests.ranking.collections.animals import write_lines
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.errors import BadInput
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.errors import BadInput
 from tests.examples import few
 
 WriteBeir = Callable[..., Path]

@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from ranking.collections import build
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.faults import Faults
-from ranking.collections.reader import DOCUMENTS, frames
-from ranking.errors import BadInput
+from pyrite.ranking.collections import build
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.reader import DOCUMENTS, frames
+from pyrite.ranking.errors import BadInput
 
 WriteBeir = Callable[..., Path]
 ROOT = Path(__file__).resolve().parents[3]
@@ -142,8 +142,8 @@ def test_without_room_or_after_a_crash_nothing_is_left(write_beir, cache, monkey
 
 READ_AND_TELL = """
 import sys
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
 print("ready", flush=True)
 sys.stdin.readline()
 collection = open_collection(Beir(sys.argv[1]), sys.argv[2])
@@ -174,7 +174,7 @@ def test_duplicates_are_found_across_chunks(write_beir, cache, monkeypatch):
     def small_frames(rows: Iterator[tuple[object, ...]], schema: object = DOCUMENTS) -> Iterator[pl.DataFrame]:
         return frames(rows, DOCUMENTS, most_rows=3)
 
-    monkeypatch.setattr("ranking.collections.beir.frames", small_frames)
+    monkeypatch.setattr("pyrite.ranking.collections.beir.frames", small_frames)
     ids = ["d1", "d2", "d3", "a", "b", "d1", "c", "b", "b"]
     folder = write_beir(corpus=[{"_id": i, "text": f"text {n}"} for n, i in enumerate(ids)])
     with pytest.raises(BadInput, match=r"corpus\.jsonl:6: duplicate id: another document is called 'd1'"):

@@ -7,13 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ranking.collections.beir import Beir
-from ranking.collections.candidate_files import read_candidates
-from ranking.collections.faults import Faults
-from ranking.collections.msmarco import MsMarco
-from ranking.collections.pairs import Pairs
-from ranking.collections.trec import Trec
-from ranking.errors import BadInput
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.candidate_files import read_candidates
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.msmarco import MsMarco
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.collections.trec import Trec
+from pyrite.ranking.errors import BadInput
 from tests.ranking.collections import animals
 from tests.ranking.collections.animals import answers, write_beir, write_lines
 

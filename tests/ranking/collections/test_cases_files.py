@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.collections import lines as reading
-from ranking.collections.beir import Beir
-from ranking.collections.candidate_files import read_candidates
-from ranking.collections.faults import Faults
-from ranking.collections.lines import blocks, lines, tables
-from ranking.collections.msmarco import MsMarco
-from ranking.collections.pairs import Pairs
-from ranking.collections.row_files import TextOptions, read_rows
-from ranking.collections.splits import NO_TRAINING, split_named
-from ranking.errors import BadInput
-from ranking.given import given_lists
+from pyrite.ranking.collections import lines as reading
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.candidate_files import read_candidates
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.lines import blocks, lines, tables
+from pyrite.ranking.collections.msmarco import MsMarco
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.collections.row_files import TextOptions, read_rows
+from pyrite.ranking.collections.splits import NO_TRAINING, split_named
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.given import given_lists
 from tests.ranking.collections.animals import DOCUMENTS, EXPECTED, QUERIES, ROWS, answers, write_beir, write_lines
 
 

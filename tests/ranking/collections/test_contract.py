@@ -11,16 +11,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import ranking.collections
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.faults import Faults
-from ranking.collections.ir_datasets import IrDatasets
-from ranking.collections.msmarco import MsMarco
-from ranking.collections.pairs import Pairs
-from ranking.collections.pydocs import Pydocs
-from ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader
-from ranking.collections.trec import Trec
+import pyrite.ranking.collections
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.ir_datasets import IrDatasets
+from pyrite.ranking.collections.msmarco import MsMarco
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.collections.pydocs import Pydocs
+from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader
+from pyrite.ranking.collections.trec import Trec
 from tests.classes import classes_in
 from tests.made_up import write_beir, write_files
 
@@ -58,7 +58,7 @@ EXAMPLES: dict[type[Reader], Callable[[Path], Reader]] = {
     Beir: in_beir, MsMarco: in_msmarco, Trec: in_trec, Pairs: in_pairs, Pydocs: in_pydocs,
 }  # fmt: skip
 # IrDatasets needs a registry: tests/ranking/collections/test_ir_datasets.py.
-EVERY = sorted(classes_in(ranking.collections, Reader) - {IrDatasets}, key=lambda kind: kind.__name__)
+EVERY = sorted(classes_in(pyrite.ranking.collections, Reader) - {IrDatasets}, key=lambda kind: kind.__name__)
 
 
 @pytest.fixture(params=EVERY, ids=lambda kind: kind.__name__)

@@ -10,12 +10,12 @@ import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
-from cluster.config.compose import compose
-from ranking.collections.cache import open_collection
-from ranking.collections.ir_datasets import IrDatasets
-from ranking.collections.pairs import Pairs
-from ranking.errors import BadInput
-from ranking.hub import local_path, prepare_hub
+from pyrite.cluster.config.compose import compose
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.ir_datasets import IrDatasets
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import local_path, prepare_hub
 
 Register = Callable[..., str]
 
@@ -109,7 +109,7 @@ def test_a_failed_download_is_one_line(monkeypatch):
         raise OSError("no network\nmore")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
-    monkeypatch.setattr("ranking.hub.prepare_hub", lambda: None)
+    monkeypatch.setattr("pyrite.ranking.hub.prepare_hub", lambda: None)
     with pytest.raises(BadInput, match=r"hf:some/pairs: can't be fetched from the hub \(no network\); check name"):
         Pairs("hf:some/pairs").sources()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ranking.collections.cache import open_collection
-from ranking.collections.msmarco import MsMarco
-from ranking.errors import BadInput
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.msmarco import MsMarco
+from pyrite.ranking.errors import BadInput
 from tests.made_up import write_files
 
 Write = Callable[[dict[str, str]], Path]

@@ -6,11 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.pairs import Pairs
-from ranking.errors import BadInput
-from ranking.given import given_lists
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.given import given_lists
 from tests.ranking.collections.animals import write_lines
 
 ROWS = [

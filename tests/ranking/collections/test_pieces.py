@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ranking.collections import pieces
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
-from ranking.collections.lines import lines
-from ranking.collections.msmarco import MsMarco
-from ranking.collections.reader import groups_of, spans_of
-from ranking.collections.trec import Trec
-from ranking.errors import BadInput
+from pyrite.ranking.collections import pieces
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.lines import lines
+from pyrite.ranking.collections.msmarco import MsMarco
+from pyrite.ranking.collections.reader import groups_of, spans_of
+from pyrite.ranking.collections.trec import Trec
+from pyrite.ranking.errors import BadInput
 from tests.made_up import seventh_of, write_beir
 
 

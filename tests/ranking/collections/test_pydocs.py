@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ranking.collections import packages
-from ranking.collections.cache import open_collection
-from ranking.collections.docstrings import Docstring, docstrings
-from ranking.collections.packages import dependencies
-from ranking.collections.pydocs import Pydocs
-from ranking.errors import BadInput
+from pyrite.ranking.collections import packages
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.docstrings import Docstring, docstrings
+from pyrite.ranking.collections.packages import dependencies
+from pyrite.ranking.collections.pydocs import Pydocs
+from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[3]
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
@@ -220,7 +220,7 @@ def test_a_script_without_a_main_guard_can_ask(burrow, tmp_path):
     script.write_text(
         "import json, sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from ranking.collections.docstrings import docstrings\n"
+        "from pyrite.ranking.collections.docstrings import docstrings\n"
         f"print(json.dumps(docstrings([('moles', {str(burrow / 'moles.py')!r})], alone=0)))\n"
     )
     answer = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -290,8 +290,8 @@ def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
             site = install(name, alpha if name == "alpha" else "1.0", [], where)
         installed = packages.dependencies(list(distributions(path=[str(site)])))
         with monkeypatch.context() as patch:
-            patch.setattr("ranking.collections.pydocs.packages.dependencies", lambda: installed)
-            patch.setattr("ranking.collections.pydocs.packages.standard_library", list)
+            patch.setattr("pyrite.ranking.collections.pydocs.packages.dependencies", lambda: installed)
+            patch.setattr("pyrite.ranking.collections.pydocs.packages.standard_library", list)
             collection = open_collection(Pydocs(query_words=1, document_words=1), cache)
         assert collection.facts["packages"].startswith(f"Python {platform.python_version()}, alpha {alpha}, beta 1.0")
         return collection.fingerprint

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.collections.beir import Beir
-from ranking.collections.cache import open_collection
-from ranking.collections.checks import join_repeats, known_ids, sound
-from ranking.collections.collection import Collection
-from ranking.collections.faults import Faults
-from ranking.collections.reader import GIVEN
-from ranking.collections.reader import JUDGEMENTS as READ
-from ranking.collections.splits import folds, usable
-from ranking.encoding import EncodedCollection, Judgements
-from ranking.errors import BadInput
-from ranking.splits import Split, split_queries
-from ranking.texts import Texts
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.checks import join_repeats, known_ids, sound
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.reader import GIVEN
+from pyrite.ranking.collections.reader import JUDGEMENTS as READ
+from pyrite.ranking.collections.splits import folds, usable
+from pyrite.ranking.encoding import EncodedCollection, Judgements
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.splits import Split, split_queries
+from pyrite.ranking.texts import Texts
 
 
 def queries(**counts: int) -> pl.DataFrame:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from ranking.collections import lines
-from ranking.collections.cache import open_collection
-from ranking.collections.trec import Trec
-from ranking.errors import BadInput
+from pyrite.ranking.collections import lines
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.trec import Trec
+from pyrite.ranking.errors import BadInput
 from tests.examples import few
 from tests.made_up import write_files
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranking.evaluation.clusters import agreement, information
+from pyrite.ranking.evaluation.clusters import agreement, information
 
 
 def test_a_table_worked_by_hand():

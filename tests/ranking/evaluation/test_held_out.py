@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.evaluation.held_out import HeldOut
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.sources import Sources
-from ranking.training import Batch, NegativeSource, RankerTraining
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.evaluation.held_out import HeldOut
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.training import Batch, NegativeSource, RankerTraining
 from tests.ranking.trained import feed_forward, in_small_batches
 
 QUERIES, DOCUMENTS = np.array([4, 5]), np.array([[4, 0, 1, 2], [10, 3, 5, -1]], np.int32)

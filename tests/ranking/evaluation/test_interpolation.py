@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.interpolation import WEIGHTS, best_weight, interpolate
-from ranking.evaluation.origins import Candidates
-from ranking.ranked_lists import RankedLists
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.interpolation import WEIGHTS, best_weight, interpolate
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.ranked_lists import RankedLists
 
 DOCUMENTS = np.array([[0, 1, 2], [2, 0, -1]], np.int32)
 FIRST_STAGE = np.array([[6, 4, 2], [5, 3, 0]], np.float32)

@@ -7,8 +7,8 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.errors import BadInput
-from ranking.evaluation.measures import Evaluator, parse, ranked_grades
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.measures import Evaluator, parse, ranked_grades
 from tests.examples import few
 
 Qrels = dict[str, dict[str, int]]

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from ranking.bm25 import Bm25Options
-from ranking.encoding import EncodedCollection, Encoder
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import (
+from pyrite.ranking.bm25 import Bm25Options
+from pyrite.ranking.encoding import EncodedCollection, Encoder
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import (
     Bm25Candidates,
     Candidates,
     FullCollection,
@@ -17,8 +17,8 @@ from ranking.evaluation.origins import (
     RandomCandidates,
     RunFileCandidates,
 )
-from ranking.scoring import score_candidates
-from ranking.sources import Sources
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.sources import Sources
 from tests.made_up import collection_of, labelled
 from tests.ranking.trained import Lengths
 

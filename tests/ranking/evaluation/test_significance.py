@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranking.evaluation import significance
-from ranking.evaluation.anytime import FRACTIONS, confidence_sequence, evidence, p_values
-from ranking.evaluation.significance import (
+from pyrite.ranking.evaluation import significance
+from pyrite.ranking.evaluation.anytime import FRACTIONS, confidence_sequence, evidence, p_values
+from pyrite.ranking.evaluation.significance import (
     bootstrap_interval,
     effect_size,
     holm,

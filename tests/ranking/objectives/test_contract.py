@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-import ranking.objectives
-from ranking.encoding import EncodedCollection
-from ranking.objectives.block import Block
-from ranking.objectives.distillation import Distillation
-from ranking.objectives.matryoshka import Matryoshka
-from ranking.objectives.objective import Objective
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.objectives.weighted_sum import WeightedSum
-from ranking.pair_scores import PairScores
+import pyrite.ranking.objectives
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.distillation import Distillation
+from pyrite.ranking.objectives.matryoshka import Matryoshka
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.weighted_sum import WeightedSum
+from pyrite.ranking.pair_scores import PairScores
 from tests.classes import classes_in
 
-EVERY = sorted(classes_in(ranking.objectives, Objective), key=lambda kind: kind.__name__)
+EVERY = sorted(classes_in(pyrite.ranking.objectives, Objective), key=lambda kind: kind.__name__)
 QUERIES = np.array([0, 2, 4])
 DOCUMENTS = np.array([[0, 5, 6, -1], [9, 1, 2, 3], [4, -1, -1, -1]], np.int32)
 

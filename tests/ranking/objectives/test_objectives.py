@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.objectives.block import Block
-from ranking.objectives.contrastive import Contrastive
-from ranking.objectives.distillation import Distillation, MarginMSE
-from ranking.objectives.listwise import ApproxNDCG, LambdaRank, ListMLE, ListNet
-from ranking.objectives.matryoshka import Matryoshka
-from ranking.objectives.objective import Objective, Stage
-from ranking.objectives.pairwise import PairwiseHinge, RankNet
-from ranking.objectives.pointwise import PointwiseCrossEntropy
-from ranking.objectives.self_involvement import (
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.objectives.contrastive import Contrastive
+from pyrite.ranking.objectives.distillation import Distillation, MarginMSE
+from pyrite.ranking.objectives.listwise import ApproxNDCG, LambdaRank, ListMLE, ListNet
+from pyrite.ranking.objectives.matryoshka import Matryoshka
+from pyrite.ranking.objectives.objective import Objective, Stage
+from pyrite.ranking.objectives.pairwise import PairwiseHinge, RankNet
+from pyrite.ranking.objectives.pointwise import PointwiseCrossEntropy
+from pyrite.ranking.objectives.self_involvement import (
     BlockLoss,
     ConditionalSIR,
     JointSIR,
@@ -30,10 +30,10 @@ from ranking.objectives.self_involvement import (
     block_loss,
     survivors,
 )
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.objectives.weighted_sum import WeightedSum
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.weighted_sum import WeightedSum
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from tests.ranking.trained import NEGATIVES, SHORT, generator, gradients, in_training
 
 ALL: list[Objective] = [

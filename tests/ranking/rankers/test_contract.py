@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.groups import group_options, option
-from ranking.encoding import EncodedCollection
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import group_options, option
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import score_candidates
 
 Make = Callable[[int], Ranker]
 OPTIONS = {

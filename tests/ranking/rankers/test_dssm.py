@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking import block_scores
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.labels import LabelCounts
-from ranking.rankers.bag import weighted_mean
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.category_input import CategoryInput
-from ranking.rankers.dssm import Dssm, summed
-from ranking.rankers.feed_forward import FeedForward
-from ranking.rankers.ranker import Ranker
-from ranking.scoring import score_candidates
-from ranking.texts import Texts
-from ranking.tokenization import Tokenization
-from ranking.trigrams import Trigrams
+from pyrite.ranking import block_scores
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.labels import LabelCounts
+from pyrite.ranking.rankers.bag import weighted_mean
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.category_input import CategoryInput
+from pyrite.ranking.rankers.dssm import Dssm, summed
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.tokenization import Tokenization
+from pyrite.ranking.trigrams import Trigrams
 from tests.ranking.trained import (
     LISTS,
     QUERIES,

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ranking.errors import BadInput
-from ranking.rankers.bag import weighted_mean
-from ranking.rankers.feed_forward import FeedForward
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bag import weighted_mean
+from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.texts import Texts
 
 VECTORS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
 QUERIES = Texts.of([[1, 2, 3], [4]])

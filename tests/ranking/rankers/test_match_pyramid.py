@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ranking.errors import BadInput
-from ranking.rankers.match_pyramid import MatchPyramid, pool
-from ranking.texts import Texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.match_pyramid import MatchPyramid, pool
+from pyrite.ranking.texts import Texts
 from tests.examples import few
 
 VECTORS = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)

@@ -11,11 +11,11 @@ import pytest
 import torch
 import transformers
 
-from ranking.collections.collection import Collection
-from ranking.errors import BadInput
-from ranking.rankers.bi_encoder import BiEncoder
-from ranking.rankers.cross_encoder import CrossEncoder
-from ranking.tokenization import subwords
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.tokenization import subwords
 from tests.ranking.checkpoints import tokenizer_of
 from tests.ranking.trained import generator
 

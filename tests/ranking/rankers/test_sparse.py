@@ -7,14 +7,14 @@ import pytest
 import torch
 import transformers
 
-from ranking.embedding import embed_sparse
-from ranking.encoding import EncodedCollection
-from ranking.full_ranking import rank_all
-from ranking.objectives.distillation import Distillation
-from ranking.pair_scores import PairScores
-from ranking.rankers.sparse import Sparse, flops
-from ranking.scoring import score_candidates
-from ranking.sparse_products import SparseIndex, sparse_products
+from pyrite.ranking.embedding import embed_sparse
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.full_ranking import rank_all
+from pyrite.ranking.objectives.distillation import Distillation
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.rankers.sparse import Sparse, flops
+from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.sparse_products import SparseIndex, sparse_products
 from tests.ranking.trained import Reader, generator, in_training, losses
 
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is in the dev extra")

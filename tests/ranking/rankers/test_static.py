@@ -7,12 +7,12 @@ import torch
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 
-from ranking.collections.collection import Collection
-from ranking.encoding import encode_texts
-from ranking.errors import BadInput
-from ranking.rankers.static import Static
-from ranking.rankers.static_folder import Vocabulary
-from ranking.texts import Texts
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import encode_texts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.static import Static
+from pyrite.ranking.rankers.static_folder import Vocabulary
+from pyrite.ranking.texts import Texts
 
 VECTORS = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [3, 4]], np.float32)
 

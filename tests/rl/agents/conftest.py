@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from benchmarks.toys import EarlyLate, maker
-from rl.agents.agent import Agent
-from rl.agents.trainer import AgentTrainer
+from pyrite.rl.agents.agent import Agent
+from pyrite.rl.agents.trainer import AgentTrainer
 
 
 def play(trainer: AgentTrainer, updates: int) -> list[dict[str, Any]]:

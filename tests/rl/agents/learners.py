@@ -11,8 +11,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from torch import Tensor
 
-from rl.agents.policy_gradient import PolicyGradientLearner, transitions
-from rl.rllib.module import PolicyModule
+from pyrite.rl.agents.policy_gradient import PolicyGradientLearner, transitions
+from pyrite.rl.rllib.module import PolicyModule
 
 SPACE = Dict({"model": Box(-1.0, 1.0, (2,), np.float32)})
 GAMMA, ACTOR_LR, CRITIC_LR = 0.9, 0.3, 0.2

@@ -1,4 +1,4 @@
-"""Tests of `rl.agents.agent`: agents learn what there is to learn, and refuse what they can't be."""
+"""Tests of `pyrite.rl.agents.agent`: agents learn what there is to learn, and refuse what they can't be."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 
 from benchmarks.toys import policy_value, shares_of_first
-from cluster.config.build import build
-from cluster.config.groups import option
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.errors import BadInput
-from rl.agents.actor_critic import ActorCritic, ActorCriticLearner
-from rl.agents.agent import Agent
-from rl.agents.policy_gradient import ENDS, _running_rms, transitions
-from rl.agents.ppo import PPO
-from rl.agents.random import RandomAgent
-from rl.agents.reinforce import Reinforce, ReinforceLearner
-from rl.agents.trainer import AgentTrainer
-from rl.networks import described
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.groups import option
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.errors import BadInput
+from pyrite.rl.agents.actor_critic import ActorCritic, ActorCriticLearner
+from pyrite.rl.agents.agent import Agent
+from pyrite.rl.agents.policy_gradient import ENDS, _running_rms, transitions
+from pyrite.rl.agents.ppo import PPO
+from pyrite.rl.agents.random import RandomAgent
+from pyrite.rl.agents.reinforce import Reinforce, ReinforceLearner
+from pyrite.rl.agents.trainer import AgentTrainer
+from pyrite.rl.networks import described
 from tests.ranking.trained import equal
 from tests.rl.agents.conftest import play
 from tests.rl.agents.learners import ACTOR_LR, CRITIC_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped

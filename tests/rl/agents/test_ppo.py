@@ -1,4 +1,4 @@
-"""Tests of `rl.agents.ppo`."""
+"""Tests of `pyrite.rl.agents.ppo`."""
 
 import random
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from benchmarks.toys import EarlyLate
-from rl.agents.ppo import PPO, minibatch_rows
-from rl.vector_environment import VectorEnvironment
+from pyrite.rl.agents.ppo import PPO, minibatch_rows
+from pyrite.rl.vector_environment import VectorEnvironment
 from tests.ranking.trained import equal
 from tests.rl.agents.conftest import play
 

@@ -9,9 +9,9 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.toys import EarlyLate
-from rl.rllib.module import PolicyModule
-from rl.rllib.runner import LockstepRunner
-from rl.vector_environment import VectorEnvironment
+from pyrite.rl.rllib.module import PolicyModule
+from pyrite.rl.rllib.runner import LockstepRunner
+from pyrite.rl.vector_environment import VectorEnvironment
 
 PARTS = {"batch": (12, 5), "present": (6,), "similarity": (6, 2, 4), "candidates": (6, 4, 5)}
 

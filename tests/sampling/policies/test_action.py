@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.config.build import build
-from cluster.config.compose import compose
-from cluster.config.validate import check_counts
-from ranking.errors import BadInput
-from ranking.sources import Sources
-from sampling.policies.action import Action
-from sampling.policies.aligned import Aligned, dot
-from sampling.policies.by_query import ByQuery
-from sampling.sampler import Sampler
-from sampling.selection.dynamic import Dynamic
-from sampling.selection.uniform import Uniform
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.validate import check_counts
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.sources import Sources
+from pyrite.sampling.policies.action import Action
+from pyrite.sampling.policies.aligned import Aligned, dot
+from pyrite.sampling.policies.by_query import ByQuery
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.dynamic import Dynamic
+from pyrite.sampling.selection.uniform import Uniform
 from tests.ranking.trained import equal
 from tests.sampling.test_contracts import random_and_bm25, training_of
 

@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from cluster.config.groups import option
-from ranking.batch import Batch, pairs_of
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.training import RankerTraining, UpdateResult
-from sampling.filtered import WindowedFunction
-from sampling.policies.mixture import Mixture
-from sampling.policies.shares import share_queries
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
-from sampling.retrieval.in_batch import InBatch
-from sampling.sampler import Sampler
-from sampling.selection.uniform import Uniform
+from pyrite.cluster.config.groups import option
+from pyrite.ranking.batch import Batch, pairs_of
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.training import RankerTraining, UpdateResult
+from pyrite.sampling.filtered import WindowedFunction
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.policies.shares import share_queries
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
+from pyrite.sampling.retrieval.in_batch import InBatch
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.uniform import Uniform
 from tests.sampling.batches import batch_of, prepared
 from tests.sampling.test_contracts import ready
 

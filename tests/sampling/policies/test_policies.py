@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ranking.errors import BadInput
-from ranking.objectives.pairwise import PairwiseHinge, RankNet
-from ranking.objectives.pointwise import PointwiseCrossEntropy
-from ranking.objectives.softmax import SoftmaxLikelihood
-from ranking.training import Batch, UpdateResult
-from sampling.policies.curriculum import Curriculum
-from sampling.policies.fixed import Fixed
-from sampling.policies.mixture import Mixture
-from sampling.policies.policy import SamplingPolicy
-from sampling.policies.random import RandomPolicy
-from sampling.policies.schedule import Schedule
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.pairwise import PairwiseHinge, RankNet
+from pyrite.ranking.objectives.pointwise import PointwiseCrossEntropy
+from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.training import Batch, UpdateResult
+from pyrite.sampling.policies.curriculum import Curriculum
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.policies.random import RandomPolicy
+from pyrite.sampling.policies.schedule import Schedule
 
 
 def test_fixed_takes_the_one_function_or_a_number_of_each():

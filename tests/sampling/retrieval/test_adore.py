@@ -9,24 +9,24 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ranking.batch import Batch
-from ranking.errors import BadInput
-from ranking.evaluation.evaluation import Evaluation
-from ranking.evaluation.origins import FullCollection
-from ranking.objectives.listwise import LambdaRank
-from ranking.objectives.objective import Objective
-from ranking.objectives.pairwise import RankNet
-from ranking.sources import Sources
-from ranking.texts import Texts
-from ranking.training import RankerTraining
-from sampling.policies.fixed import Fixed
-from sampling.policies.mixture import Mixture
-from sampling.retrieval.dense import Dense, Refresh
-from sampling.retrieval.in_batch import InBatch
-from sampling.retrieval.memory import Memory
-from sampling.sampler import Sampler
-from sampling.selection.top import Top
-from sampling.selection.uniform import Uniform
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import FullCollection
+from pyrite.ranking.objectives.listwise import LambdaRank
+from pyrite.ranking.objectives.objective import Objective
+from pyrite.ranking.objectives.pairwise import RankNet
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.retrieval.dense import Dense, Refresh
+from pyrite.sampling.retrieval.in_batch import InBatch
+from pyrite.sampling.retrieval.memory import Memory
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.top import Top
+from pyrite.sampling.selection.uniform import Uniform
 from tests.ranking.trained import Bag, feed_forward, generator, sum_of_words
 from tests.sampling.test_contracts import ready, training_of
 

@@ -9,22 +9,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from ranking.checkpoint import from_bytes, to_bytes
-from ranking.embedding import embed
-from ranking.errors import BadInput
-from ranking.index import IndexOptions
-from ranking.texts import Texts
-from ranking.training import RankerTraining
-from sampling.guard import Guard
-from sampling.guarded_documents import GuardedDocuments
-from sampling.policies.fixed import Fixed
-from sampling.policies.mixture import Mixture
-from sampling.retrieval.dense import Dense, Refresh
-from sampling.retrieval.live_index import Answer, LocalIndex
-from sampling.retrieval.random import RandomFunction
-from sampling.sampler import Sampler
-from sampling.selection.top import Top
-from sampling.selection.uniform import Uniform
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.ranking.embedding import embed
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.index import IndexOptions
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.training import RankerTraining
+from pyrite.sampling.guard import Guard
+from pyrite.sampling.guarded_documents import GuardedDocuments
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.retrieval.dense import Dense, Refresh
+from pyrite.sampling.retrieval.live_index import Answer, LocalIndex
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.top import Top
+from pyrite.sampling.selection.uniform import Uniform
 from tests.ranking.trained import Bag, in_small_batches
 from tests.sampling.batches import batch_of, prepared, steps
 
@@ -313,7 +313,7 @@ def test_a_mapped_index_leaves_no_version_behind(bag_training):
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("searched", ["step", "version"])
 def test_shards_lists_and_mapped_files_change_no_negative(bag_training, monkeypatch, searched):
-    for module in ("ranking.shards", "ranking.embedding", "sampling.retrieval.live_index"):
+    for module in ("pyrite.ranking.shards", "pyrite.ranking.embedding", "pyrite.sampling.retrieval.live_index"):
         monkeypatch.setattr(f"{module}.BLOCK", 3)
     shown = []
     for shards, memory in ((1, "ram"), (2, "ram"), (4, "ram"), (1, "mapped"), (4, "mapped")):

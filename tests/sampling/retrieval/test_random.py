@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ranking.contents import content_ids
-from ranking.encoding import EncodedCollection
-from ranking.texts import Texts
-from ranking.training import Batch
-from sampling.filtered import FilteredFunction
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.in_batch import InBatch
-from sampling.retrieval.random import RandomFunction
+from pyrite.ranking.contents import content_ids
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.training import Batch
+from pyrite.sampling.filtered import FilteredFunction
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.in_batch import InBatch
+from pyrite.sampling.retrieval.random import RandomFunction
 from tests.examples import few
 from tests.sampling.batches import batch_of, prepared
 

@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from transformers import AutoModel, AutoTokenizer
 
-from ranking.encoding import EncodedCollection
-from ranking.errors import BadInput
-from ranking.given import given_lists
-from ranking.sources import Sources
-from ranking.vectors import RandomVectors
-from sampling.guard import Guard, negatives_lists
-from sampling.retrieval import embedding
-from sampling.retrieval.bm25 import Bm25Function
-from sampling.retrieval.category import CategoryFunction, OtherCategory, SameSubcategory
-from sampling.retrieval.category import SameCategory as WholeCategory
-from sampling.retrieval.embedding import Embedding
-from sampling.retrieval.given import Given
-from sampling.retrieval.judged import Judged
-from sampling.retrieval.ranked import draw_positions
-from sampling.retrieval.run_file import RunFile
-from sampling.retrieval.tfidf import TfIdf
-from sampling.teacher import teacher_scores
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.given import given_lists
+from pyrite.ranking.sources import Sources
+from pyrite.ranking.vectors import RandomVectors
+from pyrite.sampling.guard import Guard, negatives_lists
+from pyrite.sampling.retrieval import embedding
+from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.category import CategoryFunction, OtherCategory, SameSubcategory
+from pyrite.sampling.retrieval.category import SameCategory as WholeCategory
+from pyrite.sampling.retrieval.embedding import Embedding
+from pyrite.sampling.retrieval.given import Given
+from pyrite.sampling.retrieval.judged import Judged
+from pyrite.sampling.retrieval.ranked import draw_positions
+from pyrite.sampling.retrieval.run_file import RunFile
+from pyrite.sampling.retrieval.tfidf import TfIdf
+from pyrite.sampling.teacher import teacher_scores
 from tests.examples import few
 from tests.made_up import write_files
 from tests.sampling.batches import batch_of, listed, prepared

@@ -8,28 +8,28 @@ import torch
 from scipy.stats import chisquare
 from torch import Tensor, nn
 
-from ranking.errors import BadInput
-from ranking.pair_scores import PairScores
-from ranking.rankers.ranker import Ranker
-from ranking.texts import Texts
-from ranking.training import Batch, UpdateResult
-from sampling.filtered import FilteredFunction
-from sampling.relevant_pairs import RelevantPairs
-from sampling.retrieval.function import CandidateBatch
-from sampling.retrieval.random import RandomFunction
-from sampling.selection.adversarial import Adversarial, GeneratorDraw
-from sampling.selection.ahns import AHNS
-from sampling.selection.dynamic import Dynamic
-from sampling.selection.error_reduction import ErrorReduction
-from sampling.selection.from_margin import FromMargin
-from sampling.selection.margin_balanced import MarginBalanced
-from sampling.selection.selector import Selector, pick
-from sampling.selection.shared import Shared
-from sampling.selection.simans import SimANS
-from sampling.selection.top import Top
-from sampling.selection.tri_sampler import TriSampler
-from sampling.selection.uniform import Uniform
-from sampling.selection.window import Window
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.texts import Texts
+from pyrite.ranking.training import Batch, UpdateResult
+from pyrite.sampling.filtered import FilteredFunction
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import CandidateBatch
+from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.selection.adversarial import Adversarial, GeneratorDraw
+from pyrite.sampling.selection.ahns import AHNS
+from pyrite.sampling.selection.dynamic import Dynamic
+from pyrite.sampling.selection.error_reduction import ErrorReduction
+from pyrite.sampling.selection.from_margin import FromMargin
+from pyrite.sampling.selection.margin_balanced import MarginBalanced
+from pyrite.sampling.selection.selector import Selector, pick
+from pyrite.sampling.selection.shared import Shared
+from pyrite.sampling.selection.simans import SimANS
+from pyrite.sampling.selection.top import Top
+from pyrite.sampling.selection.tri_sampler import TriSampler
+from pyrite.sampling.selection.uniform import Uniform
+from pyrite.sampling.selection.window import Window
 from tests.ranking.trained import Bag, equal, weights
 from tests.sampling.batches import listed, prepared
 
