@@ -30,13 +30,15 @@ SIZE_ALL := 3.2 GB on disk, a few minutes of work and the download
 # Two marks: .venv/installed of all that developers need, .venv/study of what a study needs alone.
 STUDY := $(if $(wildcard .venv/installed),.venv/installed,.venv/study)
 PINS := $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
-# uv where there is one, told of pip's further indexes; where it fails (it reads no pip.conf), pip.
+# uv where there is one, told of pip's further indexes; of each package it takes the first index that has it. Where it fails, pip.
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing pyrite-ir[$(1)] into .venv: $(2)"
 	@{ command -v uv >/dev/null && UV_EXTRA_INDEX_URL="$${UV_EXTRA_INDEX_URL:-$$PIP_EXTRA_INDEX_URL}" \
-	    uv pip install --quiet --python $(BIN)/python --index-strategy unsafe-best-match $(PINS) -e ".[$(1)]"; } \
+	    uv pip install --quiet --python $(BIN)/python $(PINS) -e ".[$(1)]"; } \
 	|| $(BIN)/pip install --quiet $(PINS) -e ".[$(1)]"
+	# What Numba compiled of another version refers to its modules.
+	find . -path ./.venv -prune -o -name '*.nb[ic]' -exec rm -f {} +
 	touch $@
 endef
 

@@ -22,8 +22,8 @@ from pyrite.rl.agents.actor_critic import ActorCritic
 from pyrite.rl.agents.agent import Agent
 from pyrite.rl.agents.ppo import PPO
 from pyrite.rl.agents.reinforce import Reinforce
-from pyrite.rl.agents.trainer import AgentTrainer
 from pyrite.rl.networks import PolicyNetwork, described
+from pyrite.rl.rllib.algorithm import Lockstep
 
 SMALLEST = ["--agent actor_critic --seeds 1 --decisions 160"]
 COPIES = 8
@@ -46,14 +46,14 @@ BUDGETS = {
 }
 
 
-def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) -> AgentTrainer:
+def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) -> Lockstep:
     """A learning of 8 copies of a toy."""
     toy = EarlyLate()
     make = maker(seed, matter)
     return agent().build(make, toy.observation_space, toy.action_space, seed=seed, workers=workers, copies=COPIES)
 
 
-def policy_of(trainer: AgentTrainer) -> PolicyNetwork:
+def policy_of(trainer: Lockstep) -> PolicyNetwork:
     """Return the learned policy's return so far."""
     return described(trainer.network, trainer.policy_weights())
 
@@ -63,9 +63,9 @@ def curve(budget: Budget, seed: int) -> list[tuple[int, float]]:
     trainer, found = start(budget.agent, seed), []
     for look in range(1, LOOKS + 1):
         while trainer.counters["decisions"] < budget.decisions * look // LOOKS:
-            trainer.update()
+            trainer.train()
         found.append((trainer.counters["decisions"], policy_value(policy_of(trainer))))
-    trainer.close()
+    trainer.stop()
     return found
 
 
@@ -73,9 +73,9 @@ def claimed(budget: Budget, seed: int) -> float:
     """Return the share of function 0 in the toy without any effect."""
     trainer = start(budget.agent, seed, matter=False)
     while trainer.counters["decisions"] < budget.decisions:
-        trainer.update()
+        trainer.train()
     share = float(shares_of_first(policy_of(trainer)).mean())
-    trainer.close()
+    trainer.stop()
     return share
 
 
@@ -99,13 +99,15 @@ def speed() -> None:
     """Print updates a second of the actor-critic, one for each step of all copies."""
     for workers in (0, 1, 2):
         trainer = start(ActorCritic, 0, workers=workers)
-        for _ in range(20):
-            trainer.update()
-        started = time.perf_counter()
-        for _ in range(200):
-            trainer.update()
-        print(f"{workers} runners: {200 / (time.perf_counter() - started):6.1f} updates a second of {COPIES} copies")
-        trainer.close()
+        trainer.train()
+        before, started = trainer.counters["updates"], time.perf_counter()
+        for _ in range(10):
+            trainer.train()
+        updates = trainer.counters["updates"] - before
+        print(
+            f"{workers} runners: {updates / (time.perf_counter() - started):6.1f} updates a second of {COPIES} copies"
+        )
+        trainer.stop()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -78,8 +78,14 @@ class Archive:
 
     @property
     def place(self) -> str:
-        rankers, collection = self.trials["ranker"].unique().sort(), self.trials["collection"][0]
-        return f"{', '.join(rankers)} on {collection}"
+        """The rankers, with what is read of their checkpoints if these are cut, and the collection."""
+        cuts = self.about.get("cut", {})
+        rankers = [ranker + (f" ({cuts[ranker]})" if ranker in cuts else "") for ranker in self._rankers]
+        return f"{', '.join(rankers)} on {self.trials['collection'][0]}"
+
+    @property
+    def _rankers(self) -> list[str]:
+        return self.trials["ranker"].unique().sort().to_list()
 
     def methods(self, origin: str, measure: str = "") -> dict[str, MethodRuns]:
         """The runs of each method over one origin: by factor, then from the highest mean to the lowest."""

@@ -34,7 +34,8 @@ from pyrite.cluster.runs.assemble import assemble
 from pyrite.cluster.runs.parts import read_encoded
 from pyrite.ranking.encoding import EncodedCollection, Judgements
 from pyrite.ranking.evaluation.evaluation import Evaluation
-from pyrite.ranking.rankers.dssm import Dssm
+from pyrite.ranking.rankers.dssm import DSSM
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.ranks import ranks_in
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.training import Batch, RankerTraining
@@ -60,7 +61,7 @@ def made(folder: str, *overrides: str) -> tuple[RankerTraining, Sampler, dict[st
 class DenseBags(nn.Module):
     """The same tower over bags as dense vectors, [texts, trigrams]."""
 
-    def __init__(self, ranker: Dssm) -> None:
+    def __init__(self, ranker: DSSM) -> None:
         super().__init__()
         tower: Any = ranker.towers[0]
         rows, width = tower.trigrams.shape
@@ -103,7 +104,7 @@ def steps(folder: str, negatives: int, count: int) -> None:
     training, sampler, _, _ = made(folder, f"sampling.negatives={negatives}")
     lazy, *_ = made(folder, f"sampling.negatives={negatives}", "optimizer=lazy_adam")
     ranker = training.ranker
-    assert isinstance(ranker, Dssm)
+    assert isinstance(ranker, DSSM)
     plain = DenseBags(ranker)
     optimizer = torch.optim.Adam(plain.parameters(), lr=1e-3, fused=True)
     seconds: dict[str, list[float]] = {"sparse": [], "lazy": [], "dense": []}
@@ -138,7 +139,7 @@ def steps(folder: str, negatives: int, count: int) -> None:
     )
 
 
-def multiplications(ranker: Dssm, queries: Texts, documents: Texts) -> int:
+def multiplications(ranker: DSSM, queries: Texts, documents: Texts) -> int:
     """Multiply-adds of a step: each distinct trigram of each text, the layers, and twice as much for gradients."""
     tower: Any = ranker.towers[0]
     distinct = sum(len(np.unique(texts.tokens[a:b])) for texts in (queries, documents)
@@ -191,7 +192,7 @@ def memory(answers: int, questions: int, words: int = 40, categories: int = 26) 
     judgements = Judgements(np.arange(questions + 1), right, np.ones(questions, np.int32))
     keys, split = np.arange(answers, dtype=np.int32), np.full(questions, 2, np.int8)
     encoded = EncodedCollection(documents, queries, np.ones(1, np.float32), judgements, split, keys)
-    ranker = Dssm(torch.Generator().manual_seed(0))
+    ranker = DSSM().start(RankerInputs(torch.Generator().manual_seed(0)))
     ranks_in(ranker, encoded, np.arange(2), right[:2, None], np.arange(100))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     started = time.perf_counter()

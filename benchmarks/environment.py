@@ -1,8 +1,9 @@
 """Measures the cost of the environment: state and reward relative to the bare training step, workers, hosts, copies.
 
-    python -m benchmarks.environment FOLDER [--copies N …] [--workers N …]
+    python -m benchmarks.environment FOLDER [--copies N …] [--workers N …] [--only workers]
 
-FOLDER is a BEIR folder, for example MedQuAD. Run it on a quiet machine.
+FOLDER is a BEIR folder, for example MedQuAD. Run it on a quiet machine. Workers and the host are measured while an
+agent learns, with the learner's updates; all sides take turns.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -20,18 +22,19 @@ import torch
 
 from pyrite import cluster  # noqa: F401  before ray, which it tells how to authenticate
 from pyrite.cluster.config.agents import actions_of
+from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.session import session
-from pyrite.cluster.rollouts.backends import FEASIBLE_S, RUNNER_CPUS, in_workers, on_hosts, ranker_hosts
-from pyrite.cluster.rollouts.environments import Environments, state_tables_of
+from pyrite.cluster.rollouts.backends import on_hosts
+from pyrite.cluster.rollouts.environments import Environments, gamma_of, state_tables_of
+from pyrite.cluster.rollouts.gang import RUNNER_CPUS, gang
 from pyrite.cluster.rollouts.train_agent import RolloutBackend
 from pyrite.cluster.runs.artifacts import Artifacts
-from pyrite.rl.agents.random import RandomAgent
 from pyrite.rl.environment import SamplingEnvironment
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "
-    "measures=[AP@10] validation.measure=AP@10 --batches 2 --copies 1 2 --workers 1 --updates 1 --turns 1"
+    "measures=[AP@10] validation.measure=AP@10 --batches 2 --copies 1 2 --workers 1 --seconds 1 --turns 1"
 ]
 
 
@@ -95,47 +98,49 @@ def one_copy(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     print(f"the same reward a pair at a time {slow * 1e3:.0f} ms: {slow / sample:.0f}x (goal: 8x)")
 
 
-def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[str, Any], updates: int) -> float:
-    """Environment steps a second of the random agent."""
-    observations, actions = state_tables_of(config, parts).space, actions_of(config).space
-    trainer = RandomAgent().build(
+def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[str, Any], seconds: float) -> float:
+    """Return the environment steps per second of a learning, updates included."""
+    algorithm = build(config["agent"], trust="composed").build(
         backend.environments,
-        observations,
-        actions,
+        state_tables_of(config, parts).space,
+        actions_of(config).space,
+        gamma=gamma_of(config),
         workers=backend.workers,
         copies=config["copies"],
         cpus=backend.cpus,
     )
-    for _ in range(3):
-        trainer.update()
-    before, started = trainer.counters["decisions"], time.perf_counter()
-    for _ in range(updates):
-        trainer.update()
-    speed = (trainer.counters["decisions"] - before) / (time.perf_counter() - started)
-    trainer.close()
+    algorithm.train()
+    before, started = algorithm.counters["decisions"], time.perf_counter()
+    while time.perf_counter() < started + seconds:
+        algorithm.train()
+    speed = (algorithm.counters["decisions"] - before) / (time.perf_counter() - started)
+    algorithm.stop()
     return speed
 
 
 def workers(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
-    """One and more workers, and a host, at eight copies, taken in turn."""
+    """No worker, one and more, and a host with one, at eight copies, taken in turn."""
     import ray
 
     shared = {name: ray.put(part) for name, part in parts.items()}
-    speeds: dict[int, list[float]] = {count: [] for count in sorted({1, *chosen.workers})}
+    speeds: dict[int, list[float]] = {count: [] for count in sorted({0, 1, *chosen.workers})}
     hosted: list[float] = []
-    for _ in range(chosen.turns):
-        for count, found in speeds.items():
-            config = configuration(chosen, f"workers={count}", "copies=8")
-            found.append(steps_a_second(in_workers(config, shared), config, parts, chosen.updates))
-        config = configuration(chosen, "workers=1", "copies=8", "hosts=1")
-        with ranker_hosts(config, 1, f"benchmark-{len(hosted)}", FEASIBLE_S) as (_, names):
+    config = configuration(chosen, "copies=8", "hosts=1", "workers=1")
+    for turn in range(chosen.turns):
+        for count, measured in speeds.items():
+            backend = RolloutBackend(Environments(config, shared), count, config["resources"]["cpu"])
+            measured.append(steps_a_second(backend, config, parts, chosen.seconds))
+            print(f"  {count} workers: {measured[-1]:.1f} steps per second", flush=True)
+        with gang(config, f"benchmark-{turn}", lambda event, line: print(line)) as (_, _, names):
             backend = RolloutBackend(partial(on_hosts, names, 8), 1, RUNNER_CPUS)
-            hosted.append(steps_a_second(backend, config, parts, chosen.updates))
-    best = {count: max(found) for count, found in speeds.items()}
-    for count, speed in best.items():
-        ratio = f": {speed / best[1]:.2f}x (goal for 2: 1.7x)" if count > 1 else ""
-        print(f"8 copies, {count} workers: {speed:.0f} steps a second{ratio}")
-    print(f"a ranker host and one worker {max(hosted):.0f}: costs {best[1] / max(hosted) - 1:.0%} (goal: 10% at most)")
+            hosted.append(steps_a_second(backend, config, parts, chosen.seconds))
+    for count in chosen.workers:
+        for base, name, goal in ((0, "in process", 1.3), (1, "with one worker", 1.6)):
+            ratios = [many / one for many, one in zip(speeds[count], speeds[base], strict=True)]
+            print(f"8 copies, {count} workers: {median(ratios):.2f}× the steps {name} (goal for 2: {goal}×)")
+    print(f"steps per second by workers: { {count: round(median(found)) for count, found in speeds.items()} }")
+    ratios = [host / one for host, one in zip(hosted, speeds[1], strict=True)]
+    print(f"a ranker host and one worker: {median(ratios):.2f}× one worker (goal: 0.9×)")
 
 
 def resident() -> int:
@@ -174,13 +179,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batches", type=int, default=120, help="steps that are timed")
     parser.add_argument("--copies", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64], help="in one process")
     parser.add_argument("--workers", type=int, nargs="+", default=[2], help="beside one")
-    parser.add_argument("--updates", type=int, default=40, help="that workers and host are timed for")
-    parser.add_argument("--turns", type=int, default=2, help="of workers and host")
+    parser.add_argument("--seconds", type=float, default=20, help="that workers and host are timed for")
+    parser.add_argument("--turns", type=int, default=3, help="of workers and host")
+    parser.add_argument("--only", choices=["workers"], help="measure workers and the host alone")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
     parts = Artifacts(lambda line: None).parts(configuration(chosen))
-    one_copy(chosen, parts)
-    copies(chosen, parts)
+    if chosen.only is None:
+        one_copy(chosen, parts)
+        copies(chosen, parts)
     with session(dashboard=False):
         workers(chosen, parts)
 

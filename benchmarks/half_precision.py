@@ -22,6 +22,7 @@ from pyrite.ranking.embedding import embed
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.index_versions import in_precision
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained import read_in
 from pyrite.ranking.tokenization import Subwords
 
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         np.arange(min(chosen.documents, len(texts.documents))),
         np.arange(min(chosen.queries, len(texts.queries))),
     )
-    ranker = BiEncoder(torch.Generator(), checkpoint, max_query=32, max_document=chosen.length).eval()
+    ranker = (
+        BiEncoder(checkpoint, max_query=32, max_document=chosen.length).start(RankerInputs(torch.Generator())).eval()
+    )
     vectors, seconds = {}, {}
     for read, _ in WAYS[:3]:
         read_in(ranker, read)

@@ -40,6 +40,7 @@ from pyrite.ranking.alike import digests
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.optimization import Optimization
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.training import Batch, RankerTraining
 from pyrite.sampling.sampler import Sampler
@@ -189,7 +190,7 @@ def static(chosen: argparse.Namespace) -> None:
         assert isinstance(ranker, Static)
         with torch.no_grad():
             ranker.term_weights.zero_().requires_grad_(False)
-        factory = build(compose([f"optimizer={optimizer}", f"optimizer.lr={rate}"])["optimizer"])
+        factory = build(compose([f"optimizer={optimizer}", f"optimizer.lr={rate}"])["optimizer"], trust="composed")
         training.optimization = Optimization(ranker, factory, None, chosen.steps)
         ours[optimizer] = training, sampler
     pairs = drawn(chosen, training, collection, lambda kind, text: text)
@@ -201,10 +202,8 @@ def static(chosen: argparse.Namespace) -> None:
 
 def without_noise(chosen: argparse.Namespace, folder: str) -> None:
     """Write the checkpoint's first layers without dropout, for both sides to read."""
-    ranker = BiEncoder(
-        torch.Generator().manual_seed(0), chosen.checkpoint, layers=chosen.layers, max_query=32,
-        max_document=chosen.length,
-    )  # fmt: skip
+    inputs = RankerInputs(torch.Generator().manual_seed(0))
+    ranker = BiEncoder(chosen.checkpoint, layers=chosen.layers, max_query=32, max_document=chosen.length).start(inputs)
     config: Any = ranker.query_tower.model.config
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     ranker.save_pretrained(folder)

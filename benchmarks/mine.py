@@ -36,9 +36,7 @@ IMPORTED = (
 
 def options_of(chosen: argparse.Namespace, out: str) -> list[str]:
     """Ours, as overrides of `pyrite mine`."""
-    ranker = (
-        f"{{_target_: pyrite.ranking.rankers.bi_encoder.BiEncoder, _partial_: true, checkpoint: '{chosen.checkpoint}'"
-    )
+    ranker = f"{{_target_: pyrite.ranking.rankers.bi_encoder.BiEncoder, checkpoint: '{chosen.checkpoint}'"
     read = [] if is_static(chosen.checkpoint) else [f"ranker={ranker}, max_query: {WORDS}, max_document: {WORDS}}}"]
     return [
         "collection=beir", f"collection.path={chosen.folder}", "vectors=random", "queries=train", f"count={NEGATIVES}",

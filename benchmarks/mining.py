@@ -102,10 +102,13 @@ def ours(chosen: argparse.Namespace) -> dict[str, Any]:
     from pyrite.ranking.index import IndexOptions, VectorIndex
     from pyrite.ranking.ranked_lists import RankedLists
     from pyrite.ranking.rankers.bi_encoder import BiEncoder
+    from pyrite.ranking.rankers.inputs import RankerInputs
     from pyrite.ranking.tokenization import subwords
 
     torch.set_num_threads(1)
-    ranker = BiEncoder(torch.Generator(), chosen.checkpoint, max_query=SUBWORDS, max_document=SUBWORDS)
+    ranker = BiEncoder(chosen.checkpoint, max_query=SUBWORDS, max_document=SUBWORDS).start(
+        RankerInputs(torch.Generator())
+    )
     started = time.perf_counter()
     of_texts, of_queries = (subwords(ranker.tokenizer, pl.Series(each), SUBWORDS) for each in (texts, queries))
     vectors = embed(ranker, of_texts, np.arange(len(texts)))

@@ -34,7 +34,7 @@ from pyrite.pooling.adjudicators.move_to_front import MoveToFront
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pyrite.pooling.adjudicators.static import DocID, Rank, StaticOrder
 from pyrite.pooling.adjudicators.thompson import Thompson
-from pyrite.pooling.adjudicators.uniform import Random
+from pyrite.pooling.adjudicators.uniform import AnyRun
 from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pyrite.pooling.judging_order import JudgingOrder, side_by_side
 from pyrite.pooling.pool import Pool, TopicPool
@@ -246,7 +246,7 @@ def index_of(
 ) -> Callable[[Arm], float]:
     """The index by which this play is decided."""
     arm = bandit.arm
-    if isinstance(arm, Random):
+    if isinstance(arm, AnyRun):
         return lambda arm: 0.0
     if isinstance(arm, MoveToFront):
         return lambda arm: arm.wins - arm.plays

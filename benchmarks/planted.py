@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from pyrite.ranking.encoding import EncodedCollection, Judgements
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.texts import Texts
@@ -34,7 +35,7 @@ from pyrite.ranking.training import RankerTraining
 from pyrite.sampling.policies.mixture import Mixture
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.function import RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.retrieval.ranked import Ranked
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.uniform import Uniform
@@ -132,13 +133,13 @@ class Oracle(SamplingPolicy):
 def train(made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy]) -> float:
     """The last AP of a training, whose change is drawn by the seed."""
     rng = np.random.default_rng([seed, 1])
-    random = RandomFunction()
+    random = Random()
     random.prepare(made.encoded, None)
     train_queries = np.flatnonzero(made.encoded.split == 0)
     vectors = rng.normal(size=(len(made.encoded.idf), 16)).astype(np.float32)
     vectors[0] = 0
     training = RankerTraining(
-        Static(vectors, torch.Generator().manual_seed(seed), further=0), SoftmaxLikelihood(), made.encoded,
+        Static(further=0).start(RankerInputs(torch.Generator().manual_seed(seed), vectors)), Softmax(), made.encoded,
         train_queries, Evaluation(made.encoded, made.candidates, ["AP@36"]), partial(torch.optim.Adam, lr=0.004),
         np.random.default_rng([seed, 2]), 16, max_epochs=epochs, patience=99, keep="last",
     )  # fmt: skip

@@ -26,14 +26,14 @@ from scipy import stats
 
 from pyrite.cluster.output.methods import evaluations, is_learned, measurements
 from pyrite.cluster.statistics.paired import values_by_seed
-from pyrite.cluster.statistics.sequential import ALPHA, CLIPS, StoppingRule, best_baseline, compare_all, contenders
+from pyrite.cluster.statistics.sequential import ALPHA, CLIPS, SequentialRule, best_baseline, compare_all, contenders
 from pyrite.ranking.evaluation.anytime import p_values
 from pyrite.ranking.evaluation.significance import holm
 
 SMALLEST = ["--studies 3"]
 Floats = NDArray[np.float64]
 Shape = Callable[[np.random.Generator, int], Floats]
-RULE = StoppingRule()
+RULE = SequentialRule()
 METHODS = 4
 MEANS = np.array([0.3, 0.3, 0.298, 0.286])
 """Of the shapes below."""
@@ -216,7 +216,7 @@ def real(folder: Path, equal_within: float) -> None:
         whole = values_by_seed(family)
         able = {str(row["method"]) for row in family.iter_rows(named=True) if not is_learned(row)}
         most = min(map(len, whole.values()))
-        rule = StoppingRule(equal_within, None, most)
+        rule = SequentialRule(equal_within, None, most)
         given = dict.fromkeys(whole, rule.first)
         rounds = 0
         while wanted := {m for m in contenders(_cut(whole, given), able, [], rule) if given[m] < most}:

@@ -33,8 +33,9 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.objectives.objective import Objective
-from pyrite.ranking.objectives.self_involvement import BlockLoss, ConditionalSIR, JointSIR
+from pyrite.ranking.objectives.self_involvement import SIR, BlockLoss, JointSIR
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.tokenization import read_tokenizer
 from pyrite.ranking.training import Batch, RankerTraining
 from pyrite.sampling.sampler import Sampler
@@ -78,9 +79,9 @@ def levels(chosen: argparse.Namespace) -> None:
     variants: dict[str, Objective] = {
         "V0": BlockLoss(),
         "V3, one pass": JointSIR(),
-        "V4, one pass": ConditionalSIR(),
+        "V4, one pass": SIR(),
         "V3, a pass a level": JointSIR(passes="level"),
-        "V4, a pass a level": ConditionalSIR(passes="level"),
+        "V4, a pass a level": SIR(passes="level"),
     }
     took: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(chosen.rounds + 1):
@@ -98,7 +99,7 @@ def levels(chosen: argparse.Namespace) -> None:
 
 def without_noise(chosen: argparse.Namespace, folder: str) -> None:
     """Write the checkpoint's first layers with a head for one score, and no dropout, for both sides to read."""
-    ranker = CrossEncoder(torch.Generator().manual_seed(0), chosen.checkpoint, layers=chosen.layers)
+    ranker = CrossEncoder(chosen.checkpoint, layers=chosen.layers).start(RankerInputs(torch.Generator().manual_seed(0)))
     config: Any = ranker.pretrained.model.config
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     ranker.save_pretrained(folder)
@@ -168,8 +169,13 @@ def side_by_side(
     """
     from datasets import Dataset
     from sentence_transformers.base.sampler import DefaultBatchSampler
-    from sentence_transformers.cross_encoder import CrossEncoder as Theirs
-    from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+    from sentence_transformers.cross_encoder import (
+        CrossEncoder as Theirs,
+    )
+    from sentence_transformers.cross_encoder import (
+        CrossEncoderTrainer,
+        CrossEncoderTrainingArguments,
+    )
     from sentence_transformers.cross_encoder.losses import ListNetLoss
     from torch.utils.data import SequentialSampler
     from transformers import TrainerCallback

@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.training import Batch
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.selection.error_reduction import ErrorReduction
 
 SMALLEST = ["--queries 100"]
@@ -44,7 +44,7 @@ def simulate(lead: float, queries: int, probability: str, rng: np.random.Generat
     scores = rng.standard_normal((queries, 1 + CANDIDATES))
     scores[:, 0] += lead
     documents = np.tile(np.arange(1, 1 + CANDIDATES, dtype=np.int32), (queries, 1))
-    function, training = Bm25Function(), Drawn(scores)
+    function, training = BM25(), Drawn(scores)
     function.prepare(None, RankedLists(documents, np.zeros(documents.shape, np.float32)))  # type: ignore[arg-type]
     batch = Batch(np.arange(queries), np.zeros(queries, np.int32))
     stand_in: Any = training

@@ -2,9 +2,9 @@
 
     python -m benchmarks.workers FOLDER [overrides] [--checkpoint NAME] [--workers N] [--steps N] [--batch N]
 
-The variants are: gradients exchanged after the backward pass, exchanged during it, and weights split over the workers
-(`resources.shard`). Each is run by separate processes with one thread, joined by gloo on this machine: the cost of a
-network is not measured, and workers share the memory's bandwidth. FOLDER is a BEIR folder.
+The variants are: gradients exchanged after the backward pass, and exchanged during it. Each is run by separate
+processes with one thread, joined by gloo on this machine: the cost of a network is not measured, and workers share the
+memory's bandwidth. FOLDER is a BEIR folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pyrite.cluster.training.attach import attach_workers
 from pyrite.ranking.training import RankerTraining
 
 SMALLEST = ["{collection} vectors=random encoding.min_count=1 --checkpoint {small_bert} --steps 2 --batch 4"]
-WAYS = ("behind the backward pass", "during the backward pass", "weights split")
+WAYS = ("behind the backward pass", "during the backward pass")
 WARM = 2
 """First steps, which are not counted."""
 
@@ -49,15 +49,14 @@ def held(training: RankerTraining) -> float:
     tensors: list[Tensor] = list(training.ranker.parameters())
     tensors += [each.grad for each in training.ranker.parameters() if each.grad is not None]
     tensors += [each for state in training.optimizer.state.values() for each in state.values() if each.dim()]
-    own = [each.to_local() if hasattr(each, "to_local") else each for each in tensors]
-    return sum({each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in own}.values()) / 1e6
+    return sum({each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in tensors}.values()) / 1e6
 
 
 def work(rank: int, file: str, way: str, chosen: argparse.Namespace, told: Any) -> None:
     """Run one worker: report the seconds of its steps and the megabytes it holds."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=chosen.workers)
-    config = configured(chosen, way == WAYS[2])
+    config = configured(chosen)
     training, sampler = assemble(config, Artifacts().parts(config), 0)
     attach_workers(training, sampler)
     if way == WAYS[0]:
@@ -76,12 +75,12 @@ def work(rank: int, file: str, way: str, chosen: argparse.Namespace, told: Any) 
     dist.destroy_process_group()
 
 
-def configured(chosen: argparse.Namespace, shard: bool) -> dict[str, Any]:
+def configured(chosen: argparse.Namespace) -> dict[str, Any]:
     return compose([
         "collection=beir", f"collection.path={chosen.folder}", "ranker=bi_encoder",
         f"ranker.checkpoint={chosen.checkpoint}", "function=random", "sampling.negatives=1", "optimizer=adamw",
         f"training.batch_size={chosen.batch}", f"resources.workers={chosen.workers}",
-        f"resources.shard={str(shard).lower()}", *chosen.overrides,
+        *chosen.overrides,
     ])  # fmt: skip
 
 
@@ -95,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=16)
     chosen = parser.parse_args(arguments)
     chosen.checkpoint = chosen.checkpoint or default_checkpoint()
-    Artifacts().parts(configured(chosen, False))  # once, for all processes
+    Artifacts().parts(configured(chosen))  # once, for all processes
     context = multiprocessing.get_context("spawn")
     for way in WAYS:
         told: Any = context.Queue()

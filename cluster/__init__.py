@@ -3,6 +3,9 @@
 import gc
 from typing import Any
 
+if __name__ == "cluster":  # imported from the folder of a checkout, as a second copy of it
+    raise ImportError("cluster is pyrite.cluster since version 0.3", name="cluster")
+
 
 def _spare_imports() -> None:
     """Look for cyclic garbage among the newest objects alone until there are a million.

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "deploy/README.md")
 """Pages outside `docs/` that the site shows: README as its home page, the others under `project/`."""
 HOME = "index.md"
-PACKAGES = ("pyrite", "sampling", "ranking", "rl", "pooling")
+PACKAGES = ("pyrite", "pyrite/sampling", "pyrite/ranking", "pyrite/rl", "pyrite/pooling")
 KINDS = {
     "policy": "Policies",
     "function": "Retrieval functions",
@@ -123,7 +123,7 @@ def part_line(group: str, name: str) -> str:
                 summary = line.removeprefix("# ")
                 break
     shown = f"`{name}`"
-    if isinstance(target, str) and target.partition(".")[0] in PACKAGES:
+    if isinstance(target, str) and target.startswith("pyrite.") and not target.startswith("pyrite.cluster."):
         shown = f"[{shown}](../api/{target.rpartition('.')[0]}.md#{target})"
     return f"| {shown} | {summary.replace('|', chr(92) + '|')} |"
 

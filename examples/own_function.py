@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pyrite import Collection, InBatch, Study
+from pyrite import Collection, InBatch, RetrievalFunction, Study
 from pyrite.ranking.batch import Batch
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
-from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.retrieval.function import CandidateBatch
 
 
 class Nearby(RetrievalFunction):

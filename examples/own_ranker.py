@@ -2,12 +2,11 @@
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pyrite import BM25, Collection, InBatch, Softmax, Static, Study
-from pyrite.ranking.rankers.ranker import Ranker
+from pyrite import BM25, Collection, InBatch, Ranker, Softmax, Static, Study
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
 
 
@@ -15,13 +14,15 @@ class MeanOfWords(Ranker):
     """Compares the mean word vectors of query and document by their cosine.
 
     Args:
-        vectors: float32 [vocabulary, dimension], the initial word vectors, which Pyrite supplies.
-        generator: draws other initial weights.
+        scale: the factor of the cosine.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], generator: torch.Generator) -> None:
+    def __init__(self, scale: float = 20.0) -> None:
         super().__init__()
-        self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
+        self.scale = scale
+
+    def make(self, inputs: RankerInputs) -> None:
+        self.vectors = nn.Parameter(torch.from_numpy(inputs.words.copy()))  # new weights are drawn by inputs.generator
 
     def represent_queries(self, queries: Texts) -> Tensor:
         return self._means(queries)
@@ -30,7 +31,7 @@ class MeanOfWords(Ranker):
         return self._means(documents)
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
-        return 20 * (queries * documents).sum(-1)
+        return self.scale * (queries * documents).sum(-1)
 
     def layers(self) -> list[nn.Module]:
         return [nn.ParameterList([self.vectors])]
@@ -44,7 +45,7 @@ class MeanOfWords(Ranker):
 study = Study(
     Collection.from_pairs("pairs.csv"),
     {"+1 BM25": InBatch() + BM25(1)},
-    [Static(), MeanOfWords],
+    [Static(), MeanOfWords(scale=10.0)],
     objective=Softmax(),
     seeds=3,
     scale="tiny",

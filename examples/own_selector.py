@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pyrite import BM25, Collection, InBatch, Study
+from pyrite import BM25, Collection, InBatch, RetrievalFunction, Selector, Study
 from pyrite.ranking.batch import Batch
 from pyrite.ranking.training import RankerTraining
-from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from pyrite.sampling.selection.selector import Selector, pick
+from pyrite.sampling.retrieval.function import CandidateBatch
+from pyrite.sampling.selection.selector import pick
 
 
 class MiddleHard(Selector):

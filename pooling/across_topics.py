@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from pyrite.pooling.adjudicators.adjudicator import Adjudicator, topic_rng
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
+from pyrite.pooling.adjudicators.bandit.methods import MM
 from pyrite.pooling.judging_order import side_by_side
+from pyrite.pooling.method import Method
 from pyrite.pooling.pool import TopicPool, topic_pool
 from pyrite.pooling.sentinels import NO_DOCUMENT
 from pyrite.ranking.bounds import NonNegative, checked
@@ -19,7 +21,7 @@ NAME = "all topics"
 """Instead of a topic's id, names the generator of the choice among topics."""
 
 
-class AcrossTopics:
+class AcrossTopics(Method):
     """A bandit with the topics as arms chooses whose next document is judged; an adjudicator chooses the document.
 
     The paper leaves this to later work (Losada et al. 2016, section 6) and warns that it may favour some topics:
@@ -33,7 +35,12 @@ class AcrossTopics:
     """
 
     @checked
-    def __init__(self, adjudicator: Adjudicator, topics: Bandit, least: Annotated[int, NonNegative] = 20) -> None:
+    def __init__(
+        self,
+        adjudicator: Adjudicator = MM(),  # noqa: B008
+        topics: Bandit = MM(rate=0.9),  # noqa: B008  (a topic's yield falls: what was found lately says more)
+        least: Annotated[int, NonNegative] = 20,
+    ) -> None:
         if topics.options().in_teams or topics.options().replays:
             raise BadInput("the bandit over topics has teams=true or judged=replay", remedy="topics have neither")
         self.adjudicator, self.topics, self.least = adjudicator, topics, least

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +12,7 @@ from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.runs import fields_of
 from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
 
 _RENAMED = {"Same": "CommonPrior", "Agreement": "AgreementPrior", "Table": "PriorFile"}
 
@@ -19,7 +20,7 @@ Parameters = tuple[NDArray[np.float64], NDArray[np.float64]]
 """α and β, float64 [runs] each."""
 
 
-class Prior(ABC):
+class Prior(Part):
     """α and β of each run's Beta distribution."""
 
     @abstractmethod

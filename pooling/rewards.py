@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
 
 STEP = 2.0**-20
 """Rewards are multiples of it: sums of some thousands of them, and of their squares, are then exact in floats, so that
@@ -16,7 +17,7 @@ adding and subtracting leaves no rounding error that breaks ties.
 """
 
 
-class GradeReward(ABC):
+class GradeReward(Part):
     """Turns grades into rewards."""
 
     def __call__(self, grades: ArrayLike, relevant_from: int, highest: int) -> NDArray[np.float64]:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from pyrite.pooling.adjudicators.compiled import kernel
 from pyrite.pooling.pool import TopicPool
 from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.ranking.part import Part
 
 DECIMALS = 6
 """Decimals of log-odds, so that no last bit decides which document is judged."""
 LONGEST_STEP, STEPS, CONVERGED = 2.0, 50, 1e-10
 
 
-class RunRegression:
+class RunRegression(Part):
     """Bayesian logistic regression over runs: the log-odds of relevance are b_0 + Σ_g b_g · x_g(d), over teams g,
     x_g(d) = (constant + 1) / (constant + 1 + rank), by the best rank (from 0) at which a run of the team holds d.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from glob import glob
@@ -31,16 +32,20 @@ _SORTED: dict[Order, tuple[list[str], list[bool]]] = {
     "file": (["line"], [False]),
 }
 _NO_RUNS = re.compile(
-    r"(readme|license|copying|changelog)\b.*|thumbs\.db|desktop\.ini|.*\.(md|pdf|html?)", re.IGNORECASE
+    r"(readme|license|copying|changelog)\b.*|thumbs\.db|desktop\.ini|core|nohup\.out|.*~|#.*#|.*\((conflicted )?copy\)|"
+    r".*\.(md|pdf|html?|eval|log|err|out|bak|backup|orig|old|rej|sw[op]|tmp|part|zip|tar(\.\w+)?|t[gbx]z|7z|rar|sh|py|pl|"
+    r"ipynb|ya?ml|toml|png|jpe?g|svg|xlsx?|docx?|sha\d+|md5)",
+    re.IGNORECASE,
 )
-"""Names of files in a folder of runs that are certainly no runs."""
+"""Names of files in a folder of runs that are no runs: notes, backups, archives and results."""
 _NO_LINES = pl.DataFrame(
     schema={
         "query": pl.String, "document": pl.String, "rank": pl.Int32, "score": pl.Float64, "tag": pl.String,
         "line": pl.Int64,
     }
 )  # fmt: skip
-_SUFFIXES = (*ENDINGS, ".txt", ".run", ".trec", ".csv", ".tsv", ".json", ".parquet")
+_REMEDY = "give a folder of TREC runs, or name the files"
+_SUFFIXES = (*ENDINGS, ".txt", ".run", ".trec", ".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,16 @@ class Runs:
 
 
 class _Run(NamedTuple):
-    """One run that was read: its table (topic, document, place), its tag (None if it has none, or several), whether it
-    has no lines, and counts of irregularities, by description.
+    """One run that was read: its file, its table (topic, document, place), its tag (None if it has none, or several),
+    whether it has no lines, counts of irregularities, by description, and the name that it gets.
     """
 
+    file: Path
     table: pl.DataFrame
     tag: str | None
     empty: bool
     notes: dict[str, int]
+    name: str = ""
 
 
 def no_progress(what: str, done: int, total: int) -> None:
@@ -90,14 +97,16 @@ def read_runs(
 ) -> Runs:
     """Read runs, plain or compressed, in any form of `pyrite.ranking.collections.judgement_files.run_rows`.
 
-    A run is named by its tag, or by its file if two files have the same tag, or one has none or several. An empty file
-    is a run that retrieved nothing.
+    A run is named by its tag, or by its file if two files have the same tag, or one has none or several; with its
+    folder if files have the same name. An empty file is a run that retrieved nothing. A file with the runs of several
+    systems, which have documents or ranks of a topic in common, is a run for each tag.
 
     Args:
-        paths: files, or folders, all of whose files are runs.
+        paths: files, folders or patterns; see `files_of`.
         order: orders a run within a topic: `score`, `rank` or `file` (the order of the lines).
         groups: a table of two columns, run and team (separated by blanks, tabs or commas); `prefix`, which takes the
-            letters that a name begins with as its team; None makes each run a team.
+            letters that a name begins with as its team, or its folder if the runs of a path are in several; None makes
+            each run a team.
         strict: raise on the first broken line, or file that is no run; otherwise leave them out and count them.
         deepest: documents kept per topic; None keeps all.
         precision: precision in which scores are compared: `single` as in trec_eval 9, `double` as in trec_eval 10.
@@ -106,70 +115,109 @@ def read_runs(
     if order not in _SORTED:
         raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
     named = [paths] if isinstance(paths, str) else paths
-    candidates = [(file, Path(path).is_dir()) for path in named for file in files_of(path)]
+    given = [_Given(path, files_of(path)) for path in named]
+    candidates = [(file, one.is_folder) for one in given for file in one.files]
     if not candidates:
-        raise BadInput("there are no runs", remedy="give a folder of TREC runs, or name the files")
-    faults, files, runs, no_runs = Faults(strict), [], [], 0
+        raise BadInput("there are no runs", remedy=_REMEDY)
+    faults, runs, no_runs = Faults(strict), list[_Run](), 0
+    options = _Options(order, encoding, deepest, precision)
     for number, (file, in_folder) in enumerate(candidates):
         on_progress("reading runs", number, len(candidates))
-        run = _read(file, in_folder, order, faults, encoding, deepest, precision)
-        if run is None:
-            no_runs += 1
-        else:
-            files.append(file)
-            runs.append(run)
+        read = _read(file, in_folder, options, faults)
+        no_runs += not read
+        runs += read
     where = paths if isinstance(paths, str) else None
     if all(run.empty for run in runs):
-        what = "no readable lines in any of the runs" if no_runs else "no lines in any of the runs"
-        raise BadInput(what, where, "give a folder of TREC runs, or name the files")
-    tags = [run.tag for run in runs]
-    names = [
-        tag if tag is not None and tags.count(tag) == 1 else _stem(file) for file, tag in zip(files, tags, strict=True)
-    ]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise BadInput(f"two runs are called {min(twice)!r}", where, "rename a file")
-    by_name = sorted(range(len(files)), key=lambda place: names[place].encode())
+        raise BadInput(f"no {'readable ' * bool(no_runs)}lines in any of the runs", where, _REMEDY)
+    runs = _named(runs, where)
     table = pl.concat(
-        runs[place].table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
-        for number, place in enumerate(by_name)
+        run.table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
+        for number, run in enumerate(runs)
     )
-    ordered = [names[place] for place in by_name]
-    teams, strangers = _teams(ordered, groups)
+    folders = {file: file.parent.name for one in given for file in one.files if one.of_teams}
+    teams, strangers = _teams([run.name for run in runs], groups, [folders.get(run.file) for run in runs])
+    systems = Counter(run.file for run in runs)
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
         "files left out that are no runs": no_runs,
-        "folders within the folder of runs, which are not read": sum(
-            inner.is_dir() and not inner.name.startswith(".")
-            for path in named
-            if Path(path).is_dir()
-            for inner in Path(path).iterdir()
-        ),
+        "folders within the folder of runs, which are not read": sum(one.unread for one in given),
         **{note: sum(run.notes[note] for run in runs) for note in runs[0].notes},
-        "runs named by their file, for want of a tag of their own": sum(
-            name != tag for name, tag in zip(names, tags, strict=True)
-        ),
+        "runs named by their file, for want of a tag of their own": sum(run.name != run.tag for run in runs),
+        "runs whose team is their folder": len(folders) * (groups == "prefix"),
+        "files with the runs of several systems, each of which is read": sum(count > 1 for count in systems.values()),
         "names in the table of groups that are none of the runs": strangers,
         **faults.notes,
     }
-    return Runs(ordered, teams, sorted(table["topic"].unique(), key=by_value), table, notes)
+    return Runs([run.name for run in runs], teams, sorted(table["topic"].unique(), key=by_value), table, notes)
+
+
+class _Given(NamedTuple):
+    """A path of runs, and its files."""
+
+    path: str
+    files: list[Path]
+
+    @property
+    def is_folder(self) -> bool:
+        return Path(self.path).is_dir()
+
+    @property
+    def of_teams(self) -> bool:
+        """Whether its files are in several folders, one per team."""
+        return len({file.parent for file in self.files}) > 1
+
+    @property
+    def unread(self) -> int:
+        """The number of folders next to its files."""
+        inner = Path(self.path).iterdir() if self.is_folder and not self.of_teams else ()
+        return sum(folder.is_dir() and not folder.name.startswith(".") for folder in inner)
 
 
 def files_of(path: str) -> list[Path]:
-    """Return the files of runs at a path, which is a file, a folder, or a pattern such as `runs/*.gz`: in a folder all
-    that are not hidden, in the order of their names.
+    """Return the files of runs at a path, in the order of their names.
+
+    Args:
+        path: a file; a folder, all of whose files are runs that are not hidden; a folder with folders alone, one per
+            team, with their files; or a pattern such as `runs/*.gz` or `runs/*/*`.
     """
     place = Path(path)
-    if not place.exists() and (files := [Path(name) for name in sorted(glob(path)) if Path(name).is_file()]):
-        return files
+    if not place.exists() and (found := [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]):
+        return found
     if not place.is_dir():
         return [place]
-    files = sorted(file for file in place.iterdir() if not (file.is_dir() or file.name.startswith(".")))
+    files = _files_in(place)
+    folders = [folder for folder in sorted(place.iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
+    of_teams = [file for folder in folders for file in _files_in(folder)]
+    if not files and len({file.parent for file in of_teams}) > 1:
+        return of_teams
     if not files:
-        inner = next((folder for folder in sorted(place.iterdir()) if folder.is_dir()), None)
-        remedy = "give a folder of TREC runs, or name the files"
-        raise BadInput("no runs in it", path, remedy if inner is None else f"name the folder in it: {inner}")
+        raise BadInput("no runs in it", path, f"name the folder in it: {folders[0]}" if folders else _REMEDY)
     return files
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if not (file.is_dir() or file.name.startswith(".")))
+
+
+def _named(runs: Sequence[_Run], where: str | None) -> list[_Run]:
+    """Return runs in the order of their names: the tag if no other has it, or the file."""
+    tags = Counter(run.tag for run in runs)
+    untagged = [run for run in runs if run.tag is None or tags[run.tag] > 1]
+    files = Counter(run.file for run in untagged)
+    stems = Counter(map(_stem, files))
+
+    def of_file(run: _Run) -> str:
+        """Return the name of the file, with its folder if files have the same name, and the tag if it has several."""
+        folder = f"{run.file.parent.name}/" if max(stems.values()) > 1 else ""
+        return f"{folder}{_stem(run.file)}" + f"/{run.tag}" * (files[run.file] > 1)
+
+    named = [run._replace(name=str(run.tag) if tags[run.tag] == 1 and run.tag else of_file(run)) for run in runs]
+    names = Counter(run.name for run in named)
+    if len(names) < len(named):
+        raise BadInput(
+            f"two runs are called {min(name for name in names if names[name] > 1)!r}", where, "rename a file"
+        )
+    return sorted(named, key=lambda run: run.name.encode())
 
 
 def _stem(file: Path) -> str:
@@ -179,36 +227,59 @@ def _stem(file: Path) -> str:
     return name
 
 
-def _read(
-    file: Path,
-    in_folder: bool,
-    order: Order,
-    faults: Faults,
-    encoding: str,
-    deepest: int | None,
-    precision: Precision,
-) -> _Run | None:
-    """Read one run; None if it is a file in a folder that is no run and may be left out."""
+class _Options(NamedTuple):
+    """How runs are read; see `read_runs`."""
+
+    order: Order
+    encoding: str
+    deepest: int | None
+    precision: Precision
+
+
+def _read(file: Path, in_folder: bool, options: _Options, faults: Faults) -> list[_Run]:
+    """Read the runs of a file; none if it is a file in a folder that is no run and may be left out."""
     if in_folder and _NO_RUNS.fullmatch(file.name):
-        if not faults.strict:
-            return None
-        raise BadInput("is no run, by its name", file, "move it out of the folder, or set strict=false to leave it out")
+        return _left_out(file, "is no run, by its name", faults)
+    if in_folder and not file.exists():  # a link to nothing
+        return _left_out(file, "no such file", faults)
     broken = dict(faults.skipped)
-    frames = list(run_rows(file, faults, encoding))
+    frames = list(run_rows(file, faults, options.encoding))
     nul = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
     lines = _without(pl.concat(frames or [_NO_LINES]), nul, "a NUL character in an id", file, faults)
-    empty = lines.is_empty()
-    if empty and faults.skipped != broken:
-        if in_folder:
-            faults.skipped = broken  # it is counted as a file, not by its lines
-            return None
+    unreadable = lines.is_empty() and faults.skipped != broken
+    if unreadable and not in_folder:
         raise BadInput("no readable lines in it", file)
+    if unreadable:
+        faults.skipped = broken  # it is counted as a file, not by its lines
+        return []
+    return [_ranked(file, system, options, faults) for system in _systems(lines)]
+
+
+def _left_out(file: Path, why: str, faults: Faults) -> list[_Run]:
+    """Return no run, or raise an error if every file must be one."""
+    if faults.strict:
+        raise BadInput(why, file, "move it out of the folder, or set strict=false to leave it out")
+    return []
+
+
+def _systems(lines: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return the lines of each system of a file: of each tag, if several have a document or a rank of one topic."""
+    both = (("query", "document"), ("query", "rank"))
+    shared = (
+        lines.n_unique([*pair]) < lines.n_unique([*pair, "tag"]) and lines.n_unique([pair[1]]) > 1 for pair in both
+    )
+    return lines.partition_by("tag", maintain_order=True) if any(shared) else [lines]
+
+
+def _ranked(file: Path, lines: pl.DataFrame, options: _Options, faults: Faults) -> _Run:
+    """Return the run of lines, in order."""
+    order, empty = options.order, lines.is_empty()
     tag = lines["tag"][0] if lines["tag"].n_unique() == 1 else None
     by_rank = order == "score" and not empty and bool((lines["score"] == -lines["rank"]).fill_null(False).all())
     if order == "rank":
         lines = _without(lines, pl.col("rank").is_null(), "the rank is not a whole number", file, faults)
     by, descending = _SORTED[order]
-    score = pl.col("score").cast(pl.Float32) if precision == "single" else pl.col("score")
+    score = pl.col("score").cast(pl.Float32) if options.precision == "single" else pl.col("score")
     ranked = (
         lines.rename({"query": "topic"})
         .with_columns(score, exact=pl.col("score"))
@@ -216,7 +287,7 @@ def _read(
         .unique(["topic", "document"], keep="first", maintain_order=True)
         .with_columns(place=pl.int_range(pl.len(), dtype=pl.UInt32).over("topic"))
     )
-    kept = ranked if deepest is None else ranked.filter(pl.col("place") < deepest)
+    kept = ranked if options.deepest is None else ranked.filter(pl.col("place") < options.deepest)
     tied = len(kept) - kept.select("topic", by[0]).n_unique()
     in_single = tied - len(kept) + kept.select("topic", "exact").n_unique() if by[0] == "score" else 0
     notes = {
@@ -228,8 +299,11 @@ def _read(
         "empty runs": empty,
         "runs whose scores rise from one rank to the next, as distances do (ordered by score, as in trec_eval; "
         "order=rank orders them by rank)": order == "score" and _rises(lines),
+        "runs with negative ranks, of which the lowest comes first (order=score orders them by score)": (
+            order == "rank" and bool((lines["rank"] < 0).any())
+        ),
     }
-    return _Run(kept, tag, empty, notes)
+    return _Run(file, kept, tag, empty, notes)
 
 
 def _rises(lines: pl.DataFrame) -> bool:
@@ -253,12 +327,18 @@ def by_value(topic: str) -> tuple[bool, int, str]:
     return not topic.isdecimal(), int(topic) if topic.isdecimal() else 0, topic
 
 
-def _teams(names: list[str], groups: str | None) -> tuple[list[str], int]:
-    """Return the team of each run, and the number of names in the table of groups that are none of them."""
+def _teams(names: list[str], groups: str | None, folders: Sequence[str | None]) -> tuple[list[str], int]:
+    """Return the team of each run, and the number of names in the table of groups that are none of them.
+
+    Args:
+        folders: the folder of each run, if it is that of a team.
+    """
     if groups is None:
         return names, 0
     if groups == "prefix":
-        return [match[0] if (match := re.match(r"[^\W\d_]+", name)) else name for name in names], 0
+        letters = (re.match(r"[^\W\d_]*", name) for name in names)
+        prefixes = [(match and match[0]) or name for match, name in zip(letters, names, strict=True)]
+        return [folder or prefix for folder, prefix in zip(folders, prefixes, strict=True)], 0
     teams = _table(groups)
     for name in names:
         if name not in teams:

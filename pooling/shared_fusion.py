@@ -14,6 +14,7 @@ from scipy.special import betaln
 from pyrite.pooling.adjudicators.adjudicator import topic_rng
 from pyrite.pooling.adjudicators.fusion import FusionState, reweigh
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.method import Method
 from pyrite.pooling.pool import Pool, TopicPool
 from pyrite.pooling.run_regression import RunRegression
 from pyrite.pooling.sentinels import OPEN
@@ -24,7 +25,7 @@ STRENGTHS = np.array([0.0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 120, 
 """Numbers of judgements that other topics may be worth."""
 
 
-class SharedFusion:
+class SharedFusion(Method):
     """Posterior fusion in which a run begins each topic with its results in the other topics.
 
     Topics are judged in lockstep: each has had as many judgements as the others before it gets the next. Run s has the
@@ -50,9 +51,9 @@ class SharedFusion:
     @checked
     def __init__(
         self,
-        adjudicator: PosteriorFusion,
+        adjudicator: PosteriorFusion = PosteriorFusion(),  # noqa: B008
         strength: Annotated[float, NonNegative] | None = None,
-        runs: RunRegression | None = None,
+        runs: RunRegression | None = RunRegression(),  # noqa: B008
         texts: TextRegression | None = None,
     ) -> None:
         self.adjudicator, self.strength = adjudicator, strength

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import Stemmer
-from bm25s.stopwords import STOPWORDS_EN_PLUS
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from pyrite.pooling.pool import Pool, Terms
+from pyrite.ranking.stop_words import STOP_WORDS
 
 NO_TEXT_NOTE = "pooled documents without a text"
 """Name of a note."""
@@ -62,10 +62,10 @@ def _matrix(texts: Sequence[str], documents: int) -> csr_array:
     # With pandas this takes most of a second for every process.
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    stopped, stemmer = set(STOPWORDS_EN_PLUS), Stemmer.Stemmer("english")
+    stemmer = Stemmer.Stemmer("english")
 
     def words(text: str) -> list[str]:
-        return list(stemmer.stemWords([word for word in _WORD.findall(text.lower()) if word not in stopped]))
+        return list(stemmer.stemWords([word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]))
 
     vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
     try:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from pyrite.pooling.adjudicators.continuous_learning import ContinuousLearning
 from pyrite.pooling.pool import TopicPool
 from pyrite.ranking.bounds import Between, NonNegative, Positive, checked
+from pyrite.ranking.part import Part
 
 
-class TextRegression:
+class TextRegression(Part):
     """CAL's score (Cormack and Grossman 2014) in log-odds: logistic regression on tf·idf, separate for each topic, with
     the topic's text as one more relevant document.
 

@@ -27,16 +27,22 @@ from rich.console import Console
 
 from pyrite.cluster.config.trust import trusting
 from pyrite.cluster.output.manifest import CONFIG
+from pyrite.cluster.output.screen import Screen
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.data import Collection, as_collection
-from pyrite.negatives import as_negatives
-from pyrite.parts import Part, is_whole, override, written
+from pyrite.models import as_ranker
+from pyrite.parts import chosen, first_repeated, given, is_whole, of_kind, override, overrides_of_negatives, written
+from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
+from pyrite.sampling.suppliers import Negatives
 
 if TYPE_CHECKING:
     from pyrite.ranking.collections.reader import Reader
+
+
+NO_COLLECTION = "is a {}, not a collection"
 
 
 @dataclass(frozen=True)
@@ -54,10 +60,10 @@ class Ray:
 
     def overrides(self) -> list[str]:
         """Return the overrides that run a verb there."""
-        return [*([] if self.address is None else override("address", self.address)), "local=false"]
+        return [*given("address", self.address), "local=false"]
 
 
-class Study:
+class Study(Public):
     """A comparison of ways of choosing negatives over rankers and seeds.
 
     >>> from pyrite import BM25, Collection, InBatch, Study
@@ -103,43 +109,38 @@ class Study:
         out: str | os.PathLike[str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> None:
-        data = as_collection(data)
-        if not isinstance(data, Collection):
-            remedy = "give a path, a table of pairs, or a pyrite.Collection"
-            raise BadInput(f"is a {type(data).__name__}, not a collection", "data", remedy)
-        if not isinstance(negatives, Mapping):
-            remedy = "give them by label, as {'in-batch': InBatch(), …}"
-            raise BadInput(f"is a {type(negatives).__name__}, and methods need labels", "negatives", remedy)
-        if isinstance(rankers, str) or not isinstance(rankers, Sequence):
-            raise BadInput(f"{rankers!r} is no list", "rankers", "give a list, as [Static()]")
+        remedy = "give a path, a table of pairs, or a pyrite.Collection"
+        collection: Collection = of_kind(as_collection(data), Collection, "data", remedy, NO_COLLECTION)
+        remedy = "give them by label, as {'in-batch': InBatch(), …}"
+        negatives = of_kind(negatives, Mapping, "negatives", remedy, "is a {}, and methods need labels")
+        of_kind(rankers, Sequence, "rankers", "give a list, as [Static()]", "is a {}, no list")
         if not negatives:
             raise BadInput("a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
-        negatives = {str(label): chosen for label, chosen in negatives.items()}
+        negatives = {str(label): each for label, each in negatives.items()}
         if baseline is not None and str(baseline) not in negatives:
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
         self.out = None if out is None else os.fspath(out)
         self._storage: Storage | None = None
-        self._overrides = [*data.overrides()]
+        self._overrides = collection.overrides()
         self._overrides += settings(objective=objective, measure=measure, search=search, scale=scale)
         self._overrides += _seeds(seeds)
         self._overrides += settings(options=options)
         self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
-        if baseline is not None:
-            self._overrides.append(f"baseline={written(_literal(baseline))}")
+        self._overrides += given("baseline", baseline and _literal(baseline))
 
     @staticmethod
     def _methods(negatives: Mapping[str, object], rankers: Sequence[object]) -> list[dict[str, object]]:
         """Return the label and the overrides of each method; with several rankers, one line per ranker."""
-        of_rankers = [Part.of("ranker", ranker).overrides() for ranker in rankers] or [[]]
+        of_rankers = [chosen("ranker", as_ranker(ranker)) for ranker in rankers] or [[]]
         methods: list[dict[str, object]] = []
-        for label, chosen in negatives.items():
-            lines = [[*ranker, *as_negatives(chosen).overrides()] for ranker in of_rankers]
+        for label, each in negatives.items():
+            lines = [[*ranker, *overrides_of_negatives(Negatives.of(each))] for ranker in of_rankers]
             methods.append({"label": _literal(label), "overrides": lines if len(lines) > 1 else lines[0]})
         return methods
 
     def overrides(self) -> list[str]:
         """Return the overrides of the command line."""
-        return [*self._overrides, *([] if self.out is None else override("out", self.out))]
+        return [*self._overrides, *given("out", self.out)]
 
     @property
     def command(self) -> str:
@@ -162,7 +163,7 @@ class Study:
             return self._continue(self._storage, place, console)
         storage = Storage(self.out)
         self._storage = None if storage.read(CONFIG) is not None else storage  # None: results of another study
-        folder, failed = run("study", [*self.overrides(), *place], None, console or Console(highlight=False))
+        folder, failed = run("study", [*self.overrides(), *place], None, console or Screen())
         return StudyResult(folder, failed)
 
     def more_seeds(self, count: int, *, console: Console | None = None) -> StudyResult:
@@ -187,7 +188,7 @@ class Study:
         folder = storage.shown()  # the working folder may be another one now
         own = re.findall(r"_target_[=:]([\w.]+)", " ".join(self._overrides))
         with trusting(own):  # classes that the study was given as objects
-            return StudyResult(*run("study", overrides, folder, console or Console(highlight=False)))
+            return StudyResult(*run("study", overrides, folder, console or Screen()))
 
     def __repr__(self) -> str:
         return f"Study({self.command})"
@@ -205,6 +206,6 @@ def _seeds(seeds: object) -> list[str]:
     numbers = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
     if not numbers or not all(map(is_whole, numbers)):
         raise BadInput(f"seeds is {seeds!r}", remedy="give a number, or a list of whole numbers")
-    if twice := [number for number in numbers if numbers.count(number) > 1]:
-        raise BadInput(f"seeds has {twice[0]} twice", remedy="remove one of them")
+    if (twice := first_repeated(numbers)) is not None:
+        raise BadInput(f"seeds has {twice} twice", remedy="remove one of them")
     return override("seeds", seeds) if is_whole(seeds) else [f"seed={','.join(map(str, numbers))}"]

@@ -9,38 +9,51 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pyrite.cluster.config.aliases import is_override
-from pyrite.parts import Part, path_text, written
+from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.parts import PARTS
+from pyrite.parts import chosen, part_of, path_text, written
+from pyrite.public import Public
+from pyrite.ranking.collections.cache import cache_folder
+from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import described
+from pyrite.ranking.whole_file import replace_file
 
 
-class Collection(Part):
+class Collection(Public):
     """Documents, queries and judgements, read when they are needed.
 
     >>> Collection.from_pairs("pairs.csv", query="question").overrides()
     ['collection=pairs', 'collection.path=pairs.csv', 'collection.query=question']
 
     Use one of the constructors `from_path`, which recognises the format, `from_pairs`, `from_beir`, `from_trec`,
-    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader
-    (`pyrite options collection=NAME`). Verbs also take the path itself, or a `Reader` of your own.
+    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader, `pyrite.Pairs`
+    and others. Verbs also take the path itself, or a `Reader` of your own.
+
+    Args:
+        reader: what reads it: `pyrite.Pairs(PATH)`, or an object of a class of your own.
     """
 
-    group = "collection"
+    def __init__(self, reader: Reader | type[Reader]) -> None:
+        self.reader: Reader = part_of("collection", reader)
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        if not self.name:
-            raise BadInput("a collection needs its format", remedy="write Collection.from_path(PATH) or the like")
-        if "strict" in options:
-            remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
-            raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
-        super().__init__(*arguments, **options)
+    def overrides(self) -> list[str]:
+        """Return the overrides that choose the collection."""
+        return chosen("collection", self.reader)
+
+    def __repr__(self) -> str:
+        return f"Collection({described(self.reader)})"
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
@@ -55,39 +68,40 @@ class Collection(Part):
         """
         from pyrite.ranking.collections.format_of import format_of
 
-        name = format_of(_path(path))
-        return next(kind for kind in Collection.__subclasses__() if kind.name == name)(path=_path(path), **options)
+        return _read_by(format_of(_path(path)), path=_path(path), **options)
 
     @classmethod
     def from_pairs(cls, path: object, **options: Any) -> Collection:
         """Return pairs, triplets or tuples of a query, its positive and its negatives (CSV, JSON lines, Parquet).
 
         Args:
-            path: a file or a folder; or a table: a data frame of pandas or polars, a table of Arrow, a dataset of
-                `datasets`, a list or generator of mappings with the same keys, or a mapping of columns. The named index
-                of a pandas frame is a column of it. A table is saved in the cache folder under the digest of its
-                content, so that `--resume` finds it. On a cluster, all machines must see that folder.
+            path: a file, a folder or a URI; or a table: a data frame of pandas or polars, a table of Arrow, a dataset
+                of `datasets`, a list or generator of mappings with the same keys, or a mapping of columns; or a mapping
+                of tables by split, as `load_dataset` returns it. The named index of a pandas frame is a column of it. A
+                table is saved in the cache folder under the digest of its content, so that `--resume` finds it. On a
+                cluster, all machines must see that folder.
             options: options of the reader, as `query="question"`.
 
         Raises:
             BadInput: if it is neither a path nor a table.
         """
-        return Pairs(path=os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path), **options)
+        place = os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path)
+        return _read_by("pairs", path=place, **options)
 
     @classmethod
     def from_beir(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return a folder in BEIR's format."""
-        return Beir(path=_path(path), **options)
+        return _read_by("beir", path=_path(path), **options)
 
     @classmethod
     def from_trec(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return TREC documents, topics and qrels."""
-        return Trec(path=_path(path), **options)
+        return _read_by("trec", path=_path(path), **options)
 
     @classmethod
     def from_msmarco(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
         """Return MS MARCO's files."""
-        return MsMarco(path=_path(path), **options)
+        return _read_by("msmarco", path=_path(path), **options)
 
     @classmethod
     def from_ir_datasets(cls, ids: str | Mapping[str, str], **options: Any) -> Collection:
@@ -100,7 +114,7 @@ class Collection(Part):
         if not isinstance(ids, str | Mapping):
             remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
             raise BadInput(f"is a {type(ids).__name__}", "ids", remedy)
-        return IrDatasets(ids=ids if isinstance(ids, str) else dict(ids), **options)
+        return _read_by("ir_datasets", ids=ids if isinstance(ids, str) else dict(ids), **options)
 
     @classmethod
     def from_hf(cls, name: str, **options: Any) -> Collection:
@@ -110,12 +124,12 @@ class Collection(Part):
             name: its name, as `sentence-transformers/natural-questions`.
             options: options of `from_pairs`.
         """
-        return Pairs(path=f"hf:{name}", **options)
+        return _read_by("pairs", path=f"hf:{name}", **options)
 
     @classmethod
     def pydocs(cls, **options: Any) -> Collection:
-        """Return the documentation of the installed packages."""
-        return Pydocs(**options)
+        """Return the documentation of Python's standard library and of a list of packages."""
+        return _read_by("pydocs", **options)
 
     def describe(self, strict: bool = True) -> str:
         """Read the collection and return what was read, as a command prints it.
@@ -131,7 +145,7 @@ class Collection(Part):
         from pyrite.cluster.runs.what_was_read import notes, sentence
 
         collection, config = self._read(strict)
-        return "\n".join([sentence(collection, config), *notes(collection, self.name)])
+        return "\n".join([sentence(collection, config), *notes(collection, config[CHOICES]["collection"])])
 
     def counts(self, strict: bool = True) -> dict[str, int]:
         """Read the collection and return its numbers of documents, queries, judgements, and queries per split.
@@ -156,7 +170,7 @@ class Collection(Part):
             return Artifacts().collection(config), config
 
 
-SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table\.parquet(?::(\d+))?")
+SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table([/\\][^/\\]+)?\.parquet(?::(?P<row>\d+))?")
 """The place of an error in a table that `_kept` saved, and its row."""
 
 
@@ -169,7 +183,7 @@ def about_tables() -> Iterator[None]:
         saved = SAVED.fullmatch(str(error.where))
         if saved is None:
             raise
-        where = f"row {saved[1]} of the table" if saved[1] else "the table"
+        where = f"row {saved['row']} of the table" if saved["row"] else "the table"
         remedy = re.sub(r"collection\.(\w+)=(\w+)", r'\1="\2"', error.remedy or "")
         if remedy != error.remedy:
             remedy += " of from_pairs"
@@ -179,16 +193,23 @@ def about_tables() -> Iterator[None]:
 
 def as_collection(data: object) -> Any:
     """Return a collection for a path, a table or a `Reader` of the user's own, and anything else as it is."""
-    from pyrite.ranking.collections.reader import Reader
-
     if isinstance(data, os.PathLike) or (isinstance(data, str) and not is_override(data)):
         return Collection.from_path(data)
     kind = data if isinstance(data, type) else type(data)
     if issubclass(kind, Reader):
-        return Collection.of("collection", data)
-    of_rows = isinstance(data, list | tuple) and bool(data) and all(isinstance(row, Mapping) for row in data)
-    of_columns = isinstance(data, Mapping) or hasattr(kind, "columns") or hasattr(kind, "column_names")
-    return Collection.from_pairs(data) if of_rows or of_columns else data
+        return Collection(data)  # type: ignore[arg-type]
+    of_rows = isinstance(data, list | tuple) and isinstance(next(iter(data), None), Mapping)
+    is_table = of_rows or isinstance(data, Mapping) or not {"columns", "column_names"}.isdisjoint(dir(kind))
+    return Collection.from_pairs(data) if is_table else data
+
+
+def _read_by(name: str, **options: Any) -> Collection:
+    """Return a collection of one of Pyrite's readers."""
+    if "strict" in options:
+        remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
+        raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
+    kind: Any = locate(PARTS["collection"][name])
+    return Collection(kind(**options))
 
 
 def _path(path: str | os.PathLike[str]) -> str:
@@ -196,24 +217,46 @@ def _path(path: str | os.PathLike[str]) -> str:
 
 
 def _kept(table: object) -> str:
-    """Return the path of a Parquet file in the cache folder that holds a table.
+    """Return the path of a Parquet file in the cache folder that holds a table, or of a folder with one per split.
 
     Its name is what commands and reports call the collection, so the digest is that of its folder.
     """
-    import polars as pl
+    splits = table if isinstance(table, Mapping) and table and all(map(_is_table, table.values())) else None
+    named = {f"{name}.parquet": rows for name, rows in (splits or {"table": table}).items()}
+    contents = {name: _parquet(rows) for name, rows in named.items()}
+    state = hashlib.sha256()
+    for name, content in contents.items():
+        state.update((name if splits else "").encode() + content)
+    place = cache_folder(os.environ.get("PYRITE_CACHE")).absolute() / "tables" / state.hexdigest()[:16]
+    folder = place / "table" if splits else place
+    for name, content in contents.items():
+        if not (folder / name).exists():
+            with replace_file(folder / name) as temporary:
+                temporary.write_bytes(content)
+    return str(folder if splits else folder / "table.parquet")
 
-    from pyrite.ranking.collections.cache import default_cache
-    from pyrite.ranking.whole_file import replace_file
 
+def _is_table(value: object) -> bool:
+    """Return whether a value of a mapping is a table of a split, not a column."""
+    rows = value if isinstance(value, list) else []
+    of_rows = bool(rows) and all(isinstance(row, Mapping) and len(row) > 1 for row in rows)
+    return of_rows or not {"columns", "column_names"}.isdisjoint(dir(type(value)))
+
+
+def _parquet(table: object) -> bytes:
+    """Return a table as Parquet."""
     remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
     if table is None or isinstance(table, str | bytes) or not all(isinstance(row, Mapping) for row in rows):
         raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
-    for convert in ("collect", "to_polars"):  # a lazy frame; a dataset
+    if (getattr(frame, "format", None) or {}).get("type") == "custom":
+        frame = [dict(row) for row in frame]  # a data set of `datasets` with a transform, which reading applies
+    classes = _classes(frame)
+    for convert in ("collect", "to_polars"):  # a lazy frame; a data set
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
-    if hasattr(frame, "reset_index") and hasattr(frame, "columns"):  # the index of a pandas frame
-        named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    if hasattr(frame, "reset_index"):  # the named index of a pandas frame
+        named = [name for name in frame.index.names if name not in (None, *frame.columns)]
         frame = frame.reset_index(level=named) if named else frame
     try:
         frame = pl.DataFrame(frame, infer_schema_length=None)
@@ -221,35 +264,13 @@ def _kept(table: object) -> str:
         what = f"a {type(table).__name__} is no table of pairs ({str(error).splitlines()[0]})"
         raise BadInput(what, "from_pairs", remedy) from None
     content = io.BytesIO()
-    frame.write_parquet(content)
-    cache = os.environ.get("PYRITE_CACHE") or ""
-    folder = default_cache() if not cache or "://" in cache else Path(cache).expanduser().absolute()
-    path = folder / "tables" / hashlib.sha256(content.getvalue()).hexdigest()[:16] / "table.parquet"
-    if not path.exists():
-        with replace_file(path) as temporary:
-            temporary.write_bytes(content.getvalue())
-    return str(path)
+    frame.write_parquet(content, metadata={"huggingface": json.dumps(classes)} if classes else None)
+    return content.getvalue()
 
 
-class Pairs(Collection, name="pairs"):
-    """See `Collection.from_pairs`."""
-
-
-class Beir(Collection, name="beir"):
-    """See `Collection.from_beir`."""
-
-
-class Trec(Collection, name="trec"):
-    """See `Collection.from_trec`."""
-
-
-class MsMarco(Collection, name="msmarco"):
-    """See `Collection.from_msmarco`."""
-
-
-class IrDatasets(Collection, name="ir_datasets"):
-    """See `Collection.from_ir_datasets`."""
-
-
-class Pydocs(Collection, name="pydocs"):
-    """See `Collection.pydocs`."""
+def _classes(frame: Any) -> dict[str, Any]:
+    """Return the names of the classes of a data set's columns, in the form in which `datasets` writes them."""
+    features = getattr(frame, "features", None)
+    found = features.items() if isinstance(features, Mapping) else ()
+    named = {name: {"names": feature.names} for name, feature in found if hasattr(feature, "names")}
+    return {"info": {"features": named}} if named else {}

@@ -1,25 +1,31 @@
 """Turns objects into the overrides of a configuration: parts by name, and classes of the user's own.
 
->>> from pyrite import BM25, InBatch, SimANS
->>> print(*(InBatch() + BM25(1, pick=SimANS(a=2.0))).overrides()[1:])
+>>> from pyrite import BM25, InBatch, SimANS, overrides
+>>> overrides(SimANS(a=2.0))
+['selector=simans', 'selector.a=2.0']
+>>> print(*overrides(InBatch() + BM25(1, pick=SimANS(a=2.0)))[1:])
 function=[in_batch,bm25] negatives.bm25=1 selector=uniform selector.bm25=simans selector.bm25.a=2.0
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from inspect import signature
+from itertools import chain
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any
 
 from pyrite.cluster.config.build import locate
-from pyrite.cluster.config.groups import NAMED_GROUPS, option
+from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
 from pyrite.cluster.config.parts import BASES, OURS
-from pyrite.ranking.bounds import check_arguments
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, config_of, options_of, path_of
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.suppliers import Negatives, Supplier
 
 PLAIN = re.compile(r"[A-Za-z_./~@][\w./~@+:-]*")
 """A text that Hydra reads as it is written."""
@@ -30,168 +36,143 @@ REPLACED = {"selector": "uniform", "policy": "random", "ranker": "static", "obje
 """By group, the part without options that a class of the user's own replaces."""
 
 
-class Part:
-    """A part of a configuration, with some of its options.
-
-    >>> from pyrite import SimANS
-    >>> SimANS(a=2.0).overrides()
-    ['selector=simans', 'selector.a=2.0']
-
-    A subclass, as `class SimANS(Selector, name="simans")`, stands for one name of a group, and takes the options that
-    `pyrite options GROUP=NAME` lists, by name or in their order. `Part.of` makes an object of a class of your own.
+def overrides(thing: object) -> list[str]:
+    """Return the overrides that choose a part and set its options, as the command line takes them.
 
     Args:
-        arguments: options in the order of the constructor.
-        options: options by name.
+        thing: a part (`SimANS(a=2.0)`, `Schedule(Random(), BM25())`), a sum of functions, or a class of one.
 
     Raises:
-        BadInput: if the part has no such option, or a value is outside its bounds.
+        BadInput: if it is no part, or an option has a value that can't be written.
     """
-
-    group: str = ""
-    name: str = ""
-    target: str | None = None
-    """The dotted path of the class, if it is not one that Pyrite has a name for."""
-
-    def __init_subclass__(cls, name: str | None = None, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if name is not None:
-            cls.name = name
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        known = self.defaults()
-        if len(arguments) > len(known):
-            raise BadInput(f"{type(self).__name__} takes {len(known)} options, not {len(arguments)}")
-        self.options: dict[str, Any] = dict(zip(known, arguments, strict=False))
-        for key, value in options.items():
-            if key not in known:
-                what = f"{type(self).__name__} has no option {key}"
-                raise BadInput(what, remedy=f"choose one of {', '.join(known)}" if known else "leave it out")
-            if key in self.options:
-                raise BadInput(f"{type(self).__name__} was given {key} twice")
-            self.options[key] = value
-        node = self.node()
-        if "_target_" in node:
-            check_arguments(locate(node["_target_"]).__init__, self.options, type(self).__name__)  # type: ignore[misc]
-
-    @classmethod
-    def of(cls, group: str, thing: object) -> Self:
-        """Return the part for an object or class of the user's own, or a part as it is.
-
-        Args:
-            group: the group that the part belongs to, as `selector`.
-            thing: a `Part`, a class, or an object that keeps each argument of its constructor in an attribute of the
-                same name.
-
-        Raises:
-            BadInput: if it is no part of this group, its class can't be imported, or an argument can't be read from
-                the object.
-        """
-        if isinstance(thing, type) and issubclass(thing, Part):
-            thing = thing()
-        if isinstance(thing, Part):
-            if thing.group != group:
-                raise BadInput(f"{thing!r} is a {thing.group}, not a {group}")
-            return cast("Self", thing)
-        own = thing if isinstance(thing, type) else type(thing)
-        if group == "ranker" and own is not thing and own.__module__.startswith("sentence_transformers."):
-            from pyrite.rankers import of_model
-
-            return cast("Self", of_model(thing))
-        if own.__module__ == "builtins" or (group in BASES and not issubclass(own, locate(BASES[group]))):
-            base = f" that subclasses {BASES[group]}" if group in BASES else ""
-            remedy = f"give one of pyrite's, or an object or class of your own{base}"
-            raise BadInput(f"{thing!r} is no {'retrieval ' * (group == 'function')}{group}", remedy=remedy)
-        if own.__qualname__ != own.__name__:
-            what = "is defined inside a function or class, where no run can import it"
-            raise BadInput(what, own.__qualname__, "define it at the top level of a module, script or cell")
-        part = cls.__new__(cls)
-        part.group, part.name = group, REPLACED.get(group, "")
-        part.target = f"{own.__module__}.{own.__qualname__}"
-        given = ("vectors", "generator") if group == "ranker" else ()
-        part.options = {} if isinstance(thing, type) else constructor_arguments(thing, given)
-        return part
-
-    @classmethod
-    def node(cls) -> dict[str, Any]:
-        """Return what the name stands for, with the defaults of its class."""
-        content = option(cls.group, cls.name)
-        return content[cls.name] if cls.group in NAMED_GROUPS and cls.name in content else content
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Return the options of the part with their defaults."""
-        return {key: value for key, value in cls.node().items() if not key.startswith("_") and key != "defaults"}
-
-    def overrides(self, at: str | None = None) -> list[str]:
-        """Return the overrides that choose this part and set its options.
-
-        Args:
-            at: the key of the part, if it is not that of its group, as `selector.bm25`.
-        """
-        key = at or self.group
-        if self.target is None:
-            return [f"{key}={self.name}", *self.settings(key)]
-        chosen = [f"{key}={self.name}"] if self.name else []
-        return [*chosen, f"{key}._target_={self.target}", *self._own_options(f"++{key}")]
-
-    def under(self, key: str) -> list[str]:
-        """Return the overrides of the options of a part that has a key, or those that add a class of the user's own."""
-        if self.target is None:
-            return self.settings(key)
-        return [f"+{key}._target_={self.target}", *self._own_options(f"+{key}")]
-
-    def _own_options(self, key: str) -> list[str]:
-        """Return an override for each argument of a class of the user's own; a mapping is one value."""
-        return [f"{key}.{name}={written(value, name)}" for name, value in self.options.items()]
-
-    def settings(self, key: str) -> list[str]:
-        """Return an override for each option that was given."""
-        return [text for name, value in self.options.items() for text in override(f"{key}.{name}", value)]
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
-        name = type(self).__name__ if self.target is None else self.target.rpartition(".")[2]
-        return f"{name}({given})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Part) and self.overrides() == other.overrides()
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.overrides()))
+    if isinstance(thing, Negatives):
+        return overrides_of_negatives(thing)
+    kind = thing if isinstance(thing, type) else type(thing)
+    group = next((group for group, base in BASES.items() if issubclass(kind, locate(base))), None)
+    if group is None:
+        raise BadInput(f"{_shown(thing)} is no part", remedy=f"give a {', a '.join(BASES)}")
+    if group in ("function", "policy"):
+        return overrides_of_negatives(Negatives.of(thing))
+    return of_methods(thing) if group == "method" else chosen(group, thing)
 
 
-IN = " in its constructor"
-STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+def part_of(group: str, thing: object) -> Any:
+    """Return an object of a part; of a class it is made without arguments.
+
+    Raises:
+        BadInput: if it is no part of this group, or no run can import its class.
+    """
+    base = locate(BASES[group])
+    kind = thing if isinstance(thing, type) else type(thing)
+    if not issubclass(kind, base):
+        remedy = f"give one of pyrite's, or an object or class of your own that subclasses {BASES[group]}"
+        raise BadInput(f"{_shown(thing)} is no {'retrieval ' * (group == 'function')}{group}", remedy=remedy)
+    if kind.__qualname__ != kind.__name__:
+        what = "is defined inside a function or class, where no run can import it"
+        raise BadInput(what, kind.__qualname__, "define it at the top level of a module, script or cell")
+    return kind() if isinstance(thing, type) else thing
 
 
-def constructor_arguments(thing: object, given: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the arguments that an object was built with, from its attributes of the same names.
+def chosen(group: str, thing: object, key: str | None = None) -> list[str]:
+    """Return the overrides that choose a part and set its options.
 
     Args:
-        given: arguments that a run supplies, which are left out.
-
-    Raises:
-        BadInput: if an argument is kept in no attribute, or is changed there.
+        key: the key of the part, if it is not that of its group, as `selector.bm25`.
     """
-    own = type(thing)
-    if own.__init__ is object.__init__:
-        return {}
-    arguments = {}
-    for name, parameter in list(inspect.signature(own.__init__).parameters.items())[1:]:
-        if name in given:
-            continue
-        if parameter.kind in STARS:
-            raise BadInput(f"takes any arguments, by {STARS[parameter.kind]}{name}", own.__name__, "name each of them")
-        if not hasattr(thing, name):
-            raise BadInput(f"does not keep its argument {name}", own.__name__, f"set self.{name} = {name}{IN}")
-        arguments[name] = getattr(thing, name)
-    again = own(**arguments, **{name: getattr(thing, name, None) for name in given})
-    for name, value in arguments.items():
-        if written(getattr(again, name), name) != written(value, name):
-            remedy = f"set self.{name} = {name}{IN}, and keep what is made of it in another attribute"
-            raise BadInput(f"changes its argument {name}", own.__name__, remedy)
-    return arguments
+    part, key = part_of(group, thing), key or group
+    if group == "guard":
+        return _settings(options_of(part), key)
+    if name := label_of(group, part):
+        return [f"{key}={name}", *_settings(_changed(group, name, part), key)]
+    replaced = [f"{key}={REPLACED[group]}"] if group in REPLACED else []
+    options = [f"++{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
+    return [*replaced, f"{key}._target_={path_of(type(part))}", *options]
+
+
+def under(group: str, thing: object, key: str) -> list[str]:
+    """Return the overrides of the options of a part that has a key, or those that add a class of the user's own."""
+    part = part_of(group, thing)
+    if name := label_of(group, part):
+        return _settings(_changed(group, name, part), key)
+    options = [f"+{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
+    return [f"+{key}._target_={path_of(type(part))}", *options]
+
+
+def label_of(group: str, part: object) -> str | None:
+    """Return the name of a part's class in its group; None for a class of the user's own."""
+    return name_of(group, path_of(type(part)))
+
+
+def _changed(group: str, name: str, part: object) -> dict[str, Any]:
+    """Return the options that were given, and those that are none by default where the name stands for a part."""
+    node = option(group, name)
+    node = node.get(name, node) if group in NAMED_GROUPS else node
+    parts = {key for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
+    none = [key for key, each in signature(type(part)).parameters.items() if key in parts and each.default is None]
+    return dict.fromkeys(none) | options_of(part)
+
+
+def _settings(options: Mapping[str, Any], key: str) -> list[str]:
+    return [text for name, value in options.items() for text in override(f"{key}.{name}", value)]
+
+
+def of_methods(*methods: object) -> list[str]:
+    """Return the overrides that choose methods of judging, each of another name."""
+    parts = [part_of("method", method) for method in methods]
+    labels = [label_of("method", part) or type(part).__name__.lower() for part in parts]
+    if twice := first_repeated(labels):
+        remedy = f"simulate one after the other, or sweep an option on the command line, as method.{twice}.KEY=A,B"
+        raise BadInput(f"two methods are called {twice}", "methods", remedy)
+    named = [label for label, part in zip(labels, parts, strict=True) if label_of("method", part)]
+    settings = [under("method", part, f"method.{label}") for label, part in zip(labels, parts, strict=True)]
+    return [f"method=[{','.join(named)}]", *chain.from_iterable(settings)]
+
+
+def overrides_of_negatives(negatives: Negatives) -> list[str]:
+    """Return the overrides of one method of a study: policy, functions, their numbers and selectors."""
+    functions = {_name(function): function for function in negatives.functions}
+    if len(functions) < len(negatives.functions):
+        raise BadInput("two functions have one name", repr(negatives), "give one of them another, as name='deep'")
+    first, *others = chosen("policy", negatives.policy or Fixed())
+    alone = len(functions) == 1
+    choices: list[str] = []
+    settings: list[str] = []
+    counts: list[str] = []
+    picks: list[str] = []
+    for name, function in functions.items():
+        choices += _choice(function, name)
+        settings += under("function", function, f"function.{name}")
+        counts += given(f"negatives.{name}", function.count)
+        picks += part_given("selector", function.pick, "selector" if alone else f"selector.{name}")
+    uniform = [] if alone and picks else ["selector=uniform"]
+    return [first, f"function=[{','.join(choices)}]", *settings, *others, *counts, *uniform, *picks]
+
+
+def _choice(function: Supplier, name: str) -> list[str]:
+    """Return a function as an entry of `function=[…]`; a class of the user's own is none."""
+    part = label_of("function", function)
+    return [part if part == name else f"{part}@{name}"] if part else []
+
+
+def given(key: str, value: object) -> list[str]:
+    """Return the overrides that set a key; none if the value is None."""
+    return [] if value is None else override(key, value)
+
+
+def part_given(group: str, thing: object, key: str | None = None) -> list[str]:
+    """Return the overrides that choose a part; none if it is None."""
+    return [] if thing is None else chosen(group, thing, key)
+
+
+def of_kind(value: object, kinds: Any, where: str, remedy: str, what: str = "is a {}") -> Any:
+    """Return a value of a type; refuse others, texts among them unless they are asked for."""
+    if not isinstance(value, kinds) or (isinstance(value, str) and kinds is not str):
+        raise BadInput(what.format(type(value).__name__), where, remedy)
+    return value
+
+
+def _name(function: Supplier) -> str:
+    return function.name or label_of("function", function) or type(function).__name__.lower()
 
 
 def path_text(place: str | os.PathLike[str], where: str | None, remedy: str) -> str:
@@ -203,9 +184,7 @@ def path_text(place: str | os.PathLike[str], where: str | None, remedy: str) -> 
 
 
 def override(key: str, value: Any) -> list[str]:
-    """Return the overrides that set a key; a mapping sets each of its keys, and a part chooses itself."""
-    if isinstance(value, Part):
-        return value.overrides(key)
+    """Return the overrides that set a key; a mapping sets each of its keys."""
     if isinstance(value, Mapping):
         return [text for name, inner in value.items() for text in override(f"{key}.{name}", inner)]
     return [f"{key}={written(value, key)}"]
@@ -219,6 +198,11 @@ def _shown(value: object) -> str:
 def _kind(value: object) -> str:
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def first_repeated(values: Sequence[Any]) -> Any:
+    """Return the first value that is there twice; None if there is none."""
+    return next((value for value in values if values.count(value) > 1), None)
 
 
 def is_whole(value: object, least: int | None = None) -> bool:
@@ -243,23 +227,61 @@ def written(value: Any, key: str | None = None) -> str:
         remedy = "save it to a file, and give the path to a class that reads it"
         raise BadInput(f"is {_kind(value)} with {size:,} values, too many for an option", key, remedy)
     plain = getattr(value, "tolist", None) or getattr(value, "to_list", None)  # NumPy, PyTorch, pandas; polars
-    if callable(plain) and not isinstance(value, type):
-        value = plain()
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{name}:{written(inner, key)}" for name, inner in value.items()) + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return "[" + ",".join(written(inner, key) for inner in value) + "]"
-    if isinstance(value, int | float):
-        return repr(value)
-    if any(kind.__module__.split(".")[0] in OURS for kind in type(value).__mro__):  # a part of a part
-        own = type(value)
-        return written({"_target_": f"{own.__module__}.{own.__qualname__}", **constructor_arguments(value)}, key)
-    text = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(text, str):
-        remedy = "give a number, a text, a path, a list or a mapping"
-        raise BadInput(f"{_shown(value)} is no value of an option", key, remedy)
-    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
-        return text
-    return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + ("\\" if text.endswith("\\") else "") + '"'
+    return _written(plain() if callable(plain) and not isinstance(value, type) else value, key)
+
+
+@singledispatch
+def _written(value: Any, key: str | None) -> str:
+    """Return a value of Python as Hydra's grammar writes it, by its type."""
+    if any(kind.__module__.split(".")[0] == OURS for kind in type(value).__mro__):  # a part of a part
+        return written(config_of(value), key)
+    remedy = "give a number, a text, a path, a list or a mapping"
+    raise BadInput(f"{_shown(value)} is no value of an option", key, remedy)
+
+
+@_written.register
+def _(value: None, key: str | None) -> str:
+    return "null"
+
+
+@_written.register
+def _(value: bool, key: str | None) -> str:
+    return str(value).lower()
+
+
+@_written.register(int)
+@_written.register(float)
+def _(value: float, key: str | None) -> str:
+    return repr(value)
+
+
+@_written.register
+def _(value: Part, key: str | None) -> str:
+    return written(config_of(value), key)
+
+
+@_written.register
+def _(value: Mapping, key: str | None) -> str:
+    return "{" + ",".join(f"{name}:{written(inner, key)}" for name, inner in value.items()) + "}"
+
+
+@_written.register
+def _(value: Sequence, key: str | None) -> str:
+    return "[" + ",".join(written(inner, key) for inner in value) + "]"
+
+
+@_written.register
+def _(value: os.PathLike, key: str | None) -> str:
+    return _written(os.fspath(value), key)
+
+
+@_written.register
+def _(value: bytes, key: str | None) -> str:
+    raise BadInput(f"{_shown(value)} is no value of an option", key, "give a text")
+
+
+@_written.register
+def _(value: str, key: str | None) -> str:
+    if PLAIN.fullmatch(value) and value.lower() not in WORDS:
+        return value
+    return '"' + re.sub(r'(\\*)"', r'\1\1\\"', value) + ("\\" if value.endswith("\\") else "") + '"'

@@ -1,96 +1,33 @@
 """Describes a pool of TREC runs: simulates orders of judging over it, chooses the next document, or serves the page.
 
->>> from pyrite import MM, MTF
->>> MM().name, MTF().name
-('mm', 'mtf')
+>>> from pyrite import MM, MTF, Pool
+>>> Pool("runs").overrides(MM(), MTF())
+['runs=runs', 'method=[mm,mtf]']
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from pyrite.cluster.output.screen import Screen
 from pyrite.data import Collection, as_collection
-from pyrite.parts import Part, is_whole, path_text, written
+from pyrite.parts import is_whole, label_of, of_kind, of_methods, part_of, path_text, written
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.sentinels import NO_GRADE
+from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
 
 Path = str | os.PathLike[str]
 FILES = "write a file (pyrite.ranking.trec_files.write_run and write_qrels), and give its path"
-
-
-class Method(Part):
-    """Base of the orders of judging. An `Adjudicator` of your own is one too.
-
-    >>> Method.named("hedge")
-    Method.named('hedge')
-    """
-
-    group = "method"
-
-    @classmethod
-    def named(cls, name: str, **options: Any) -> Method:
-        """Return the method that `pyrite pool method=NAME` takes, with options of its own."""
-        kind = type("Method", (cls,), {"__repr__": lambda self: f"Method.named({name!r})"}, name=name)
-        method: Method = kind(**options)
-        return method
-
-    @property
-    def label(self) -> str:
-        """The name in tables."""
-        return self.name or str(self.target).rpartition(".")[2].lower()
-
-
-class MTF(Method, name="mtf"):
-    """MoveToFront: reads a run on until it supplies a document that is not relevant (Cormack et al. 1998).
-
-    >>> MTF()
-    MTF()
-    """
-
-
-class MM(Method, name="mm"):
-    """MaxMean: reads the run with the highest share of relevant documents (Losada et al. 2016).
-
-    >>> MM()
-    MM()
-    """
-
-
-class Hedge(Method, name="hedge"):
-    """Hedge: weighs runs by the loss of what they ranked high (Aslam et al. 2003).
-
-    >>> Hedge()
-    Hedge()
-    """
-
-
-class PosteriorFusion(Method, name="posterior_fusion"):
-    """Fuses the runs' ranks, each run weighted by its share of relevant documents so far.
-
-    >>> PosteriorFusion()
-    PosteriorFusion()
-    """
-
-
-class SharedFusion(Method, name="shared_fusion"):
-    """Posterior fusion whose topics inform each other about the runs.
-
-    >>> SharedFusion()
-    SharedFusion(texts=None)
-
-    Args:
-        options: options of the method; `texts={}` adds the regression over texts, which needs a collection.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"texts": None} | options)
 
 
 class Pooled(NamedTuple):
@@ -107,7 +44,7 @@ class Pooled(NamedTuple):
     document: str
 
 
-class Pool:
+class Pool(Public):
     """The documents that runs offer for judging.
 
     >>> pool = Pool("runs", "qrels.txt", depth=10)
@@ -116,7 +53,7 @@ class Pool:
 
     Args:
         runs: a folder of TREC runs, or files.
-        qrels: their judgements, required by `simulate`.
+        qrels: their judgements, required by `simulate`; `next` does not hand out what they judge.
         method: the order that `next` follows.
         seed: the seed of its random choices.
         options: further options of `pyrite pool`, as `depth=50`.
@@ -144,18 +81,12 @@ class Pool:
 
     def overrides(self, *methods: object) -> list[str]:
         """Return the overrides of `pyrite pool` with some methods, each of another name."""
-        chosen = [Method.of("method", method) for method in methods]
-        labels = [method.label for method in chosen]
-        if twice := [label for label in labels if labels.count(label) > 1]:
-            remedy = (
-                f"simulate one after the other, or sweep an option on the command line, as method.{twice[0]}.KEY=A,B"
-            )
-            raise BadInput(f"two methods are called {twice[0]}", "methods", remedy)
-        named = [method.name for method in chosen if method.name]
-        texts = [f"runs={written(self.runs)}"]
-        texts += settings(qrels=self.qrels, options=self.options)
-        texts += [f"method=[{','.join(named)}]"] * bool(chosen)
-        return [*texts, *(text for method in chosen for text in method.under(f"method.{method.label}"))]
+        texts = [f"runs={written(self.runs)}", *settings(qrels=self.qrels, options=self.options)]
+        return [*texts, *(of_methods(*methods) if methods else [])]
+
+    def __repr__(self) -> str:
+        qrels = "" if self.qrels is None else f", {self.qrels!r}"
+        return f"Pool({self.runs!r}{qrels}, method={self.method!r})"
 
     def simulate(
         self,
@@ -178,10 +109,9 @@ class Pool:
         Raises:
             BadInput: if there are no judgements, or an option is wrong.
         """
-        if isinstance(methods, str) or not isinstance(methods, Sequence):
-            raise BadInput(f"{methods!r} is no list", "methods", "give a list, as [MM(), MTF()]")
+        of_kind(methods, Sequence, "methods", "give a list, as [MM(), MTF()]", "is a {}, no list")
         texts = [*self.overrides(*methods), *settings(seeds=seeds, budgets=budgets, out=out and os.fspath(out))]
-        return PoolResult(*run("pool", texts, None, console or Console(highlight=False)))
+        return PoolResult(*run("pool", texts, None, console or Screen()))
 
     def serve(
         self,
@@ -207,14 +137,18 @@ class Pool:
         from pyrite.cluster.commands.judge import judge
 
         texts = [*as_collection(data).overrides(), *self.overrides(self.method)]
-        named = Method.of("method", self.method).name  # the page follows one; the user's own replaces the default
+        named = label_of(
+            "method", part_of("method", self.method)
+        )  # the page follows one; the user's own replaces the default
         one = f"method={named}" if named else "~method"
         texts = [one if text == f"method=[{named}]" else text for text in texts]
         texts += settings(seed=self.seed, out=os.fspath(out), topics=topics and os.fspath(topics), options=options)
-        judge(texts, console or Console(highlight=False))
+        judge(texts, console or Screen())
 
     def next(self, topic: str | None = None) -> Pooled | None:
         """Return the next document to judge, which was not handed out yet; None if none is left.
+
+        Documents that `qrels` judges are known: they are learned at the start, and not handed out.
 
         Args:
             topic: the topic. None takes the topics in the order of the method.
@@ -247,14 +181,17 @@ class Pool:
         topic, name = str(topic), str(name)
         if not isinstance(grade, Real) or not float(grade).is_integer():
             raise BadInput(f"grade is {grade!r}", f"topic {topic}, document {name}", "give a whole number")
+        if grade == NO_GRADE:
+            what = f"grade is {NO_GRADE}, which means pooled and not judged"
+            raise BadInput(what, f"topic {topic}, document {name}", "don't judge the document, or give another grade")
         number = self._number(topic)
         row = self._campaign.pool.topics[number].documents.index_of(name)
         if row is None:
             raise BadInput(f"topic {topic} has no document {name!r} in this pool")
         try:
             self._campaign.judge(number, row, int(grade))
-        except ValueError as error:
-            raise BadInput(f"topic {topic}, document {name}: {error}") from None
+        except ValueError:
+            raise BadInput(f"document {name!r} of topic {topic} was judged before") from None
 
     def _number(self, topic: str) -> int:
         names, topic = [each.name for each in self._campaign.pool.topics], str(topic)
@@ -273,5 +210,30 @@ class Pool:
         names, options, others = split(self.overrides(self.method))
         (variant,) = variants(names, options, [])
         method = variant.build()
-        (opened,) = open_pools(compose(others, "pool"), lambda *_: None, "texts" in needs_of(method), judged=False)
-        return Campaign(opened.pool, method, self.seed)
+        config = compose(others, "pool")
+        (opened,) = open_pools(config, lambda *_: None, "texts" in needs_of(method), judged=False)
+        known = self._known(opened.pool, config)
+        highest = max([opened.pool.highest, *(grade for *_, grade in known)])
+        campaign = Campaign(replace(opened.pool, highest=highest), method, self.seed)
+        for topic, document, grade in known:
+            campaign.judge(topic, document, grade)
+        return campaign
+
+    def _known(self, pool: Any, config: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+        """Return the numbers of topic and document, and the grade, of each judgement that `qrels` has of the pool."""
+        if self.qrels is None:
+            return []
+        import polars as pl
+
+        from pyrite.ranking.collections.faults import Faults
+        from pyrite.ranking.trec_files import read_qrels
+
+        rows = read_qrels(self.qrels, config["encoding"], Faults(config["strict"]), config["qrels_repeated"])
+        numbers = [
+            pl.DataFrame({"query": topic.name, "document": topic.documents})
+            .with_row_index("row")
+            .with_columns(topic=number)
+            for number, topic in enumerate(pool.topics)
+        ]
+        found = pl.concat(numbers).join(rows.filter(pl.col("grade") != NO_GRADE), on=["query", "document"])
+        return found.sort("topic", "row").select("topic", "row", "grade").rows()

@@ -16,10 +16,12 @@ from rich.console import Console
 from rich.text import Text
 
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose_recorded
+from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import read_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table
+from pyrite.public import Public
 from pyrite.ranking.errors import BadInput
 from pyrite.running import run
 
@@ -53,7 +55,7 @@ class Picture(bytes):
         Path(path).write_bytes(self)
 
 
-class Shown:
+class Shown(Public):
     """Sections of a report, which `print` shows as the terminal does and a notebook as the page does.
 
     >>> from pyrite.cluster.reports.report import Report, Section
@@ -94,7 +96,7 @@ class Frame:
         return self if result is None else result.frame(self.name)
 
 
-class Result:
+class Result(Public):
     """A folder of results.
 
     >>> Result("outputs/study").folder
@@ -225,7 +227,8 @@ class Trained:
         """
         place = Path(path)
         if self.weights is None:
-            folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
+            with from_folder():  # the overrides are those of a table, which may come from anywhere
+                folder, _ = run("train", [*shlex.split(self.overrides), "weights=true", f"out={place}"], None, None)
             return folder
         kept, suffix = Path(self.weights), ".safetensors"
         name = place.name.removesuffix(suffix)  # may have points in it, as model-0.5
@@ -256,7 +259,7 @@ class Best:
     @property
     def config(self) -> dict[str, Any]:
         """The whole configuration of the run."""
-        return compose(shlex.split(self.row["overrides"]))
+        return compose_recorded(shlex.split(self.row["overrides"]))
 
     @property
     def command(self) -> str:
@@ -284,8 +287,7 @@ class StudyResult(ReportedResult):
     )
 
     power = Frame("One row per method and difference: the number of seeds that detects it.")
-    surface = Frame("Of a search, one row per setting, or pair of settings: how much it explains of the runs' results.")
-    defaults = Frame("Of a search, one row per method: the rank of its defaults among the drawn settings.")
+    importance = Frame("Of a search, one row per setting: how much it explains of the differences between runs.")
     best_settings = Frame("Of a search, one row per method: the settings that validated best, and what they reached.")
 
     @property
@@ -478,21 +480,6 @@ class MiningResult(Result):
         for name in ("ranks", "scores"):
             columns += [pl.col(name).fill_nan(None).quantile(at).alias(f"{name} {key}") for key, at in points.items()]
         return by_kind.agg(columns)
-
-
-class ForkResult(Result):
-    """The results of forks of a run.
-
-    >>> ForkResult("outputs/fork").folder
-    'outputs/fork'
-    """
-
-    _shown = "values"
-
-    @property
-    def values(self) -> pl.DataFrame:
-        """One row per fork and action: its reward."""
-        return self._csv("values")
 
 
 class AuditResult(Result):

@@ -13,8 +13,10 @@ from rich.console import Console
 from pyrite.cluster.commands.cli import kind_of
 from pyrite.cluster.commands.experiment import conduct
 from pyrite.cluster.config.build import missing_extra
+from pyrite.cluster.output.screen import Screen
 from pyrite.data import about_tables
-from pyrite.parts import Part, override
+from pyrite.models import as_ranker
+from pyrite.parts import given, of_kind, override, part_given
 from pyrite.ranking.errors import BadInput
 
 RESUME = re.compile(r"`pyrite (\w+) --resume ([^\s`]+)`")
@@ -41,7 +43,7 @@ def run(
     try:
         experiment = kind_of(verb).read(listed(overrides), None if resume is None else os.fspath(resume))
         with _settings_of_a_command(), about_tables():
-            failed = conduct(experiment, console or Console(quiet=verb not in IN_NOTEBOOKS or not Console().is_jupyter))
+            failed = conduct(experiment, console or Screen(quiet=verb not in IN_NOTEBOOKS or not Screen().is_jupyter))
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
     except BadInput as error:
@@ -75,16 +77,16 @@ def listed(overrides: object, **others: object) -> list[str]:
         others: arguments of the verb that describe its data and parts; None if they are not given.
     """
     if isinstance(overrides, str) or not isinstance(overrides, Sequence | Iterator):
-        kind = "text" if isinstance(overrides, str) else type(overrides).__name__
-        where = str(overrides) if isinstance(overrides, str | os.PathLike) else None
+        kind = {"str": "text"}.get(type(overrides).__name__, type(overrides).__name__)
+        where = str(overrides) if isinstance(overrides, str | os.PathLike) else "data"
         remedy = "for data give a path, a table of pairs, or a pyrite.Collection; overrides are a list of texts"
-        raise BadInput(f"is a {kind}, not a collection or a list of overrides", where or "data", remedy)
+        raise BadInput(f"is a {kind}, not a collection or a list of overrides", where, remedy)
     texts = list(overrides)
     if wrong := [text for text in texts if not isinstance(text, str)]:
         raise BadInput(f"{wrong[0]!r} is no override", remedy="overrides are texts, as 'seed=1'")
-    if given := [name for name, value in others.items() if value is not None]:
+    if lost := [name for name, value in others.items() if value is not None]:
         remedy = "give data as a Collection, or write all of it as overrides"
-        raise BadInput(f"{' and '.join(given)} would be left out beside a list of overrides", remedy=remedy)
+        raise BadInput(f"{' and '.join(lost)} would be left out beside a list of overrides", remedy=remedy)
     return texts
 
 
@@ -108,18 +110,19 @@ def settings(
         options: further overrides by key.
         others: options of the same name.
     """
-    texts = [] if scale is None else override("scale", scale)
-    texts += [] if ranker is None else Part.of("ranker", ranker).overrides()
-    texts += [] if objective is None else Part.of("objective", objective).overrides()
     if isinstance(measure, list | tuple):
         remedy = 'give one; further measures are options={"measures": [...]}'
         raise BadInput("is a list, and one measure validates and leads the tables", "measure", remedy)
+    options = of_kind(options or {}, Mapping, "options", 'give a mapping, as {"training.max_epochs": 3}')
+    texts = given("scale", scale) + part_given("ranker", as_ranker(ranker)) + part_given("objective", objective)
     if measure is not None:  # a text, or a measure of ir-measures
         texts += [*override("measures", [str(measure)]), *override("validation.measure", str(measure))]
-    if search is not None:
-        named = [search] if isinstance(search, str) else list(search)
-        texts += override("origin", ["full" if name == "all" else name for name in named])
-    if options is not None and not isinstance(options, Mapping):
-        raise BadInput(f"is a {type(options).__name__}", "options", 'give a mapping, as {"training.max_epochs": 3}')
-    given = {key: value for key, value in others.items() if value is not None}
-    return [*texts, *(text for key, value in {**given, **(options or {})}.items() for text in override(key, value))]
+    texts += given("origin", _origins(search))
+    texts += [text for key, value in others.items() for text in given(key, value)]
+    return [*texts, *(text for key, value in options.items() for text in override(key, value))]
+
+
+def _origins(search: str | Sequence[str] | None) -> list[str] | None:
+    """Return the origins of candidates for what is ranked in evaluation."""
+    named = [search] if isinstance(search, str) else search
+    return None if named is None else ["full" if name == "all" else name for name in named]

@@ -24,7 +24,7 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import make_sampler
 from pyrite.data import Collection, about_tables, as_collection
-from pyrite.negatives import as_negatives
+from pyrite.parts import overrides_of_negatives
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
 from pyrite.ranking.dropout import DropoutSeeds
 from pyrite.ranking.errors import BadInput
@@ -32,6 +32,7 @@ from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.running import listed, settings
+from pyrite.sampling.suppliers import Negatives as Sum
 
 __all__ = ["Negatives", "Score", "ServedBatch"]
 
@@ -102,7 +103,7 @@ class Negatives(IterableDataset[ServedBatch]):
         super().__init__()
         data = as_collection(data)
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
-        texts += [] if negatives is None else as_negatives(negatives).overrides()
+        texts += [] if negatives is None else overrides_of_negatives(Sum.of(negatives))
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
         with about_tables():
@@ -115,7 +116,7 @@ class Negatives(IterableDataset[ServedBatch]):
         DropoutSeeds(self._rng)  # a run's training draws these first
         self.sampler = make_sampler(config, parts, np.random.default_rng(sampling))
         split = base.splits[0]
-        self._batches = build(config["batches"], "batches")
+        self._batches = build(config["batches"], "batches", trust="composed")
         self._batches.prepare(base.encoded, base.vectors, split.train)
         self.training = _ExternalTraining(self, base.encoded, config["training"], parts.get("teacher"))
         self.training.examples = pairs_of(base.encoded, split.train, config["limits"]["examples"])

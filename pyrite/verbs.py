@@ -9,16 +9,14 @@ from typing import Any
 from rich.console import Console
 
 from pyrite.cluster.config.aliases import named_checkpoint
+from pyrite.cluster.output.screen import Screen
 from pyrite.cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
-from pyrite.guard import Guard
-from pyrite.negatives import BM25, as_negatives
-from pyrite.parts import Part, path_text, written
+from pyrite.parts import chosen, overrides_of_negatives, path_text, written
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
 from pyrite.results import (
     AuditResult,
-    ForkResult,
     LearningResult,
     MiningResult,
     PoolResult,
@@ -27,6 +25,9 @@ from pyrite.results import (
     TrainingResult,
 )
 from pyrite.running import listed, run, settings
+from pyrite.sampling.guard import Guard
+from pyrite.sampling.retrieval.bm25 import BM25
+from pyrite.sampling.suppliers import Negatives
 
 Data = Collection | Reader | str | os.PathLike[str] | Iterable[object]
 Options = Mapping[str, object]
@@ -78,9 +79,9 @@ def train(
     Raises:
         BadInput: if an option or an input is wrong.
     """
-    chosen = [] if negatives is None else as_negatives(negatives).overrides()
+    of_negatives = [] if negatives is None else overrides_of_negatives(Negatives.of(negatives))
     texts = _described(
-        data, negatives, chosen, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
+        data, negatives, of_negatives, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
         scale=scale, out=_path(out), options=options,
     )  # fmt: skip
     if "out" not in map(key_of, texts):
@@ -111,13 +112,14 @@ def learn(
         data, scale, out, options, console: see `pyrite.train`.
         resume: the folder of a learning to resume. None starts a new one.
     """
-    functions = None if negatives is None else as_negatives(negatives)
+    functions = None if negatives is None else Negatives.of(negatives)
     if functions is not None and functions.policy is not None:
         what = f"{functions.policy!r} is a policy, which an agent learns"
         raise BadInput(what, "negatives", "give Random() + BM25()")
-    chosen = [text for text in (functions.overrides() if functions else []) if not text.startswith("policy")]
+    texts = [] if functions is None else overrides_of_negatives(functions)
+    of_functions = [text for text in texts if not text.startswith("policy")]
     texts = _described(
-        data, negatives, chosen, ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options
+        data, negatives, of_functions, ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options
     )
     return LearningResult(*run("learn", texts, resume, console))
 
@@ -147,10 +149,10 @@ def mine(
     if not isinstance(data, Collection):
         texts = listed(data, negatives=negatives, guard=guard, ranker=ranker, out=out, options=options)
         return MiningResult(*run("mine", texts, resume, console))
-    chosen = as_negatives(negatives if negatives is not None else BM25())
-    counts = [function.count for function in chosen.functions]
-    overrides = [*data.overrides(), *chosen.overrides()]
-    overrides += [] if guard is None else Part.of("guard", guard).overrides()
+    wanted = Negatives.of(negatives if negatives is not None else BM25())
+    counts = [function.count for function in wanted.functions]
+    overrides = [*data.overrides(), *overrides_of_negatives(wanted)]
+    overrides += [] if guard is None else chosen("guard", guard)
     if len(counts) == 1 and counts[0] is not None:  # `count` is the number of negatives of a single function
         overrides = [text for text in overrides if not text.startswith("negatives.")] + [f"count={counts[0]}"]
     if ranker is not None:
@@ -184,41 +186,7 @@ def rank(
     texts = data.overrides() if isinstance(data, Collection) else listed(data)
     texts += settings(out=_path(out), options=options)
     with about_tables():
-        return write_run([*texts, named_checkpoint(_folder(ranker))], console or Console(quiet=True))
-
-
-def fork(
-    training: Folder | TrainingResult | None = None,
-    *,
-    at: int | Sequence[int] = 0,
-    instead: Sequence[str] = (),
-    out: Folder | None = None,
-    options: Options | None = None,
-    resume: Folder | None = None,
-    console: Console | None = None,
-) -> ForkResult:
-    """Continue a run under several choices from one saved state, as `pyrite fork` does.
-
-    Args:
-        training: the run, or its folder.
-        at: the batches before which it is forked.
-        instead: what is done instead: names of functions, or `bm25:1-10` for ranks. Empty takes the run's functions.
-        out, options, console: see `pyrite.train`.
-        resume: the folder of forks to resume, instead of a run. None starts new ones.
-
-    Raises:
-        BadInput: if the folder holds no run, or an option is wrong.
-    """
-    if resume is not None:
-        if training is not None:
-            raise BadInput("names the forks of a run already", "resume", "leave the run out")
-        return ForkResult(*run("fork", settings(out=_path(out), options=options), resume, console))
-    if training is None:
-        raise BadInput("there is no run to fork", remedy="give a training or its folder, or resume=FOLDER")
-    if isinstance(instead, str):
-        raise BadInput("is a text", "instead", f"give a list, as [{instead!r}]")
-    chosen = {"run": _folder(training), "at": at, "instead": list(instead)}
-    return ForkResult(*run("fork", settings(out=_path(out), options={**chosen, **(options or {})}), None, console))
+        return write_run([*texts, named_checkpoint(_folder(ranker))], console or Screen(quiet=True))
 
 
 def audit(
@@ -243,9 +211,9 @@ def audit(
     from pyrite.cluster.commands.audit import audit as run_audit
 
     several = [studies] if isinstance(studies, str | os.PathLike | Result) else list(studies)
-    chosen = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}
-    texts = settings(out=_path(out), options={**chosen, **(options or {})})
-    run_audit(texts, console or Console(quiet=True))
+    given = {"studies": [_folder(each) for each in several], "judgements": _path(judgements)}
+    texts = settings(out=_path(out), options={**given, **(options or {})})
+    run_audit(texts, console or Screen(quiet=True))
     return AuditResult(os.fspath(out))
 
 
@@ -254,17 +222,17 @@ def pool(overrides: Iterable[str] = (), *, resume: Folder | None = None, console
     return PoolResult(*run("pool", overrides, resume, console))
 
 
-def _described(data: Data, negatives: object, chosen: Sequence[str], **arguments: Any) -> list[str]:
+def _described(data: Data, negatives: object, of_negatives: Sequence[str], **arguments: Any) -> list[str]:
     """Return the overrides of a verb's arguments, or the overrides that are given instead of all of them.
 
     Args:
         negatives: the argument of this name; None if it was not given.
-        chosen: its overrides.
+        of_negatives: its overrides.
         arguments: those of `settings`.
     """
     data = as_collection(data)
     if isinstance(data, Collection):
-        return [*data.overrides(), *chosen, *settings(**arguments)]
+        return [*data.overrides(), *of_negatives, *settings(**arguments)]
     return listed(data, negatives=negatives, **arguments)
 
 

@@ -17,7 +17,7 @@ from pyrite.ranking.dropout import seeded_dropout
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.dense import DenseRanker
-from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.ranker import Ranker, joined
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.vector_memory import VectorMemory
 
@@ -56,7 +56,6 @@ class BlockScores:
         queries: NDArray[np.integer],
         documents: NDArray[np.integer],
         generator: torch.Generator,
-        level: int = 0,
         dimensions: Sequence[int] | None = None,
     ) -> Tensor:
         """Return scores [b, m], or [1 + dimensions, b, m].
@@ -71,7 +70,7 @@ class BlockScores:
         Raises:
             BadInput: if the ranker has no vectors, or not more dimensions.
         """
-        ranker = self.ranker.at_level(level)
+        ranker = self.ranker
         texts, block = self.encoded.queries.take(queries), np.maximum(documents, 0)
         distinct, indices = np.unique(block, return_inverse=True)
         apart = self.chunk is not None or self.memory is not None
@@ -106,15 +105,11 @@ class BlockScores:
         self, ranker: Ranker, represent: Callable[[Texts], Tensor], texts: Texts, generator: torch.Generator
     ) -> Tensor:
         """Return the texts' representations, read chunk by chunk, texts of similar length together."""
-        sharding = self.ranker.sharding
-        if self.chunk is None or (not len(texts) and sharding is None):
+        if self.chunk is None or not len(texts):
             return represent(texts)
         order = np.argsort(texts.lengths, kind="stable")
         parts = []
-        chunks = -(-len(order) // self.chunk)
-        # Workers that share the ranker's weights read equally many chunks: one with fewer texts reads empty ones.
-        for number in range(chunks if sharding is None else sharding.most(max(1, chunks))):
-            start = number * self.chunk
+        for start in range(0, len(order), self.chunk):
             # Dropout must be the same when the chunk is read again.
             seed = int(torch.randint(2**62, (), generator=generator)) if ranker.has_dropout else 0
 
@@ -125,7 +120,7 @@ class BlockScores:
             some = texts.take(order[start : start + self.chunk])
             parts.append(checkpoint(read, some, use_reentrant=False, preserve_rng_state=False))
         back = torch.from_numpy(np.argsort(order, kind="stable"))
-        return torch.cat(parts)[back.to(parts[0].device)]
+        return joined(parts)[back.to(parts[0].device)]
 
 
 def _nested(

@@ -12,7 +12,7 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.counted_postings import CountedPostings, idf_of, weigh
 from pyrite.ranking.postings import Postings, Searched, largest_weights, search_postings
 from pyrite.ranking.ranked_lists import RankedLists
-from pyrite.ranking.terms import Bm25Options, Terms
+from pyrite.ranking.terms import Bm25Options, TermNumbers
 
 __all__ = ["Bm25", "Bm25Index", "Bm25Options", "Searched"]
 
@@ -53,7 +53,7 @@ class Bm25Index(ABC):
         """Search for queries with these terms, see `search`."""
 
 
-class Bm25(Terms, Bm25Index):
+class Bm25(TermNumbers, Bm25Index):
     """An inverted index with BM25's score of every posting of a collection's documents.
 
     Args:

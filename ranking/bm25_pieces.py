@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.ranking.backing import at_hand, publish, withdraw
 from pyrite.ranking.bm25 import Bm25Index
 from pyrite.ranking.collections.arrow_files import mapped, write_whole
 from pyrite.ranking.collections.build import STORED
@@ -25,7 +24,7 @@ from pyrite.ranking.digest import digest
 from pyrite.ranking.mapped import open_array, write_array
 from pyrite.ranking.postings import Postings, Searched, largest_weights, search_postings
 from pyrite.ranking.ranges import merge, within
-from pyrite.ranking.terms import Bm25Options, Terms
+from pyrite.ranking.terms import Bm25Options, TermNumbers
 
 FORMAT = 2
 MADE = "made"
@@ -50,11 +49,11 @@ def count_terms(pieces: tuple[Path, ...], folder: Path, options: Bm25Options, te
         terms: the file of the numbered terms of all queries.
     """
     part = _folder_of(folder, number)
-    if at_hand(part / OFFSETS):
+    if (part / OFFSETS).exists():
         return
     known = mapped(terms)["term"].to_list()
     counted = CountedPostings()
-    for flat, sizes in Terms(options, known).flat(mapped(pieces[number])):
+    for flat, sizes in TermNumbers(options, known).flat(mapped(pieces[number])):
         counted.add(flat, sizes, len(known))
     offsets, documents, counts, lengths = counted.take(len(known))
     write_array(part / DOCUMENTS, documents)
@@ -70,7 +69,7 @@ def weigh_piece(folder: Path, options: Bm25Options, mean: float, number: int) ->
         mean: the mean number of terms of a document, over all pieces.
     """
     part = _folder_of(folder, number)
-    if at_hand(part / WEIGHTS):
+    if (part / WEIGHTS).exists():
         return
     names = OFFSETS, DOCUMENTS, COUNTS, LENGTHS
     offsets, documents, counts, lengths = (np.asarray(open_array(part / name)) for name in names)
@@ -108,7 +107,7 @@ class PiecedBm25(Bm25Index):
             assert cut is not None
             self.folder = cut / f"bm25-{digest([*content, shards])}"
             collection = _cut(collection, self.folder, shards)
-        reader = Terms(options)
+        reader = TermNumbers(options)
         queries = reader.tokenize(collection.queries)
         # Words are learned in no particular order: terms in alphabetical order make the same files each time.
         known = sorted(reader.terms)
@@ -143,14 +142,12 @@ class PiecedBm25(Bm25Index):
             return fewer_first(ask, self.ranges, depth, pairs)
         finally:
             for folder in folders:
-                for file in itertools.chain.from_iterable(_found(folder, number) for number in range(count)):
-                    withdraw(file)
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _make(self, collection: Collection, known: list[str]) -> None:
         """Count the terms of each piece, add them up, and compute the weights of each piece's postings."""
         self.folder.mkdir(exist_ok=True, parents=True)
-        if at_hand(self.folder / MADE):
+        if (self.folder / MADE).exists():
             return
         terms, count = self.folder / "terms.arrow", len(collection.files)
         write_whole(terms, {"term": pl.String()}, [pl.DataFrame({"term": known}, schema={"term": pl.String})])
@@ -163,9 +160,8 @@ class PiecedBm25(Bm25Index):
         write_array(self.folder / "idf.npy", idf_of(total, frequencies))
         self.run(partial(weigh_piece, self.folder, self.options, length / total if length else 1.0), count)
         for number in range(count):
-            withdraw(_folder_of(self.folder, number) / COUNTS)
+            (_folder_of(self.folder, number) / COUNTS).unlink(missing_ok=True)
         (self.folder / MADE).touch()
-        publish(self.folder / MADE)
 
 
 def search_pieces(
@@ -309,8 +305,8 @@ def _cut(collection: Collection, folder: Path, shards: int) -> Collection:
     """Cut the documents of a collection of one piece into files of similar size."""
     bounds = [collection.size * number // shards for number in range(shards + 1)]
     files = tuple(folder / piece_file(number) for number in range(shards))
-    if not at_hand(folder / MADE):
+    if not (folder / MADE).exists():
         for file, (start, stop) in zip(files, itertools.pairwise(bounds), strict=True):
-            if not at_hand(file):
+            if not file.exists():
                 write_whole(file, STORED["documents"], [collection.documents[start:stop]])
     return collection.changed(files=files, rows=tuple(stop - start for start, stop in itertools.pairwise(bounds)))

@@ -19,7 +19,8 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -29,6 +30,9 @@ from annotated_types import Ge, Gt, Interval, Le, Lt
 from pyrite.ranking.errors import BadInput
 
 T = TypeVar("T", bound=Callable[..., Any])
+
+_CALLED: ContextVar[set[Any]] = ContextVar("_CALLED")
+"""The functions that `called` yields."""
 
 Positive = Interval(gt=0)
 NonNegative = Interval(ge=0)
@@ -61,6 +65,8 @@ def checked(target: T) -> T:
         The function, or the class with its constructor replaced. It raises `BadInput` if an argument is outside its
         bounds or none of its choices.
     """
+    if getattr(target, "checked", False):
+        return target
     if isinstance(target, type):
         target.__init__ = checked(target.__init__)  # type: ignore[misc]
         return target
@@ -72,10 +78,23 @@ def checked(target: T) -> T:
         named = type(args[0]).__name__ if target.__name__ == "__init__" and args else owner  # also of a subclass
         with suppress(TypeError):  # wrong arguments: the call itself says so
             check_arguments(target, signature.bind_partial(*args, **kwargs).arguments, named)
+        if (functions := _CALLED.get(None)) is not None:
+            functions.add(target)
         return target(*args, **kwargs)
 
     call.checked = True  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
+
+
+@contextmanager
+def called() -> Iterator[set[Any]]:
+    """A context that yields the `checked` functions that are called within it, without their wrappers."""
+    functions = set[Any]()
+    token = _CALLED.set(functions)
+    try:
+        yield functions
+    finally:
+        _CALLED.reset(token)
 
 
 def check_arguments(

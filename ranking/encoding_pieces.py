@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pyrite.ranking.backing import at_hand
 from pyrite.ranking.collections.arrow_files import mapped, write_whole
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.pieces import Run
@@ -28,7 +27,7 @@ VOCABULARY = "vocabulary.arrow"
 def count_piece(pieces: tuple[Path, ...], folder: Path, limit: int, reading: Reading, number: int) -> None:
     """Count in how many documents of a piece each word occurs, and hash the texts."""
     file = _counts(folder, number)
-    if not at_hand(file):
+    if not file.exists():
         documents = mapped(pieces[number])
         hashes = pl.DataFrame({"hash": text_hashes(documents["text"])})
         write_whole(_hashes(folder, number), HASHED, [hashes])

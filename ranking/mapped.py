@@ -9,7 +9,6 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from pyrite.ranking.backing import BackedPath, damaged, fetched, publish
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.whole_file import replace_file
 
@@ -36,18 +35,15 @@ def open_array(file: Path) -> MappedArray:
     """Open the array in a file.
 
     Raises:
-        BadInput: if the file is neither on this machine nor can be fetched, or is not whole.
+        BadInput: if the file is not on this machine, or is not whole.
     """
-    fetched(file)
     try:
         try:
             read = np.load(file, mmap_mode="r", allow_pickle=False)
         except ValueError:  # an empty file can't be mapped
             read = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
-        if isinstance(file, BackedPath):
-            raise damaged(file) from None
-        remedy = "put cache= where all machines see it (a shared disk, a URI), or delete it to have it made again"
+        remedy = "put cache= where all machines see it (a shared disk), or delete it to have it made again"
         raise BadInput("can't be read on this machine", file, remedy) from None
     array: MappedArray = np.asarray(read).view(MappedArray)
     array.file = file
@@ -55,7 +51,6 @@ def open_array(file: Path) -> MappedArray:
 
 
 def write_array(file: Path, array: NDArray[Any]) -> None:
-    """Write an array into a file, which is replaced whole and which other machines can fetch."""
+    """Write an array into a file, which is replaced whole."""
     with replace_file(file) as temporary, temporary.open("wb") as opened:
         npy.write_array(opened, array, allow_pickle=False)
-    publish(file)

@@ -14,7 +14,7 @@ from pyrite.ranking.batch import UpdateResult
 from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.row_gradients import mark_rows
-from pyrite.ranking.schedules import Constant, Schedule
+from pyrite.ranking.schedules import Constant, RateSchedule
 
 OptimizerFactory = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 
@@ -69,7 +69,7 @@ class Optimization:
         self,
         ranker: Ranker,
         factory: OptimizerFactory,
-        schedule: Schedule | None,
+        schedule: RateSchedule | None,
         steps: int,
         clip_norm: Annotated[float, Positive] | None = None,
     ) -> None:

@@ -1,7 +1,4 @@
-"""Reads an array in several files as if it were one, and opens a file when a part of it is read.
-
-So a machine that works on some documents of a large collection fetches only their files.
-"""
+"""Reads an array in several files as if it were one."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.backing import BackedPath
 from pyrite.ranking.mapped import open_array
 
 
@@ -26,15 +22,12 @@ class PiecedArray:
         starts: int64 [files + 1], the start of each, and the length of all.
 
     Raises:
-        BadInput: if a file is not on this machine. A file of a backing is fetched when it is first read.
+        BadInput: if a file is not on this machine, or is not whole.
     """
 
     def __init__(self, files: tuple[Path, ...], starts: NDArray[np.int64]) -> None:
         self.files, self.starts = files, starts
-        self._opened: dict[int, NDArray[Any]] = {}
-        for number, file in enumerate(files):
-            if not isinstance(file, BackedPath):
-                self._piece(number)
+        self._pieces: list[NDArray[Any]] = [open_array(file) for file in files]
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -53,7 +46,7 @@ class PiecedArray:
             if step < 1:
                 raise ValueError("an array in several files is read forwards")
             first, last = self._holding(np.array([start, max(stop - 1, start)]))
-            parts = [self._piece(n)[max(start - self.starts[n], 0) : max(stop - self.starts[n], 0)]
+            parts = [self._pieces[n][max(start - self.starts[n], 0) : max(stop - self.starts[n], 0)]
                      for n in range(first, last + 1)]  # fmt: skip
             return (parts[0] if len(parts) == 1 else np.concatenate(parts))[::step]
         positions = np.asarray(key)
@@ -73,20 +66,15 @@ class PiecedArray:
             return
         first, last = self._holding(np.array([positions.min(), positions.max()]))
         if first == last:  # as for most blocks of documents
-            yield slice(None), self._piece(first), int(self.starts[first])
+            yield slice(None), self._pieces[first], int(self.starts[first])
             return
         numbers = self._holding(positions)
         order = np.argsort(numbers, kind="stable")
         held, firsts = np.unique(numbers[order], return_index=True)
         for number, places in zip(held, np.split(order, firsts[1:]), strict=True):
-            yield places, self._piece(number), int(self.starts[number])
+            yield places, self._pieces[number], int(self.starts[number])
 
     def _holding(self, positions: NDArray[np.integer]) -> NDArray[np.int32]:
         """Return the file of each position; the last file for positions beyond the end."""
         numbers = np.searchsorted(self.starts, positions, side="right") - 1
         return np.minimum(numbers, len(self.files) - 1).astype(np.int32)
-
-    def _piece(self, number: int) -> NDArray[Any]:
-        if number not in self._opened:
-            self._opened[number] = open_array(self.files[number])
-        return self._opened[number]

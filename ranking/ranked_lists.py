@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +19,10 @@ class RankedLists:
     Args:
         documents: int32 [queries, depth], −1 after the end of a shorter list.
         scores: float32 [queries, depth], −inf if the document is −1.
-        features: float32 [queries] by name, what is known of each query's list (`pyrite.sampling.query_features`); None
-            if that was not computed.
     """
 
     documents: NDArray[np.int32]
     scores: NDArray[np.float32]
-    features: Mapping[str, NDArray[np.float32]] | None = None
 
     @classmethod
     def empty(cls, queries: int, depth: int) -> RankedLists:

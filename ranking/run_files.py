@@ -21,7 +21,8 @@ def lists_of_run(
     """Return the lists of one or more runs, one row per query of the collection.
 
     The order within a query is trec_eval's: score (as float32) descending, then document id descending. Queries of the
-    run that the collection lacks are skipped (a run may serve several splits); a document that it lacks is an error.
+    run that the collection lacks are skipped and counted in a line of the log (a run may serve several splits); a
+    document that it lacks is an error.
 
     Args:
         paths: runs, in any form of `pyrite.ranking.collections.judgement_files.run_rows`.
@@ -47,6 +48,10 @@ def lists_of_run(
         run = run.filter(pl.col("score").is_finite())
         if len(run) > run["query"].n_unique() == run.select("query", "score").n_unique():
             logger.warning("%s: all scores of a query are equal; its documents are ordered by their ids", path)
+        strangers = run.join(queries, on="query", how="anti", maintain_order="left")["query"]
+        if len(strangers):
+            what = "%s: queries of the run that %s lacks: %d (such as %r), left out"
+            logger.warning(what, path, collection.name, strangers.n_unique(), strangers[0])
         run = run.join(queries, on="query", maintain_order="left")
         run = run.with_columns(collection.document_rows(run["document"]).alias("d"))
         unknown = run.filter(pl.col("d").is_null())

@@ -9,7 +9,7 @@ from typing import Annotated
 from pyrite.ranking.bounds import NonNegative, checked
 
 
-class Schedule(ABC):
+class RateSchedule(ABC):
     """The base of learning-rate schedules: the share of the learning rate that each step uses.
 
     The rate rises linearly during the warm-up, and then follows `after_warmup`.
@@ -39,21 +39,21 @@ class Schedule(ABC):
         """Return the share after `done` (0 to 1) of the steps that follow the warm-up."""
 
 
-class Constant(Schedule):
+class Constant(RateSchedule):
     """The full learning rate from the end of the warm-up."""
 
     def after_warmup(self, done: float) -> float:
         return 1.0
 
 
-class Linear(Schedule):
+class Linear(RateSchedule):
     """A linear fall to 0 at the last step, as BERT was trained (Devlin et al. 2019, appendix A.2)."""
 
     def after_warmup(self, done: float) -> float:
         return 1 - done
 
 
-class Cosine(Schedule):
+class Cosine(RateSchedule):
     """Half a cosine down to 0 at the last step (Loshchilov and Hutter 2017, equation 5, without restarts)."""
 
     def after_warmup(self, done: float) -> float:

@@ -10,7 +10,7 @@ from torch import Tensor
 from pyrite.ranking.alike import digests, group_alike, tie_repeats
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.rankers.dense import DenseRanker
-from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.rankers.ranker import Ranker, joined
 from pyrite.ranking.sparse_products import sparse_products
 from pyrite.ranking.texts import Texts
 
@@ -26,7 +26,7 @@ def represent(ranker: Ranker, texts: Texts, rows: NDArray[np.integer], queries: 
     """Represent the texts at `rows`, `READ` at a time. Shape [rows, …]."""
     read = ranker.represent_queries if queries else ranker.represent_documents
     parts = [read(texts.take(rows[start : start + READ])) for start in range(0, len(rows), READ)]
-    return torch.cat(parts)
+    return joined(parts)
 
 
 @torch.no_grad()
@@ -64,8 +64,7 @@ def score_candidates(
         for row in range(0, len(block), rows):
             part = index[row : row + rows]
             taken = of_documents.index_select(0, part.flatten()).view(*part.shape, *of_documents.shape[1:])
-            present = torch.from_numpy(block[row : row + rows] >= 0).to(ranker.device)
-            scored = ranker.interact_lists(of_queries[row : row + rows, None], taken, present)
+            scored = ranker.interact(of_queries[row : row + rows, None], taken)
             scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
         places = numbers[block]
         tie_repeats(scores[start : start + step], places, repeated[places] & (block >= 0))

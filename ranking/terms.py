@@ -15,6 +15,7 @@ from pyrite.ranking.bounds import Fraction, NonNegative, checked
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.reading import CHUNK, WORDS, Reading
+from pyrite.ranking.stop_words import STOP_WORDS
 from pyrite.ranking.word_ids import WordIds
 
 ENGLISH = "english"
@@ -47,7 +48,7 @@ class Bm25Options:
         return replace(self, stemming=stemming, reading=collection.reading)
 
 
-class Terms:
+class TermNumbers:
     """A numbering of terms in the order of their appearance.
 
     Args:
@@ -91,11 +92,9 @@ class Terms:
 
     def _learn(self, words: Sequence[str]) -> NDArray[np.int32]:
         """Return the term of each word, -1 for a stop word."""
-        from bm25s.stopwords import STOPWORDS_EN_PLUS  # which imports all of bm25s: see pyrite.ranking.bm25
-
         stems = self._stem.stemWords(words) if self._stem else words
         in_english = self.options.reading.language == ENGLISH and self.options.reading.tokenizer == "words"
-        stopped = set(STOPWORDS_EN_PLUS) if self.options.stop_words and in_english else set()
+        stopped = STOP_WORDS if self.options.stop_words and in_english else frozenset()
         terms = (
             -1 if word in stopped else self.terms.setdefault(stem, len(self.terms))
             for word, stem in zip(words, stems, strict=True)

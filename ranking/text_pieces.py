@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pyrite.ranking.backing import at_hand, withdraw
 from pyrite.ranking.collections.arrow_files import mapped
 from pyrite.ranking.collections.pieces import Run
 from pyrite.ranking.mapped import open_array, write_array
@@ -24,7 +23,7 @@ Encode = Callable[[pl.DataFrame], Texts]
 def encode_piece(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Encode], number: int) -> None:
     """Encode a piece into two files, unless they exist from before an interrupt."""
     tokens, lengths = _files(folder, number)
-    if at_hand(lengths):
+    if lengths.exists():
         return
     texts = make()(mapped(pieces[number]))
     write_array(tokens, texts.tokens)
@@ -32,7 +31,7 @@ def encode_piece(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Enco
 
 
 def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Encode], run: Run) -> Texts:
-    """Return the texts of all documents, mapped: token ids in one file per piece, fetched when they are read.
+    """Return the texts of all documents, mapped: token ids in one file per piece.
 
     Encoded pieces are kept if this is interrupted; the next call continues with the others.
 
@@ -43,14 +42,14 @@ def encode_pieces(pieces: tuple[Path, ...], folder: Path, make: Callable[[], Enc
     folder.mkdir(parents=True, exist_ok=True)
     files = [_files(folder, number) for number in range(len(pieces))]
     offsets, starts = folder / "offsets.npy", folder / "starts.npy"
-    if not at_hand(starts):
+    if not starts.exists():
         run(partial(encode_piece, pieces, folder, make), len(pieces))
         lengths = [open_array(file) for _, file in files]
         ends = np.cumsum(np.concatenate(lengths), dtype=np.int64)
         write_array(offsets, np.concatenate([np.zeros(1, np.int64), ends]))
         write_array(starts, np.cumsum([0, *(length.sum() for length in lengths)], dtype=np.int64))
         for _, file in files:
-            withdraw(file)
+            file.unlink(missing_ok=True)
     tokens: Any = PiecedArray(tuple(file for file, _ in files), np.asarray(open_array(starts)))
     return Texts(tokens, open_array(offsets))
 

@@ -59,6 +59,10 @@ class Tokenization(ABC):
     def encode(self, collection: Collection) -> Tokens:
         """Return the tokens of its documents and queries."""
 
+    def cut(self, tokens: Tokens) -> str:
+        """Return a line that counts the texts of which only the beginning is read; empty if there are none."""
+        return ""
+
     def of_documents(self) -> Callable[[], Encode] | None:
         """Return a maker of the function that encodes a frame of documents; None if they are encoded all together."""
         return None
@@ -71,34 +75,65 @@ class Tokenization(ABC):
 class Subwords(Tokenization):
     """The subwords of a pretrained model, without its special tokens.
 
-    Ids are the tokenizer's plus one, so 0 is free for padding, whatever the tokenizer pads with.
+    Ids are the tokenizer's plus one, so 0 is free for padding, whatever the tokenizer pads with. Of a text that is
+    longer than its limit one subword more than is read is kept, so that such texts can be counted.
 
     Args:
         checkpoint: a folder, or a name at the hub.
         max_query: subwords read of a query.
         max_document: subwords read of a document.
         prompts: the texts that the checkpoint needs before each text; their subwords do not count as read.
+        room: returns the subwords of a query and a document together at most, if they are read together.
     """
 
-    def __init__(self, checkpoint: str, max_query: int, max_document: int, prompts: Prompts | None = None) -> None:
+    def __init__(
+        self,
+        checkpoint: str,
+        max_query: int,
+        max_document: int,
+        prompts: Prompts | None = None,
+        room: Callable[[], int] | None = None,
+    ) -> None:
         self.checkpoint, self.max_query, self.max_document = checkpoint, max_query, max_document
-        self.prompts = prompts or Prompts()
+        self.prompts, self.room = prompts or Prompts(), room
 
     def key(self) -> list[Any]:
         folder = Path(self.checkpoint).expanduser()
         files = [folder / name for name in LIBRARY_FILES if (folder / name).is_file()]
         contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
         prompts = [vars(self.prompts)] if self.prompts != Prompts() else []
-        return ["subwords", contents or self.checkpoint, self.max_query, self.max_document, *prompts]
+        return ["subwords and one", contents or self.checkpoint, self.max_query, self.max_document, *prompts]
+
+    def cut(self, tokens: Tokens) -> str:
+        specials = vars(self.prompts).values()
+        tokenizer = read_tokenizer(self.checkpoint) if any(specials) else None
+        before = [count_subwords(tokenizer, prompt) for prompt in specials]
+        lengths = [
+            texts.lengths - count for texts, count in zip((tokens.queries, tokens.documents), before, strict=True)
+        ]
+        limits = [self.max_query, self.max_document]
+        if self.room is not None:  # query and document share it
+            room, longest = self.room(), [int(each.max(initial=0)) for each in lengths]
+            limits = [
+                min(limit, max(room // 2, room - other)) for limit, other in zip(limits, longest[::-1], strict=True)
+            ]
+        counts = [int((each > limit).sum()) for each, limit in zip(lengths, limits, strict=True)]
+        rows = zip(("queries", "documents"), counts, lengths, limits, strict=True)
+        beside = "" if self.room is None else " next to the longest other text"
+        parts = [
+            f"{count:,} of {len(each):,} {name} have more than {limit:,}{beside}"
+            for name, count, each, limit in rows if count
+        ]  # fmt: skip
+        return f"subwords: {' and '.join(parts)}, and no more of them is read" if parts else ""
 
     def encode(self, collection: Collection) -> Tokens:
         return Tokens(self.of_documents()()(collection.documents), self.of_queries(collection))
 
     def of_documents(self) -> Callable[[], Encode]:
-        return partial(subword_encoder, self.checkpoint, self.max_document, self.prompts.document)
+        return partial(subword_encoder, self.checkpoint, self.max_document + 1, self.prompts.document)
 
     def of_queries(self, collection: Collection) -> Texts:
-        return subword_encoder(self.checkpoint, self.max_query, self.prompts.query)(collection.queries)
+        return subword_encoder(self.checkpoint, self.max_query + 1, self.prompts.query)(collection.queries)
 
 
 def subword_encoder(checkpoint: str, limit: int, prompt: str) -> Encode:

@@ -29,7 +29,7 @@ from pyrite.ranking.objectives.objective import Objective
 from pyrite.ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
 from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.rankers.ranker import Ranker
-from pyrite.ranking.schedules import Schedule
+from pyrite.ranking.schedules import RateSchedule
 from pyrite.ranking.scoring import score_candidates
 from pyrite.ranking.vector_memory import VectorMemory
 
@@ -123,7 +123,7 @@ class RankerTraining:
         accumulate: Annotated[int, AtLeast(1)] = 1,
         chunk: Annotated[int, AtLeast(1)] | None = None,
         held_out: HeldOut | None = None,
-        schedule: Schedule | None = None,
+        schedule: RateSchedule | None = None,
         validate_every: Annotated[int, AtLeast(1)] | None = None,
         most_examples: int | None = None,
         batches: BatchOrder | None = None,
@@ -244,18 +244,16 @@ class RankerTraining:
         self.count_documents(shown)
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
         self.optimization.begin(self.step)
-        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows) or self.ranker.sharding]
+        parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
         parameters = self.trained_weights
         shares, scored = [], [torch.zeros(0, width, device=self.ranker.device)]
         self.ranker.train()  # until the backward pass is over: it may compute activations a second time
         try:
             for rows in parts:
                 known = None if source_scores is None else source_scores[rows]
-                first = int(rows[0]) if len(rows) else len(batch)
-                of_part, scores = self._loss(batch.queries[rows], shown[rows], known, first)
+                of_part, scores = self._loss(batch.queries[rows], shown[rows], known, int(rows[0]))
                 share = of_part * (len(rows) / len(batch))
-                if len(rows):  # the mean over no rows is undefined; its gradient is 0
-                    shares.append(share.detach().float())
+                shares.append(share.detach().float())
                 scored.append(scores.detach()[:, :width].float())
                 last = self.gradient_sync.last_backward(parameters) if rows is parts[-1] else nullcontext()
                 with last:
@@ -276,9 +274,9 @@ class RankerTraining:
         """Return loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
         generator = self.dropout.generator(self.step, row)
 
-        def score(level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
+        def score(columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
             documents = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
-            scores = self.scores(queries, documents, generator, level, dimensions)
+            scores = self.scores(queries, documents, generator, dimensions)
             shape = documents.shape if dimensions is None else (1 + len(dimensions), *documents.shape)
             where, remedy = f"{type(self.ranker).__name__}.interact", "return one score per query and document"
             _check_tensor(scores, shape, where, remedy)
@@ -458,8 +456,6 @@ class RankerTraining:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`."""
-        if self.ranker.sharding is not None:
-            state = self.ranker.sharding.split_state(state, self.ranker, self.optimizer)
         self.ranker.load_state_dict(state["ranker"])
         self.stopping.load_state_dict(state["stopping"])
         self.optimization.load_state_dict(state["optimization"])

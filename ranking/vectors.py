@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, files
 from pathlib import Path
@@ -14,7 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pyrite.ranking.collections.judgement_files import is_number
+from pyrite.ranking.collections.opened import bounded
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packaged import check_packaged
+from pyrite.ranking.part import Part
 from pyrite.ranking.texts import Texts
 
 
@@ -61,7 +67,7 @@ def directions(texts: Texts, table: NDArray[np.float32], weights: NDArray[np.flo
     return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
 
 
-class VectorSource(ABC):
+class VectorSource(Part):
     """The base of sources of word vectors."""
 
     @abstractmethod
@@ -117,6 +123,8 @@ class PackagedGlove(VectorSource):
             return absent[0].read(words)
         try:
             paths = {file.name: Path(str(file.locate())) for file in files(self.package) or ()}
+            for name in (self.TABLE, self.WORDS):
+                check_packaged(paths[name])
             table = np.load(paths[self.TABLE], mmap_mode="r", allow_pickle=False)
             index = pl.read_parquet(paths[self.WORDS]).with_row_index("row")
         except (KeyError, FileNotFoundError):
@@ -132,6 +140,23 @@ class PackagedGlove(VectorSource):
         return WordVectors(vectors, known)
 
 
+def _vector(numbers: str) -> NDArray[np.float32]:
+    """Return the numbers of a line; refuse those by which no texts can be compared."""
+    vector = np.array(numbers.split(" "), np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError("numbers that are not finite")
+    if not np.isfinite(vector @ vector):
+        raise ValueError("numbers whose squares are too large for 32 bits")
+    return vector
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[io.TextIOWrapper]:
+    with open(path, "rb") as file:
+        stream = bounded(gzip.GzipFile(fileobj=file), path) if path.endswith(".gz") else file
+        yield io.TextIOWrapper(stream, encoding="utf-8")
+
+
 class TextVectors(VectorSource):
     """A GloVe or word2vec text file: one word and its numbers per line, plain or .gz.
 
@@ -143,7 +168,7 @@ class TextVectors(VectorSource):
 
     Raises:
         BadInput: if the file is missing or broken, a line has fewer or more numbers than the first one, or no word
-            of the collection is in it.
+            of the collection is in it, or all of its vectors are zero.
     """
 
     def __init__(self, path: str) -> None:
@@ -154,8 +179,7 @@ class TextVectors(VectorSource):
         read: dict[int, NDArray[np.float32]] = {}
         dimension = number = 0
         try:
-            opener = gzip.open if self.path.endswith(".gz") else open
-            with opener(self.path, "rt", encoding="utf-8") as lines:
+            with np.errstate(over="ignore"), _opened(self.path) as lines:
                 for number, line in enumerate(lines, 1):
                     word, _, numbers = line.rstrip().partition(" ")
                     if number == 1 and " " not in numbers:
@@ -167,14 +191,14 @@ class TextVectors(VectorSource):
                     if count != dimension:
                         raise BadInput(f"{count} numbers, {dimension} in the lines before", f"{self.path}:{number}")
                     if word in rows:
-                        read[rows[word]] = vector = np.array(numbers.split(" "), np.float32)
-                        if not np.isfinite(vector).all():
-                            raise ValueError("numbers that are not finite")
+                        read[rows[word]] = _vector(numbers)
         except (OSError, EOFError, ValueError, zlib.error) as error:
             where = f"{self.path}:{number}" if number else self.path
             raise BadInput(f"can't be read as word vectors ({error})", where) from None
         if not read:
             raise BadInput("holds no word of this collection", self.path, "is it a text file of word vectors?")
+        if not any(vector.any() for vector in read.values()):
+            raise BadInput("all vectors are zero, of the words of this collection", self.path, "name trained vectors")
         vectors, known = np.zeros((len(words), dimension), np.float32), np.zeros(len(words), bool)
         for row, vector in read.items():
             vectors[row], known[row] = vector, True

@@ -32,11 +32,13 @@ class LearnedPolicy(SamplingPolicy):
     @checked
     def __init__(
         self,
+        *functions: RetrievalFunction,
         checkpoint: str | None = None,
         learn: Sequence[str] = (),
         agent: Annotated[int, NonNegative] = 0,
         greedy: bool = False,
     ) -> None:
+        super().__init__(*functions)
         self.greedy = greedy
         self.action, self.held, self.first = 0, 0, True
 

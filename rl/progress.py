@@ -13,12 +13,9 @@ from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.training import RankerTraining
 from pyrite.sampling.retrieval.function import RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 
 FEATURES = ("one", "spent", "share", "hard", "easy", "change", "gain", "waited", "near")
-CLOCK = ("one", "spent")
-STATE = (*CLOCK, "hard", "easy", "gain")
-"""Features by which forks are regressed: the clock alone, and with the state of the training."""
 PROBED = {"hard", "easy", "change", "near"}
 TYPICAL = {
     "spent": (0.0, 0.6), "share": (0.3, 0.5), "hard": (-0.8, 0.25), "easy": (-0.8, 0.3), "change": (0.0, 0.3),
@@ -89,7 +86,7 @@ class TrainingProgress:
         pairs = training.examples
         chosen = np.unique(np.linspace(0, len(pairs) - 1, min(self.options.probes, len(pairs))).astype(int))
         probes = pairs.take(chosen)
-        random = RandomFunction()
+        random = Random()
         random.prepare(training.encoded, None)
         hard = next((function for function in reversed(functions.values()) if function.depth), random)
         self.probes, self.hard, self.judgements = probes, hard, training.encoded.judgements

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.part import Part
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.training import RankerTraining, UpdateResult
 
@@ -89,7 +90,7 @@ class DecisionOutcome:
     done: bool
 
 
-class Reward(ABC):
+class Reward(Part):
     """The value of a decision (Cohen et al. 2019, section 3.1.3).
 
     A difference of MAP is small, and networks expect values near 1: hence the scale.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.batch import read_only
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.filtered import FilteredFunction, WindowedFunction, check_selected
-from pyrite.sampling.policies.policy import Group, SamplingPolicy
+from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from pyrite.sampling.selection.selector import Selector
@@ -102,7 +102,7 @@ def draw(
     The policy assigns a function to each negative. Each function is then asked once for all rows that want the same
     number of negatives from it. A selector sees the function through two views: the policy's window of ranks
     (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`). The policy's
-    selectors replace the run's. Windows and selectors may differ between the policy's groups of queries.
+    selectors replace the run's.
 
     Args:
         selectors: the selector of each function, by the function's name.
@@ -114,7 +114,6 @@ def draw(
     rng_before = rng.bit_generator.state
     assigned = policy.assign(batch, count, training, rng)
     check_assigned(assigned, (len(batch), count), len(functions), type(policy).__name__)
-    groups = policy.groups or [Group(np.ones(len(batch), bool), policy.window, policy.selectors)]
     negatives = np.full((len(batch), count), -1, np.int32)
     source_scores = np.full(negatives.shape, np.nan, np.float32)
     selections: list[Selection] = []
@@ -125,14 +124,10 @@ def draw(
         readable = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
         wanted_per_row = (assigned == index).sum(1)
         stats.batches += bool(wanted_per_row.any())
-        parts = [
-            (group, np.flatnonzero(group.rows & (wanted_per_row == wanted)), wanted)
-            for group in groups
-            for wanted in np.unique(wanted_per_row[group.rows & (wanted_per_row > 0)]).tolist()
-        ]
-        for group, rows, wanted in parts:
-            in_window = WindowedFunction(function, *group.window) if group.window and function.depth else function
-            selector = group.selectors[name] if name in group.selectors else selectors[name]
+        for wanted in np.unique(wanted_per_row[wanted_per_row > 0]).tolist():
+            rows = np.flatnonzero(wanted_per_row == wanted)
+            in_window = WindowedFunction(function, *policy.window) if policy.window and function.depth else function
+            selector = policy.selectors[name] if name in policy.selectors else selectors[name]
             part = readable if len(rows) == len(batch) else readable.part(rows)
             # `assigned` is ascending within a row: the negatives of earlier functions are to the left.
             first_column = ((assigned[rows] >= 0) & (assigned[rows] < index)).sum(1)[:, None]

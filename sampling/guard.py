@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import AtLeast, Fraction, NonNegative, checked
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.guarded_documents import GuardedDocuments
-from pyrite.sampling.query_features import best, difference, list_features
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import RetrievalFunction
 
@@ -28,8 +28,8 @@ CELLS = 1 << 22
 
 
 @checked
-@dataclass(frozen=True)
-class Guard:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Guard(Part):
     """Drops candidates that the retrieval function scores almost as high as a relevant document, or higher.
 
     An unjudged document that looks that relevant may well be. A candidate is kept if its score is at most `positive −
@@ -130,7 +130,7 @@ class Guard:
         absolute = 0 if self.absolute is None else self.absolute
         reasons = np.where(scores > best, 0, np.where(scores > best - absolute, 1, 2)).astype(np.int8)
         if self.ceiling is not None:  # below every margin, above the ceiling
-            within = Guard(self.absolute, self.relative).below(best)
+            within = Guard(absolute=self.absolute, relative=self.relative).below(best)
             reasons[scores <= within] = 3
         documents = ranked.documents[rows, places]
         return GuardedDocuments(
@@ -216,7 +216,6 @@ def negatives_lists(
     search = _GuardedSearch(function, sources, guard, RelevantPairs(sources.encoded))
     lists = RankedLists.empty(len(queries), function.depth)
     ranks = np.zeros(lists.documents.shape, np.int32)
-    features: dict[str, NDArray[np.float32]] = {}
     dropped: list[GuardedDocuments] = []
     first = np.minimum(search.pairs.counts[queries], function.depth)  # this many more are searched from the start
     left, width = np.arange(len(queries)), function.depth + int(first.max(initial=0))
@@ -236,12 +235,10 @@ def negatives_lists(
             done = block.done
             lists.documents[rows[done]], lists.scores[rows[done]] = block.documents[done], block.scores[done]
             ranks[rows[done]] = block.ranks[done]
-            for name, values in block.features.items():
-                features.setdefault(name, np.full(len(queries), np.nan, np.float32))[rows[done]] = values[done]
             dropped.append(block.dropped)
             short.append(rows[~done])
         left, width = np.concatenate(short), min(WIDER * width, max(deepest, width + 1))
-    return GuardedLists(replace(lists, features=features), GuardedDocuments.joined(dropped), ranks)
+    return GuardedLists(lists, GuardedDocuments.joined(dropped), ranks)
 
 
 @dataclass(frozen=True)
@@ -252,7 +249,6 @@ class _Block:
         documents, scores: [q, depth], cut to the function's depth.
         ranks: int32 [q, depth], ranks without the guard.
         done: bool [q], whether a list is full, or no wider search can fill it.
-        features: float32 [q] by name (`pyrite.sampling.query_features`).
         dropped: what was dropped from the lists that are done.
     """
 
@@ -260,7 +256,6 @@ class _Block:
     scores: NDArray[np.float32]
     ranks: NDArray[np.int32]
     done: NDArray[np.bool_]
-    features: dict[str, NDArray[np.float32]]
     dropped: GuardedDocuments
 
 
@@ -284,7 +279,6 @@ class _GuardedSearch:
         present = ranked.documents >= 0
         candidates = self.pairs.allowed(queries, ranked.documents)
         relevant = self.pairs.encoded.judgements.are_relevant(queries, ranked.documents)
-        features = list_features(ranked, relevant, candidates, depth)
         positives, allowed = np.full(len(queries), np.inf, np.float32), candidates
         judged_by, others = ranked.scores, np.zeros_like(candidates)
         if guard.active:
@@ -294,7 +288,6 @@ class _GuardedSearch:
             above = judged_by > guard.below(positives)[:, None]
             allowed = candidates & ~above
             others = present & ~candidates & above & (judged_by < positives[:, None])
-            features["guard_margin"] = difference(positives, best(judged_by, candidates))
         kept = np.argsort(~allowed, axis=1, kind="stable")[:, :depth]
         shown = np.take_along_axis(allowed, kept, 1)
         shape = (len(queries), depth)
@@ -310,7 +303,7 @@ class _GuardedSearch:
         dropped = guard.record(queries, judged, candidates & ~allowed & passed, positives, depth)
         repeats = int((present & ~candidates & ~relevant & passed).sum())
         dropped = replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=repeats)
-        return _Block(documents, scores, ranks, done, features, dropped)
+        return _Block(documents, scores, ranks, done, dropped)
 
     def _positives(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None) -> NDArray[np.float32]:
         """Return the scores of the relevant documents that the queries' candidates are compared with.

@@ -170,12 +170,13 @@ class Sampler:
         """Raise if no query had a negative in an epoch: the loss would always be 0."""
         given, self._given = self._given, 0
         if not given and not training.diverged:
-            raise BadInput(
-                f"no query had a negative in the whole epoch ({type(self.selector).__name__} over "
-                f"{', '.join(self.functions)})",
-                "function",
-                "is `depth` large enough, the guard not too strict, and does the run have the training queries?",
-            )
+            what = f"no query had a negative in the whole epoch ({type(self.selector).__name__} over "
+            documents = len(training.encoded.documents)
+            remedy = (
+                "is `depth` large enough, the guard not too strict, and does the run have the training queries?"
+                if documents > 1 else "the collection has one document, which is relevant: bring others"
+            )  # fmt: skip
+            raise BadInput(f"{what}{', '.join(self.functions)})", "function", remedy)
 
     def report(self) -> list[dict[str, Any]]:
         """Return one row per function: what it supplied, what it took from other regions, how many negatives are

@@ -126,7 +126,7 @@ class CompressedLists(Ranked):
     independent = True
 
     def __init__(self, lists: RankedLists) -> None:
-        super().__init__(max(lists.documents.shape[1], 1))
+        super().__init__(depth=max(lists.documents.shape[1], 1))
         self.lists, self.counts = lists, lists.counts
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:

@@ -7,19 +7,21 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 import torch
 
+from tests.cluster.trial_rows import trials_of
 from tests.made_up import write_beir, write_runs
 
-OURS = {"benchmarks", "cluster", "pooling", "pyrite", "ranking", "rl", "sampling"}
+OURS = {"benchmarks", "pyrite"}
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text("utf-8"))
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "audit", "bm25", "clusters", "device", "dssm", "environment", "growth",
-    "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
+    "agents", "audit", "bm25", "clusters", "device", "dssm", "environment", "frames",
+    "growth", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
     "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
     "workers",
 }  # fmt: skip
@@ -31,10 +33,11 @@ PRINTS = {
     "environment": r"a ranker host and one worker \d+: costs",
     "in_batch": r"losses differ by \d\.\de-0[5-9] at most",  # both sides compute the same
     "judging": r"starting again: ",
+    "published": r"BM25 Dynamic-λ +\.0905 ± \.032",
     "mining": r"\b0 of them no tie with its last",  # both sides find the same
     "pooling": r"bla +plain +[\d.]+ s +compiled",
     "scoring": r"AP@100 +(0\.\d{6})\d* and \1",  # the plain loop's scores give the same
-    "workers": r"2 workers, weights split +: +[\d.]+ s a step, +[\d.]+ MB",
+    "workers": r"2 workers, during the backward pass *: +[\d.]+ s a step, +[\d.]+ MB",
     "transformers": r"losses of the steps +differ by \d\.\d\de-0[5-9] of theirs at most",
 }
 """What a script must have said besides, where it compares results and not only times."""
@@ -45,7 +48,28 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Folders that stand for the real ones, by the name that `SMALLEST` calls them."""
     folder = tmp_path_factory.mktemp("benchmarks")
     write_runs(folder / "pools" / "trec8")
-    return {"collection": str(write_beir(folder / "collection", documents=120)), "trec8": str(folder / "pools")}
+    collection = str(write_beir(folder / "collection", documents=120))
+    return {"collection": collection, "trec8": str(folder / "pools"), "study": str(write_study(folder / "study"))}
+
+
+def write_study(folder: Path) -> Path:
+    """Write the tables of a study of two methods with two seeds."""
+    folder.mkdir()
+    runs = [(function, seed) for function in ("bm25", "random") for seed in (0, 1)]
+    trials_of(
+        {
+            "run": f"{function}-{seed}", "function": function, "seed": seed, "collection": "medquad",
+            "ranker": "feed_forward", "overrides": f"policy=fixed function={function}", "bm25:AP@10": 0.1 * seed + 0.2,
+        }
+        for function, seed in runs
+    ).write_parquet(folder / "trials.parquet")  # fmt: skip
+    pl.DataFrame([
+        {"run": f"{function}-{seed}", "query": f"q{number}", "origin": "bm25", "AP@10": 0.1 * seed + 0.1 * number}
+        for function, seed in runs
+        for number in (1, 3)
+    ]).write_parquet(folder / "queries.parquet")  # fmt: skip
+    (folder / "config.yaml").write_text("study: {}\noverrides: []\n")
+    return folder
 
 
 @pytest.fixture

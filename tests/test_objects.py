@@ -8,6 +8,8 @@ import json
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,33 +22,36 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from rich.console import Console
 
 import pyrite
+import pyrite.sampling.selection.simans
 from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random, RandomPolicy, Schedule, SimANS, Static
 from pyrite.cluster.commands import judge
+from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.groups import group_options, name_of, option
+from pyrite.cluster.config.parts import BASES
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import identity
 from pyrite.cluster.statistics.summary import COSTS
 from pyrite.data import as_collection
-from pyrite.hidden import OURS, refuse_hidden_packages
-from pyrite.parts import constructor_arguments, written
+from pyrite.parts import overrides, written
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.moffat import MoffatA
-from pyrite.pooling.adjudicators.uniform import Random as Uniform
+from pyrite.pooling.adjudicators.uniform import AnyRun
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.objectives.pairwise import Hinge
+from pyrite.ranking.part import config_of, path_of
 from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.trec_files import read_qrels
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from pyrite.sampling.selection.selector import Selector
 from tests.made_up import write_beir, write_runs
 
-MODULES = [
-    *("", "comparison", "data", "guard", "negatives", "objectives", "parts", "pools", "rankers", "results"),
-    *("selectors", "verbs"),
-]  # fmt: skip
+MODULES = ["", "comparison", "data", "models", "parts", "pools", "public", "results", "verbs"]
 
 
 class Bottom(Selector):
@@ -60,14 +65,14 @@ class Bottom(Selector):
 
 
 class Forgetful(Bottom):
-    """A selector that does not keep its argument."""
+    """A selector that keeps its argument under another name."""
 
     def __init__(self, candidates: int = 8) -> None:
         self.kept = candidates
 
 
 class Doubling(Bottom):
-    """A selector that keeps another number than it was given; a run would double it again."""
+    """A selector that keeps another number than it was given."""
 
     def __init__(self, candidates: int = 8) -> None:
         self.candidates = 2 * candidates
@@ -90,7 +95,7 @@ class Weighed(Bottom):
 class Wide(Ranker):
     """A ranker of the user's own, with an option."""
 
-    def __init__(self, vectors, generator, width: int = 2) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, width: int = 2) -> None:
         super().__init__()
         self.width = width
 
@@ -133,10 +138,93 @@ def test_examples_in_docstrings_run(module):
     assert runner.summarize(verbose=False).failed == 0
 
 
-def test_every_public_class_has_an_example():
-    classes = [thing for name in pyrite.__all__ if inspect.isclass(thing := getattr(pyrite, name))]
-    lacking = [kind.__name__ for kind in classes if kind is not BadInput and ">>>" not in (kind.__doc__ or "")]
-    assert not lacking
+def test_public_names_are_those_that_an_editor_sees():
+    assert dir(pyrite) == sorted([*pyrite.__all__, "__version__"])
+    assert not [name for name in pyrite.__all__ if name.startswith("_")]
+    assert pyrite.SimANS is pyrite.sampling.selection.simans.SimANS
+    for name in pyrite.__all__:
+        thing = getattr(pyrite, name)
+        assert not inspect.isclass(thing) or thing.__name__ == name or name in ("Function", "Policy")
+    with pytest.raises(AttributeError, match=r"pyrite\.Training is called pyrite\.TrainingResult now"):
+        pyrite.Training  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'np'"):
+        pyrite.np  # noqa: B018
+
+
+def test_objects_list_their_public_names(own_cache):
+    objects = [study_of(), pyrite.Pool("runs"), Collection.pydocs(), pyrite.StudyResult("nowhere")]
+    for thing, name in zip(objects, ("run", "simulate", "counts", "verdict"), strict=True):
+        assert name in dir(thing)
+        assert not [each for each in dir(thing) if each.startswith("_")]
+    shown = "Study(pyrite study collection=pydocs ", "Pool('runs', method=PosteriorFusion())", "Collection(Pydocs())"
+    for thing, text in zip(objects, shown, strict=False):
+        assert repr(thing).startswith(text)
+
+
+def test_importing_pyrite_loads_no_part():
+    heavy = ("ray", "hydra", "omegaconf", "cluster", "torch", "numpy", "polars", "sampling")
+    script = f"import sys, pyrite; print(*[name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def classes_by_name() -> dict[str, dict[str, type]]:
+    """The public classes of parts, by group and name."""
+    found: dict[str, dict[str, type]] = {}
+    for kind in (getattr(pyrite, name) for name in pyrite.__all__):
+        for group, base in BASES.items():
+            name = name_of(group, path_of(kind)) if inspect.isclass(kind) and issubclass(kind, locate(base)) else None
+            if name:
+                found.setdefault(group, {})[name] = kind
+    return found
+
+
+LEFT_OUT = {
+    "objective": {"sir_v0"},
+    "policy": {"by_query", "from_forks"},
+    "selector": {"learned"},
+}
+"""Names that have no public class."""
+
+
+@pytest.mark.parametrize("group", ["function", "method", "objective", "policy", "ranker", "selector"])
+def test_every_name_of_a_group_is_a_public_class(group):
+    missing = set(group_options()[group]) - classes_by_name()[group].keys() - LEFT_OUT.get(group, set())
+    assert not missing
+
+
+@pytest.mark.parametrize("group", ["function", "method", "objective", "policy", "selector"])
+def test_a_part_and_its_name_build_the_same(group):
+    """The class without arguments is what the name stands for, and the configuration builds it again."""
+    for name, kind in classes_by_name()[group].items():
+        node = option(group, name)
+        node = {key: value for key, value in node.get(name, node).items() if key != "defaults"}
+        if "???" in node.values():
+            continue
+        assert config_of(kind()) == {"_target_": path_of(kind)}
+        whole = build(node, trust="composed")
+        assert type(whole) is kind
+        assert config_of(build(config_of(whole), trust="composed")) == config_of(whole)
+        assert repr(kind()) == f"{kind.__name__}()"
+
+
+@pytest.mark.parametrize("kind", [BM25, SimANS, Schedule, pyrite.Refined, pyrite.MM, pyrite.SIR, Nearby, EasyFirst])
+def test_signatures_name_types_bounds_and_defaults(kind):
+    signature = inspect.signature(kind)
+    fields = {"count", "pick", "name", "functions"}  # of a user's class that does not declare them
+    assert all(each.annotation is not each.empty for each in signature.parameters.values() if each.name not in fields)
+    shown = str(signature)
+    expected = {
+        BM25: ("count: 'Annotated[int, NonNegative] | None' = None", "k1: 'Annotated[float, NonNegative]' = 0.9"),
+        SimANS: ("a: 'Annotated[float, NonNegative]' = 1.0",),
+        Schedule: ("*functions: 'RetrievalFunction'", "shape: \"Literal['linear', 'switch']\" = 'linear'"),
+        pyrite.Refined: ("= (0.2, 0.3, 0.5)", "= 'negative'"),
+        pyrite.MM: ("= MaxMean()", "rate: 'Annotated[float, Fraction]' = 1.0"),
+        pyrite.SIR: ("condition: \"Literal['softmax', 'product']\" = 'softmax'",),
+        Nearby: ("reach: int = 5", "count=None, pick=None, name=None"),
+        EasyFirst: ("(*functions, updates: int = 20)",),
+    }
+    assert all(text in shown for text in expected[kind]), shown
 
 
 @pytest.mark.by_day(2)
@@ -166,38 +254,40 @@ def test_every_public_class_has_an_example():
     ids=repr,
 )  # fmt: skip
 def test_negatives_are_the_same_run_as_on_the_command_line(negatives, line):
-    from_objects = compose(["ranker=static", *negatives.overrides()])
+    from_objects = compose(["ranker=static", *overrides(negatives)])
     assert identity(from_objects) == identity(compose(["ranker=static", *line.split()]))
 
 
 def test_an_object_of_the_users_own_brings_its_arguments():
-    line = (InBatch() + BM25(1, pick=Bottom(candidates=3))).overrides()
+    line = overrides(InBatch() + BM25(1, pick=Bottom(candidates=3)))
     assert compose(["ranker=static", *line])["selectors"]["bm25"] == {"_target_": f"{__name__}.Bottom", "candidates": 3}
-    function = compose(["ranker=static", *pyrite.Negatives(InBatch(), Nearby(reach=7)).overrides()])["function"]
+    function = compose(["ranker=static", *overrides(pyrite.Negatives(InBatch(), Nearby(reach=7)))])["function"]
     assert function["nearby"] == {"_target_": f"{__name__}.Nearby", "reach": 7}
-    config = compose(["ranker=static", *pyrite.Negatives(Random(), BM25(), policy=EasyFirst(updates=3)).overrides()])
-    assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}
-    assert list(config["function"]) == ["random", "bm25"]
-    assert constructor_arguments(Bottom(candidates=4)) == {"candidates": 4}
+    for own in (Negatives(Random(), BM25(), policy=EasyFirst(updates=3)), EasyFirst(Random(), BM25(), updates=3)):
+        config = compose(["ranker=static", *overrides(own)])
+        assert config["policy"] == {"_target_": f"{__name__}.EasyFirst", "updates": 3}
+        assert list(config["function"]) == ["random", "bm25"]
+    for kind in (Bottom, Forgetful, Doubling, Anything):  # however it keeps its argument
+        assert overrides(kind(candidates=4))[-1] == "++selector.candidates=4"
     with pytest.raises(BadInput, match=r"shares: <function .* is no value of an option"):
-        pyrite.Negatives(BM25(1, pick=Weighed(shares=lambda rank: rank))).overrides()  # type: ignore[arg-type]
+        overrides(BM25(1, pick=Weighed(shares=lambda rank: rank)))  # type: ignore[arg-type]
 
     class Inner(Bottom):
         """A selector that no run can import."""
 
     with pytest.raises(BadInput, match=r"Inner: is defined inside a function or class, where no run can import it"):
-        BM25(1, pick=Inner())
+        overrides(BM25(1, pick=Inner()))
 
 
 def test_mappings_arrays_and_parts_are_options_of_the_users_own_classes():
     chosen = BM25(1, pick=Weighed({"a": 0.5}, np.array([1, 2])))
-    node = compose(["ranker=static", *(InBatch() + chosen).overrides()])["selectors"]["bm25"]
+    node = compose(["ranker=static", *overrides(InBatch() + chosen)])["selectors"]["bm25"]
     assert node == {"_target_": f"{__name__}.Weighed", "shares": {"a": 0.5}, "ranks": [1, 2]}
-    assert compose(["ranker=static", *pyrite.Negatives(chosen).overrides()])["selector"] == node
-    arm = next(text for text in pyrite.Pool("runs").overrides(Bandit(Uniform())) if "arm" in text)
-    assert arm == "+method.bandit.arm={_target_:pooling.adjudicators.uniform.Random}"
-    assert (Nearby() + BM25(1)).functions[0].label == "nearby"
-    objects = pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25}, [Wide(np.zeros((1, 4)), None, width=3)])
+    assert compose(["ranker=static", *overrides(chosen)])["selector"] == node
+    arm = next(text for text in pyrite.Pool("runs").overrides(Bandit(AnyRun())) if "arm" in text)
+    assert arm == "+method.bandit.arm={_target_:pyrite.pooling.adjudicators.uniform.AnyRun}"
+    assert "+function.nearby._target_" in overrides(Nearby() + BM25(1))[2]
+    objects = pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25}, [Wide(width=3)])
     assert f"ranker._target_={__name__}.Wide" in objects.command
     assert "++ranker.width=3" in objects.command
 
@@ -208,35 +298,43 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("call", "message"),
     [
         (lambda: SimANS(a=-1), "a is -1"),
-        (lambda: BM25(depht=5), "BM25 has no option depht; choose one of depth"),
+        (lambda: BM25(depht=5), "BM25 has no option depht; choose one of count, depth"),
         (lambda: BM25(-1), "count is -1"),
-        (lambda: BM25() + BM25(), "two functions are called bm25"),
-        (lambda: BM25(pick=Static()), "is a ranker, not a selector"),
-        (lambda: BM25(pick="simans"), "'simans' is no selector; give one of pyrite's, or an object or class of"),
-        (lambda: BM25(pick=Forgetful()), "does not keep its argument candidates; set self.candidates = candidates"),
-        (lambda: BM25(pick=Doubling(4)), "Doubling: changes its argument candidates; set self.candidates = candidates"),
-        (lambda: BM25(pick=Anything(candidates=4)), "Anything: takes any arguments, by **options; name each of them"),
+        (lambda: BM25() + BM25(), "two functions are called BM25; give one of them a name, as BM25(name="),
+        (lambda: overrides(BM25(name="in_batch") + InBatch()), "two functions have one name"),
+        (lambda: BM25(pick=Hinge()), "pick of BM25: Hinge() is no selector"),
+        (lambda: BM25(pick="simans"), "'simans' is no selector; give one of pyrite's, as SimANS(), or an object of"),
+        (lambda: overrides(3), "3 is no part; give a collection, a function"),
+        (lambda: Negatives(Random(), policy=BM25()), "BM25() is no policy"),
+        (lambda: overrides(Schedule()), "Schedule(): has no functions to choose among; give them first"),
+        (lambda: pyrite.Bandit(), "arm: a bandit needs an index; give one, as MaxMean(), or choose a method"),
+        (lambda: pyrite.Method.named("hedge"), "Method.named is gone; each method is a class, as pyrite.Hedge()"),
         (lambda: BM25(np.bool_(True)), "count is np.True_"),
-        (lambda: pyrite.Mixture(Random(), BM25(), weights={1, 2}).overrides(), "policy.weights: {1, 2} is no value of"),
+        (lambda: overrides(pyrite.Mixture(Random(), BM25(), weights={1, 2})), "policy.weights: {1, 2} is no value of"),
         (lambda: BM25(name="a b"), "name is 'a b'; choose letters"),
-        (lambda: BM25(pick=Bottom(np.zeros(3000))), "is a ndarray with 3,000 values, too many for an option"),
-        (lambda: pyrite.RunFile(path=pl.DataFrame({"a": range(99)})).overrides(), "path: a DataFrame is no value"),
-        (lambda: Function.own(BM25(1)), "BM25(1) is no function of your own"),
+        (
+            lambda: overrides(BM25(pick=Bottom(np.zeros(3000)))),
+            "is a ndarray with 3,000 values, too many for an option",
+        ),
+        (lambda: overrides(pyrite.RunFile(path=pl.DataFrame({"a": range(99)}))), "path: a DataFrame is no value"),
+        (
+            lambda: Function.own(Nearby(), 2),
+            "Function.own is gone; write Nearby(count=1, pick=…, name=…): each function",
+        ),
         (lambda: pyrite.Pool({"run": {}}), r"runs: {'run': {}} is no path; write a file"),
         (lambda: pyrite.Pool("runs", pl.DataFrame()), "qrels: a DataFrame is no path"),
         (lambda: pyrite.Pool(3), "runs: 3 is no path"),
         (lambda: InBatch() + 3, "3 is no retrieval function"),
         (lambda: Guard(relativ=0.1), "Guard has no option relativ"),
         (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
-        (lambda: Static("paper", preset="small"), "was given preset twice"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {}), "needs negatives"),
         (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; give a path, a table of"),
         (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such folder; check the path"),
         (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
-        (lambda: study_of(rankers=Static()), "rankers: Static() is no list"),
+        (lambda: study_of(rankers=Static()), "rankers: is a Static, no list"),
         (lambda: study_of(rankers=["static"]), "'static' is no ranker"),
         (lambda: study_of(objective="hinge"), "'hinge' is no objective"),
         (lambda: study_of(seeds=[]), "seeds is []"),
@@ -244,7 +342,7 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: study_of(seeds=[0, 1, 1]), "seeds has 1 twice"),
         (lambda: study_of(measure=["nDCG@10", "AP"]), "measure: is a list"),
         (lambda: study_of(options=["seed=1"]), "options: is a list; give a mapping"),
-        (lambda: pyrite.Collection("pairs.csv"), "a collection needs its format"),
+        (lambda: pyrite.Collection("pairs.csv"), "'pairs.csv' is no collection; give one of pyrite's"),
         (
             lambda: Collection.from_pairs("pairs.csv", strict=False),
             '{"strict": False} to the verb, or strict=False to d',
@@ -262,18 +360,14 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
             "data: is a Series, not a collection or a list of overrides; for data give",
         ),
         (lambda: pyrite.learn(pyrite.Collection.pydocs(), Schedule(Random(), BM25())), "is a policy, which an agent"),
-        (lambda: pyrite.fork("run", instead="bm25"), "instead: is a text; give a list, as ['bm25']"),
-        (lambda: pyrite.fork(), "there is no run to fork; give a training or its folder, or resume=FOLDER"),
-        (lambda: pyrite.fork("run", resume="forks"), "resume: names the forks of a run already; leave the run out"),
-        (lambda: pyrite.fork(resume="nowhere"), "there is no config.yaml; name the folder of a fork"),
         (lambda: pyrite.rank(pyrite.Trained("seed=1")), "is no path; give a path, or a result; a ranker of a study is"),
         (lambda: pyrite.audit([], out="nowhere"), "studies: names no study"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {"a": BM25()}, baseline="b"), "no negatives are called 'b'"),
     ],
 )
-def test_a_wrong_argument_is_refused(build, message, own_cache):
+def test_a_wrong_argument_is_refused(call, message, own_cache):
     with pytest.raises(BadInput) as error:
-        build()
+        call()
     assert message in str(error.value)
 
 
@@ -288,10 +382,11 @@ def test_a_text_is_written_as_hydra_reads_it(text):
 def test_numbers_of_other_libraries_are_options():
     assert study_of(seeds=np.int64(3)).command == study_of(seeds=3).command
     assert study_of(seeds=np.arange(2)).command == study_of(seeds=[0, 1]).command
-    assert BM25(np.int64(2), k1=np.float64(1.2), depth=np.int32(5)) == BM25(2, k1=1.2, depth=5)
-    mixture = pyrite.Mixture(Random(), BM25(), weights=[0.25, 0.75])
+    numbers = BM25(np.int64(2), k1=np.float64(1.2), depth=np.int32(5))
+    assert overrides(numbers) == overrides(BM25(2, k1=1.2, depth=5))
+    mixture = overrides(pyrite.Mixture(Random(), BM25(), weights=[0.25, 0.75]))
     for weights in (np.array([0.25, 0.75]), pl.Series([0.25, 0.75]), torch.tensor([0.25, 0.75]), (0.25, 0.75)):
-        assert pyrite.Mixture(Random(), BM25(), weights=weights) == mixture
+        assert overrides(pyrite.Mixture(Random(), BM25(), weights=weights)) == mixture
     assert study_of(negatives={1: BM25(), "a": Random()}, baseline=1).overrides()[-1] == 'baseline="1"'
     assert pyrite.Ray().overrides() == ["local=false"]  # a local Ray: `auto` would only join one
 
@@ -385,6 +480,24 @@ def test_tables_of_other_libraries_are_the_same_collection(tmp_path, own_cache):
     assert Collection.from_pairs(frame.head(3)).overrides()[1] != named
 
 
+def test_data_sets_by_split_with_classes_and_transforms(own_cache):
+    datasets = pytest.importorskip("datasets")
+    rows = [{"query": f"question {number}", "positive": f"answer {number}"} for number in range(30)]
+    train, test = datasets.Dataset.from_list(rows[:20]), datasets.Dataset.from_list(rows[20:])
+    for splits in (datasets.DatasetDict(train=train, test=test), {"train": rows[:20], "test": pl.DataFrame(rows[20:])}):
+        counts = Collection.from_pairs(splits).counts()
+        assert (counts["queries"], counts["test"]) == (30, 10)
+    changed = train.with_transform(lambda batch: {**batch, "query": [f"find: {text}" for text in batch["query"]]})
+    collection, _ = Collection.from_pairs(changed)._read(True)
+    assert set(collection.queries["text"]) == {f"find: question {number}" for number in range(20)}
+    labels = datasets.Features({**train.features, "label": datasets.ClassLabel(names=["relevant", "irrelevant"])})
+    classed = datasets.Dataset.from_list([row | {"label": n % 2} for n, row in enumerate(rows)], features=labels)
+    collection, _ = Collection.from_pairs(classed)._read(True)
+    assert collection.judgements["grade"].to_list() == [1 - n % 2 for n in range(30)]
+    with pytest.raises(BadInput, match=r"^row 1 of the table: .*the query is empty"):
+        Collection.from_pairs({"train": [{"query": "", "positive": "a"}] * 2}).counts()
+
+
 def test_a_table_is_data_and_its_faults_are_told_by_its_rows_and_arguments(own_cache):
     rows = [{"query": f"question {number}", "passage": f"answer {number}"} for number in range(20)]
     frame = pl.DataFrame(rows)
@@ -412,15 +525,17 @@ def test_what_is_no_table_of_pairs_is_refused(table, own_cache):
 
 
 def test_functions_of_one_class_have_names_numbers_and_selectors():
-    near = Function.own(Nearby(), 2, name="near", pick=Bottom(4))
-    far = Function.own(Nearby, name="far")
-    overrides = (near + far).overrides()
+    near = Nearby(count=2, name="near", pick=Bottom(4))
+    far = Nearby(7, name="far")
+    assert repr(near + far) == "Nearby(count=2, name='near', pick=Bottom(4)) + Nearby(7, name='far')"
+    line = overrides(near + far)
     module = Nearby.__module__
-    assert f"+function.near._target_={module}.Nearby" in overrides
-    assert f"+function.far._target_={module}.Nearby" in overrides
-    assert "negatives.near=2" in overrides
-    assert f"selector.near._target_={module}.Bottom" in overrides
-    with pytest.raises(BadInput, match=r"two functions are called nearby; .* Function.own\(YOURS, name='deep'\)"):
+    assert f"+function.near._target_={module}.Nearby" in line
+    assert f"+function.far._target_={module}.Nearby" in line
+    assert "+function.far.reach=7" in line
+    assert "negatives.near=2" in line
+    assert f"selector.near._target_={module}.Bottom" in line
+    with pytest.raises(BadInput, match=r"two functions are called Nearby; .* as Nearby\(name='deep'\)"):
         Negatives(Nearby(), Nearby())
 
 
@@ -460,7 +575,7 @@ def test_the_script_of_the_documentation_runs(tmp_path, monkeypatch):
     assert result.verdict == more.verdict
     assert len(more.runs) == 12
     assert "same options" in repr(more.compare(result))
-    monkeypatch.setenv("PYRITE_TRUST", "tests")  # a saved folder may come from anywhere
+    monkeypatch.setenv("PYRITE_TRUST", "tests.test_objects")  # a saved folder may come from anywhere
     saved = result.best.ranker.save(tmp_path / "best")
     assert Path(pyrite.rank(saved, data, out=tmp_path / "best.run")).stat().st_size > 0
     mined = pyrite.mine(data, BM25(5), guard=Guard(relative=0.05), options={"vectors": "random"})
@@ -478,6 +593,10 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
     result = pool.simulate(methods, seeds=2, out=tmp_path / "out", budgets=[2, 4])
     assert set(result.budgets["method"]) == {"mm", "mtf", "shared_fusion"}
     assert "judgements per topic" in result.verdict
+    known = set(read_qrels(folder / "qrels.txt.gz").select("query", "document").rows())
+    while (document := pool.next()) is not None:
+        assert document not in known
+    pool = pyrite.Pool(folder / "runs", local=True, dashboard=False, track=[])
     first = pool.next("3")
     assert first.topic == "3"
     pool.judge(first, 1)
@@ -488,18 +607,19 @@ def test_a_pool_is_simulated_and_judged_step_by_step(tmp_path):
     pool.judge(other, np.float32(1))  # type: ignore[arg-type]
     files = (folder / "runs").glob("*")
     assert pyrite.Pool(files).overrides() == pyrite.Pool(sorted((folder / "runs").iterdir())).overrides()
-    for build, message in [
-        (lambda: pool.judge(first, 0), "was judged before"),
+    for call, message in [
+        (lambda: pool.judge(first, 0), rf"document '{first.document}' of topic 3 was judged before"),
+        (lambda: pool.judge(first, -1), "grade is -1, which means pooled and not judged; don't judge the document"),
         (lambda: pool.next("x"), "there is no topic 'x'"),
         (lambda: pool.judge(None, 1), "there is no document to judge; `next` returns None if none is left"),  # type: ignore[arg-type]
         (lambda: pool.judge("3", 1), "'3' is no document; give a topic and its document"),  # type: ignore[arg-type]
         (lambda: pyrite.Pool("runs", seed=-1), "seed is -1"),
         (lambda: pyrite.Pool("runs", method="mm").next(), "'mm' is no method"),
-        (lambda: pool.simulate(pyrite.MM()), r"methods: MM\(\) is no list"),
+        (lambda: pool.simulate(pyrite.MM()), r"methods: is a MM, no list"),
         (lambda: pool.simulate([pyrite.MM(), pyrite.MM(rate=0.5)]), "methods: two methods are called mm; simulate one"),
     ]:
         with pytest.raises(BadInput, match=message):
-            build()
+            call()
     seen = {first, other}
     while (document := pool.next()) is not None:
         assert document not in seen
@@ -514,10 +634,10 @@ def test_the_next_document_follows_a_machine_s_grades(tmp_path):
     _, second = plain.next("3"), plain.next("3")
     documents = (f"d3-{number}" for number in range(12))
     (tmp_path / "machine.txt").write_text("".join(f"3 0 {name} {name == second.document:d}\n" for name in documents))
-    prior = pyrite.Method.named("machine_prior")
+    prior = pyrite.MachinePrior()
     assert pyrite.Pool(folder / "runs", machine=tmp_path / "machine.txt", method=prior).next("3") == second
     with pytest.raises(BadInput, match="texts of documents and topics are not given"):
-        pyrite.Pool(folder / "runs", method=pyrite.Method.named("cal")).next()
+        pyrite.Pool(folder / "runs", method=pyrite.ContinuousLearning()).next()
 
 
 class LastFirst(MoffatA):
@@ -531,7 +651,7 @@ def test_a_pool_is_served_to_people(tmp_path, monkeypatch, method):
     runs.write_text("".join(f"q4 Q0 d{number} {number + 1} {9 - number} a\n" for number in range(4)), "utf-8")
     served: list[object] = []
     monkeypatch.setattr(judge, "run", lambda app, listening: (served.append(app), listening.close()))
-    monkeypatch.setenv("PYRITE_TRUST", "tests")
+    monkeypatch.setenv("PYRITE_TRUST", "tests.test_objects")
     console = Console(file=io.StringIO(), width=200)
     options = {"port": 0, "grades": [0, 1, 2]}
     pyrite.Pool([runs], method=method).serve(data, out=tmp_path / "out", options=options, console=console)
@@ -540,14 +660,6 @@ def test_a_pool_is_served_to_people(tmp_path, monkeypatch, method):
     kept = json.loads((tmp_path / "out" / "overrides.json").read_text("utf-8"))["overrides"]
     assert "grades=[0,1,2]" in kept
     assert any("mm" in text or "LastFirst" in text for text in kept if text.lstrip("+").startswith("method"))
-
-
-def test_a_file_that_hides_a_package_is_named(tmp_path):
-    refuse_hidden_packages()
-    (tmp_path / "ranking.py").write_text("")
-    refuse_hidden_packages([str(OURS), str(tmp_path)])
-    with pytest.raises(ImportError, match=r"ranking\.py hides Pyrite's package 'ranking'; rename it"):
-        refuse_hidden_packages([str(tmp_path), str(OURS)])
 
 
 @dataclass

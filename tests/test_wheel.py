@@ -11,28 +11,25 @@ import polars as pl
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-NOT_SHIPPED = {"tests", "benchmarks", "examples"}
-PACKAGES = sorted(
-    folder.name for folder in ROOT.iterdir() if (folder / "__init__.py").is_file() and folder.name not in NOT_SHIPPED
-)
-MODULES = sorted(path.name for path in ROOT.glob("*.py"))
+PACKAGES = sorted(link.name for link in (ROOT / "pyrite").iterdir() if (link / "__init__.py").is_file())
+"""Folders of the repository that are packages within `pyrite`."""
 RAN_BY_ITSELF = {"COVERAGE_PROCESS_START", "PYTEST_ADDOPTS", "PYTHONPATH", "RAY_ADDRESS"}
 
 
 def shipped() -> set[str]:
     """Every file of the packages, by its path in the wheel: code, configurations, dashboards, templates and pages."""
-    inside = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file())
-    files = {path.relative_to(ROOT).as_posix() for path in inside if "__pycache__" not in path.parts}
-    return files | set(MODULES)
+    inside = (path for name in ("pyrite", *PACKAGES) for path in (ROOT / name).rglob("*") if path.is_file())
+    paths = (path.relative_to(ROOT) for path in inside if "__pycache__" not in path.parts)
+    return {path.as_posix() if path.parts[0] == "pyrite" else f"pyrite/{path.as_posix()}" for path in paths}
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the wheel has in it. It is built from a copy: a build leaves folders where it works."""
     source, built, folder = (tmp_path_factory.mktemp(name) for name in ("source", "built", "unpacked"))
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in (*MODULES, "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyrite", *PACKAGES):
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
     done = subprocess.run([*pip, "-w", built, source], capture_output=True, text=True)
@@ -47,7 +44,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _reuse_compiled(folder: Path) -> None:
     """Give the unpacked code what Numba has compiled of the checkout's, which it knows by a file's size and time."""
     for compiled in (path for name in PACKAGES for path in (ROOT / name).rglob("__pycache__/*.nb[ic]")):
-        place = folder / compiled.relative_to(ROOT)
+        place = folder / "pyrite" / compiled.relative_to(ROOT)
         place.parent.mkdir(exist_ok=True)
         shutil.copy(compiled, place)
     for name in shipped():
@@ -60,6 +57,7 @@ def test_every_file_is_in_it(unpacked):
     found = {path.relative_to(unpacked).as_posix() for path in files}
     (about,) = unpacked.glob("*.dist-info")
     assert {name for name in found if not name.startswith(about.name)} == shipped()
+    assert {name.split("/")[0] for name in found} == {"pyrite", about.name}
     assert "pyrite = pyrite.cluster.__main__:main" in (about / "entry_points.txt").read_text()
 
 
@@ -68,7 +66,7 @@ def test_a_study_runs_from_it(unpacked, beir_folder, own_cache, tmp_path):
     environment = {name: value for name, value in os.environ.items() if name not in RAN_BY_ITSELF}
     environment |= {"PYTHONPATH": str(unpacked), "PYRITE_CACHE": str(own_cache)}
     where = "import importlib.util as u, sys; print(*(u.find_spec(name).origin for name in sys.argv[1:]), sep='\\n')"
-    names = [*PACKAGES, *(module.removesuffix(".py") for module in MODULES)]
+    names = ["pyrite", *(f"pyrite.{name}" for name in PACKAGES)]
     origins = subprocess.run(
         [sys.executable, "-c", where, *names], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     ).stdout.split()

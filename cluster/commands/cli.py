@@ -17,11 +17,13 @@ from pyrite.cluster.commands.signals import (
     replace_unprintable,
 )
 from pyrite.cluster.commands.verbs import VERBS, parse
+from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.build import missing_extra
+from pyrite.cluster.config.trust import foreign_classes, typed_command
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.processes import Processes
 from pyrite.cluster.executors.task import located
-from pyrite.cluster.output.terminal import print_lines
+from pyrite.cluster.output.terminal import print_lines, visible
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.whole_file import FULL
 
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pyrite.cluster.commands.experiment import Experiment
+    from pyrite.cluster.output.storage import Storage
 
 FIRST_STEPS = """\
 Where should a neural ranker's negatives come from? Compare ways of choosing them:
 
   pyrite study scale=tiny
       on Python's docstrings, in a minute
-  pyrite init data=pairs.csv && pyrite study study.yaml
+  pyrite study collection.path=pairs.csv 'function=[in_batch,bm25]' negatives.bm25=0,1,8 scale=tiny
       on your pairs of queries and passages
   pyrite mine collection.path=pairs.csv function=bm25
       mine negatives for another trainer
@@ -52,13 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if not given:
         print(FIRST_STEPS)
         sys.exit(0)
-    with handled_signals(restore=arguments is not None), exit_codes():
+    with handled_signals(restore=arguments is not None), exit_codes(), typed_command(given):
         _check_readable([*given, working_folder() or ""])
         chosen = parse(given)
-        from rich.console import Console
+        from pyrite.cluster.output.screen import Screen, show_warnings
 
-        console = Console(highlight=False)
+        show_warnings()
+        console = Screen()
         console.on_broken_pipe = lambda: discard_output(console)  # type: ignore[method-assign]
+        if chosen.verb == "study":
+            for path in chosen.words:
+                if foreign := foreign_classes(read_overrides(path)):
+                    print_lines(console, f"{path} names classes outside Pyrite, which it runs: {', '.join(foreign)}")
         if not isinstance(run := located(VERBS[chosen.verb].runs), type):
             sys.exit(run(chosen, console))
         if getattr(chosen, "power", None):
@@ -106,7 +114,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    print(f"pyrite: {message}", file=sys.stderr)
+    print(f"pyrite: {visible(message)}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -115,20 +123,30 @@ def run_experiment(
 ) -> int:
     """Run a verb that leaves a folder of results, and return the exit code."""
     from pyrite.cluster.commands.experiment import conduct
+
+    storage: Storage | None = None
+    try:
+        with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
+            experiment = kind_of(verb).read(overrides, resume)
+            storage, experiment.workers = experiment.storage, workers
+            return 1 if conduct(experiment, console) else 0
+    except KeyboardInterrupt as error:
+        try:
+            ignore_further_signals()
+        except KeyboardInterrupt:  # Ctrl-C twice
+            ignore_further_signals()
+        if storage is not None:
+            _print_stopped(verb, storage, console)
+        return exit_code(error)
+
+
+def _print_stopped(verb: str, storage: Storage, console: Console) -> None:
+    """Print how to continue what was interrupted."""
     from pyrite.cluster.output.manifest import CONFIG, resume_command
 
-    with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
-        experiment = kind_of(verb).read(overrides, resume)
-        experiment.workers = workers
-        try:
-            return 1 if conduct(experiment, console) else 0
-        except KeyboardInterrupt as error:
-            ignore_further_signals()
-            if (storage := experiment.storage) is not None:
-                begun = storage.read(CONFIG) is not None
-                again = resume_command(verb, storage.place) if begun else "the same command again"
-                print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
-            return exit_code(error)
+    begun = storage.read(CONFIG) is not None
+    again = resume_command(verb, storage.place) if begun else "the same command again"
+    print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
 
 
 def kind_of(verb: str) -> type[Experiment]:

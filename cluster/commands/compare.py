@@ -13,10 +13,9 @@ import polars as pl
 from polars import selectors as cs
 from rich.console import Console
 
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import option_value
-from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
 from pyrite.cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
@@ -245,8 +244,7 @@ def value_of(overrides: str, key: str) -> str:
 def _composed(overrides: str) -> dict[str, Any] | None:
     """Return the configuration of a run; None if this version can't compose it."""
     try:
-        with from_folder():
-            return compose(shlex.split(overrides))
+        return compose_recorded(shlex.split(overrides))
     except BadInput:
         return None
 

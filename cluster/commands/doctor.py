@@ -18,6 +18,8 @@ from typing import Literal
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.ranking.errors import BadInput
+
 GB = 1 << 30
 SMALLEST_STORE = 256 << 20
 """Bytes of /dev/shm below which Ray's object store falls back to files in the temporary folder, which is slow."""
@@ -28,8 +30,6 @@ PACKAGES = {
 }  # fmt: skip
 """Packages, by the distributions of which one is needed."""
 OPTIONAL = {
-    "ray.rllib": ("pyrite learn", "rl"),
-    "tree": ("pyrite learn", "rl"),
     "starlette": ("pyrite judge", "judge"),
     "uvicorn": ("pyrite judge", "judge"),
     "faiss": ("function=dense", "cpu"),
@@ -113,14 +113,13 @@ def gpus() -> list[str]:
 
 def folders() -> Iterator[Finding]:
     """Check that the folders that Pyrite writes to are writable, and how much room they have."""
-    from pyrite.ranking.collections.cache import default_cache
+    from pyrite.ranking.collections.cache import cache_folder
 
-    cache = os.environ.get("PYRITE_CACHE")
-    if cache and "://" in cache:
-        yield Finding("cache", cache)
-    else:
-        remedy = "set PYRITE_CACHE to a folder that can be written"
-        yield _folder("cache", Path(cache).expanduser() if cache else default_cache(), remedy)
+    try:
+        cache = cache_folder(os.environ.get("PYRITE_CACHE"))
+        yield _folder("cache", cache, "set PYRITE_CACHE to a folder that can be written")
+    except BadInput as error:
+        yield Finding("cache", error.what, "problem", error.remedy or "")
     yield _folder("outputs", Path("outputs"), "give out=FOLDER, or change to a folder that can be written")
     yield _folder("temporary", Path(tempfile.gettempdir()), "set TMPDIR to a folder that can be written")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from rich.console import Console
@@ -16,10 +18,11 @@ from rich.markup import escape
 
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from pyrite.cluster.config.aliases import quoted_baseline
-from pyrite.cluster.config.override import root_of
+from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import quoted_path
-from pyrite.cluster.config.trust import from_folder
-from pyrite.cluster.executors.address import is_cluster
+from pyrite.cluster.config.relocated import KEY, moves, relocated
+from pyrite.cluster.config.trust import Trust, check_classes, from_folder, named_classes, trusting
+from pyrite.cluster.executors.address import is_cluster, is_foreign
 from pyrite.cluster.executors.session import connected
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from pyrite.cluster.executors.processes import Processes
     from pyrite.cluster.runs.artifacts import Artifacts
 
+MOVED = "moved"
+"""Key in `config.yaml` of the new paths of collections, by the old ones."""
 SHARE = 20
 """The pause before the next report, as a multiple of the time to write one."""
 _log = logging.getLogger(__name__)
@@ -70,6 +75,8 @@ class Experiment(ABC):
     """Options that may change on resume, because no result depends on them."""
     without_ray: str | None = None
     """The option by which the verb does its work without Ray, for messages; None if there is none."""
+    moved: Mapping[str, str] = MappingProxyType({})
+    """New paths of collections that were moved since it began, by the old ones."""
     resumed: bool = False
     """Whether it continues from a folder, which may come from anywhere."""
     local: bool = False
@@ -95,21 +102,50 @@ class Experiment(ABC):
             if experiment.storage is not None:
                 refuse_taken(experiment.storage)
             return experiment
+        return cls._resumed(arguments, resume)
+
+    @classmethod
+    def _resumed(cls, arguments: list[str], resume: str) -> Self:
+        """Continue an experiment from its folder, which may come from anywhere."""
+        storage = Storage(resume)
+        saved = read_config_of(cls.verb, storage)
+        typed, folder, started = named_classes(arguments), recorded_folder(saved), os.getcwd()
+        with nullcontext() if folder is None else chdir(folder):
+            moved = _moved(saved, cls._recorded(saved), absolute(arguments, started))
+        arguments = [text for text in arguments if not cls._says_nothing_new(text, saved, moved)]
         for text in arguments:
             if root_of(text) not in cls.may_change:
                 cls.check_change(text, resume)
-        storage = Storage(resume)
-        saved = read_config_of(cls.verb, storage)
         with ExitStack() as entered:
-            if (folder := recorded_folder(saved)) is not None:
+            entered.enter_context(relocated(moved))
+            entered.enter_context(trusting(typed))  # recorded classes that are typed again
+            check_classes(saved, "file")
+            if folder is not None:
                 storage = storage if "://" in resume else Storage(os.path.abspath(resume))
-                arguments = absolute(arguments, os.getcwd())
+                arguments = absolute(arguments, started)
                 entered.enter_context(chdir(folder))
             with from_folder():
                 experiment = cls.continued(arguments, saved, storage)
+            _refuse_foreign_cluster(experiment.options.get("address"), arguments, resume)
             experiment.joined.enter_context(entered.pop_all())
-        experiment.resumed = True
+        experiment.resumed, experiment.moved = True, moved
         return experiment
+
+    @classmethod
+    def _recorded(cls, saved: Mapping[str, Any]) -> list[str]:
+        """Return the overrides in a manifest."""
+        lists = [texts for texts in (saved.get("overrides"), saved.get(cls.verb)) if isinstance(texts, list)]
+        return [str(text) for texts in lists for text in texts]
+
+    @classmethod
+    def _says_nothing_new(cls, text: str, saved: Mapping[str, Any], moved: Mapping[str, str]) -> bool:
+        """Return whether an override only trusts a class that is recorded, or names the new path of a collection."""
+        return bool(named_classes([text]) and cls.is_recorded(text, saved)) or bool(moved and key_of(text) == KEY)
+
+    @classmethod
+    def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
+        """Return whether an override that is given on resume repeats one of the manifest."""
+        return text in cls._recorded(saved)
 
     @classmethod
     def check_change(cls, text: str, folder: str) -> None:
@@ -174,6 +210,11 @@ class Experiment(ABC):
 
         return RemoteArtifacts(note, join=self.join)
 
+    @property
+    def trust(self) -> Trust:
+        """The origin of its options."""
+        return "file" if self.resumed else "user"
+
     def join(self) -> None:
         """Connect to the running Ray until the command ends; `session` then finds it connected."""
         if not connected():
@@ -200,18 +241,31 @@ class Experiment(ABC):
             yield
 
 
+def _moved(saved: Mapping[str, Any], recorded: Sequence[str], typed: Sequence[str]) -> dict[str, str]:
+    """Return the new paths of collections, those of earlier commands included."""
+    before = saved.get(MOVED)
+    return {**(before if isinstance(before, dict) else {}), **moves(recorded, typed)}
+
+
+def _refuse_foreign_cluster(address: str | None, arguments: Sequence[str], folder: str) -> None:
+    """Refuse to join a cluster that only a folder names."""
+    if is_foreign(address) and "address" not in map(key_of, arguments):
+        what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
+        raise BadInput(what, folder, f"if it is yours, give it again: address={address}")
+
+
 def conduct(experiment: Experiment, console: Console) -> int:
     """Run the work that is left of an experiment, and return the number of runs that failed for good."""
     storage = experiment.storage
     with ExitStack() as left:
         left.callback(experiment.joined.close)  # goes back to the working folder, also if the output folder is locked
-        built = trackers(experiment.options.get("track", {}))  # track=[] removes the group
+        built = trackers(experiment.options.get("track", {}), experiment.trust)  # track=[] removes the group
         left.enter_context(output_lock(storage) if storage is not None else nullcontext())
         left.enter_context(from_folder(experiment.resumed))
         left.enter_context(experiment.joined)
         work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work)
-        with _recorded(experiment, built, work, console) as tracking:
+        with _removal_reported(storage), _recorded(experiment, built, work, console) as tracking:
             if work.left:
                 with experiment.session(work, console), _renewed(experiment):
                     experiment.execute(console, tracking)
@@ -248,11 +302,40 @@ def _recorded(
     if resumed := storage.read(CONFIG) is not None:
         before = read_config(storage)
         experiment.check_unchanged(before)
-        if (manifest := experiment.extended_manifest(before)) is not None:
-            write_config(storage, manifest)
+        manifest = experiment.extended_manifest(before)
+        if manifest is not None or experiment.moved != before.get(MOVED, {}):
+            write_config(storage, (manifest or before) | {MOVED: dict(experiment.moved)})
     else:
         write_config(storage, {**experiment.manifest(), STARTED_IN: os.getcwd()})
     return tracked(built, storage, console, experiment.verb, resumed, **work.facts)
+
+
+@contextmanager
+def _removal_reported(storage: Storage | None) -> Iterator[None]:
+    """Report that the output folder was removed during the run, and remove what was written into it since."""
+    if storage is None or not storage.local:
+        yield
+        return
+    root = storage.path("")
+    before = os.stat(root).st_ino  # the lock is in it
+
+    def removed() -> bool:
+        gone = not os.path.exists(root)
+        return gone or (os.stat(root).st_ino != before and storage.read(CONFIG) is None)
+
+    try:
+        yield
+    except BadInput as error:
+        if not removed():
+            raise
+        raise _removed(storage) from error
+    if removed():
+        raise _removed(storage)
+
+
+def _removed(storage: Storage) -> BadInput:
+    shutil.rmtree(storage.path(""), ignore_errors=True)  # made by this command since, without a configuration
+    return BadInput("was removed during the run", storage.place, "give the command again")
 
 
 @contextmanager

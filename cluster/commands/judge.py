@@ -11,7 +11,7 @@ import socket
 import webbrowser
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -23,14 +23,18 @@ from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.moved import with_present_paths
 from pyrite.cluster.config.override import key_of, replaced, values_by_key
+from pyrite.cluster.config.trust import from_folder, named_classes, trusting
 from pyrite.cluster.output.manifest import refuse_other_files
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.pools.sources import fingerprint, shown_progress
-from pyrite.pooling.judging import export, store
+from pyrite.pooling.judging import export, export_files, store
+from pyrite.pooling.judging.backup import back_up
 from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
 from pyrite.pooling.judging.folder import private_file
+from pyrite.pooling.judging.log_check import check_log
 from pyrite.pooling.judging.opening import Judging, open_judging
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.topics import read_topics, topics_of
@@ -63,11 +67,12 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         overrides: overrides of conf/judge.yaml. The folder remembers them.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
     """
-    if resume is not None:
-        overrides = _grown(resume, overrides)
-    storage = _folder(overrides)
-    merged = replaced(_remembered(storage), overrides)
-    config = compose(merged, "judge") | {"out": storage.path("")}
+    with from_folder(), trusting(named_classes(overrides)):
+        if resume is not None:
+            overrides = _grown(resume, overrides)
+        storage = _folder(overrides)
+        merged = replaced(_remembered(storage), overrides)
+        config = compose(merged, "judge") | {"out": storage.path("")}
     if len(config["method"]) > 1:
         raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
     if storage.read(OVERRIDES) is None:
@@ -99,12 +104,16 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Serve the page, or write the judgements so far."""
-    if chosen.export == "" or chosen.resume == "":
-        raise BadInput("is empty", "--export" if chosen.export == "" else "--resume", "name a file or a folder")
-    if chosen.export and chosen.resume:
-        raise BadInput("--export and --resume exclude each other", remedy="give the folder of an export by out=FOLDER")
+    if empty := [name for name in ("export", "backup", "resume") if getattr(chosen, name) == ""]:
+        raise BadInput("is empty", f"--{empty[0]}", "name a file or a folder")
+    given = [f"--{name}" for name in ("export", "backup", "resume") if getattr(chosen, name)]
+    if len(given) > 1:
+        what = f"{' and '.join(given)} exclude each other"
+        raise BadInput(what, remedy=f"give the folder of {given[0]} by out=FOLDER")
     if chosen.export:
         write_qrels(chosen.overrides, chosen.export, console)
+    elif chosen.backup:
+        write_backup(chosen.overrides, chosen.backup, console)
     else:
         judge(chosen.overrides, console, chosen.resume)
     return 0
@@ -137,26 +146,31 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
 
     Args:
         overrides: `out`, and `resolve` to use another rule than the page's.
-        path: the path of the qrels. If documents were judged twice, `PATH.disagreements.tsv` is written too. A path
-            that ends in .csv receives a table of all judgements, with assessor, time and note.
+        path: the path of the qrels, in the form of its ending (`pyrite.pooling.judging.export_files`). If documents
+            were judged twice, `PATH.disagreements.tsv` is written too. A path that ends in .csv receives a table of all
+            judgements, with assessor, time and note.
     """
     storage = _folder(overrides)
     for text in overrides:
         if (key := key_of(text)) not in ("out", "resolve"):
             raise BadInput(f"{key} has no effect on an export", remedy="give out=, and resolve= if you need it")
-    as_table = Path(path).suffix.lower() == ".csv"
+    as_table = export_files.ending_of(Path(path))[0] == export_files.TABLE
     given = values_by_key(overrides)
     if as_table and "resolve" in given:
         what = "has no effect on a table of all judgements"
         raise BadInput(what, "resolve", "leave it out, or export qrels (no .csv)")
-    remembered = values_by_key(_remembered(storage))
+    remembered: dict[str, str] = {}
+    with suppress(BadInput):  # an export needs none of the options of the folder, which may be lost
+        remembered = values_by_key(_remembered(storage))
     rule = (remembered | given).get("resolve")
     if rule is not None:
         check_arguments(Options, {"resolve": rule})
     options = Options(resolve=cast(export.Rule, rule)) if rule is not None else Options()
-    content = store.read(Path(storage.path("")))
+    folder = Path(storage.path(""))
+    content = store.read(folder)
+    check_log(store.events_of(folder), content.settings.get("grades"), folder / store.FILE)
     if as_table:
-        export.write(Path(path), export.table(content))
+        export_files.write(Path(path), export.table(content))
         print_lines(console, f"{counted(len(content.judgements), 'judgement')}: {path}")
         return
     disagreements = export.write_qrels(content, options.resolve, Path(path))
@@ -170,13 +184,27 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         print_lines(console, f"disagreements of assessors: {disagreements}")
 
 
+def write_backup(overrides: Sequence[str], path: str, console: Console) -> None:
+    """Write a copy of the judgements (`pyrite judge --backup FILE out=FOLDER`), also while the page is served."""
+    for text in overrides:
+        if (key := key_of(text)) != "out":
+            raise BadInput(f"{key} has no effect on a backup", remedy="give out= alone")
+    storage = _folder(overrides)
+    count = back_up(Path(storage.path("")), Path(path))
+    options = storage.path(OVERRIDES)
+    print_lines(console, f"{counted(count, 'event')}: {path}")
+    print_lines(console, f"To continue from it, copy it into a folder as {store.FILE}, with {options}")
+
+
 def run(app: Starlette, listening: socket.socket) -> None:
     """Serve an application on a listening socket, until Ctrl-C or SIGTERM."""
     import uvicorn
 
     # Requests are not logged: the address of the first one holds the token.
+    from pyrite.pooling.judging.connection import TimedProtocol
+
     config = uvicorn.Config(
-        app, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
+        app, http=TimedProtocol, access_log=False, log_level="warning", lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=5,
     )  # fmt: skip
     uvicorn.Server(config).run(sockets=[listening])
@@ -193,8 +221,10 @@ def _folder(overrides: Sequence[str]) -> Storage:
 def _remembered(storage: Storage) -> list[str]:
     content = storage.read(OVERRIDES)
     try:
-        saved = json.loads(content) if content else {"overrides": []}
-        return absolute(saved["overrides"], recorded_folder(saved))
+        saved = json.loads(content) if content else []
+        saved = saved if isinstance(saved, dict) else {"overrides": list(saved)}  # a list until version 0.1
+        overrides = [with_present_paths(override) for override in saved["overrides"]]
+        return absolute(overrides, recorded_folder(saved))
     except (ValueError, TypeError, KeyError):
         raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
 
@@ -224,7 +254,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         pool = make_pool(runs, None, config["depth"], config["relevant_from"], on_progress=on_progress)
     if config["machine"] is not None:
         pool = with_machine(pool, read(config["machine"]))
-    reader = build(config["collection"])
+    reader = build(config["collection"], "collection", trust="composed")
     of_collection = reader.faults(config["strict"])
     path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
     texts = read_texts(path)
@@ -236,7 +266,7 @@ def _open(config: dict[str, Any], console: Console, grow: bool = False) -> Judgi
         if topics is None:
             topics = topics_of(reader.read_queries(of_collection))
         ((named, node),) = config["method"].items()
-        method = build(node)
+        method = build(node, f"method.{named}", trust="composed")
         if "texts" in needs_of(method):
             topic_texts = {name: " ".join(filter(None, fields)) for name, fields in topics.items()}
             pool = with_terms(pool, texts, topic_texts)

@@ -73,8 +73,10 @@ class LearnExperiment(Experiment):
         self.store = self.request.store(artifacts.keys(config))
         checkpoints.load(self.store, note)
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
+        named += f" episodes={config['episodes']}"
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
+        note(*artifacts.cut_texts([config]))
         shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
         return Work(True, shared, shared)
 
@@ -86,10 +88,12 @@ class LearnExperiment(Experiment):
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         from pyrite.cluster.rollouts.backends import learn
+        from pyrite.cluster.rollouts.gang import check_room
         from pyrite.cluster.rollouts.learning_log import LiveLine, TrackedEpisodes
         from pyrite.cluster.rollouts.train_agent import LearningProgress
 
         config, storage = self.request.config, self.request.storage
+        check_room(config)
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
         run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
         tracked = TrackedEpisodes(tracking, run)
@@ -99,11 +103,11 @@ class LearnExperiment(Experiment):
                 line.update(progress)
                 tracked.update(progress)
 
-            def on_loss(message: str) -> None:
+            def log(event: str, message: str) -> None:
                 print_lines(console, message)
-                tracking.events.emit("lost", says=message)
+                tracking.events.emit(event, says=message)
 
-            self.episodes = learn(config, parts, self.store, self.facts, on_progress, on_loss)
+            self.episodes = learn(config, parts, self.store, self.facts, on_progress, log)
         tracked.end(self.episodes)
 
     def finalize(self, console: Console) -> int:

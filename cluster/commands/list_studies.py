@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pyrite.cluster.commands.watch import Replay
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.lock import is_held
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
@@ -21,10 +21,12 @@ from pyrite.ranking.errors import BadInput
 
 DEPTH = 3
 """Levels of folders that are searched."""
+BEGINS, ENDS = ("began", "resumed"), ("finished", "failed", "interrupted")
+"""Events with which a command begins and ends."""
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedStudy:
     """A folder of results."""
 
     path: str
@@ -59,7 +61,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def results_in(root: Path) -> Iterator[Listed]:
+def results_in(root: Path) -> Iterator[ListedStudy]:
     """Yield the folders of results below a folder, and those that can't be read."""
     folders = [root]
     for _ in range(DEPTH):
@@ -76,7 +78,7 @@ def results_in(root: Path) -> Iterator[Listed]:
         folders = inner
 
 
-def read_folder(folder: Path) -> Listed:
+def read_folder(folder: Path) -> ListedStudy:
     """Read the state of a folder of results."""
     storage = Storage(str(folder))
     try:
@@ -84,17 +86,19 @@ def read_folder(folder: Path) -> Listed:
     except BadInput:
         return _unread(folder, "damaged")
     verb, events = verb_of(config), EventLog.read(storage)
-    replay = Replay(Console(quiet=True), verb, "")
-    replay.append(events)
-    table, done = replay.table, replay.table.states["done"]
-    state = "running" if is_held(storage) else replay.end or "stopped"
-    begun = [event["time"] for event in events if event["event"] in ("began", "resumed")]
-    started = datetime.fromisoformat(begun[0]) if begun else None
+    begun = [place for place, event in enumerate(events) if event["event"] in BEGINS]
+    started = datetime.fromisoformat(events[begun[0]]["time"]) if begun else None
+    last = events[begun[-1]] if begun else {"runs": 0}
+    counts = Counter(event["event"] for event in events[begun[-1] if begun else 0 :])
+    done = int(last.get("done", 0)) + counts["run ended"]
+    end = next((event for event in ENDS if counts[event]), "stopped")
+    state = "running" if is_held(storage) else end
     names = config.get("collections") or config.get("facts") or {}
     collections = names.values() if "collections" in config else [names.get("collection", "")]
     shown = ", ".join(map(str, collections))
-    return Listed(str(folder), verb, state, done, max(table.total, done), table.failed, started, shown)
+    runs = max(int(last.get("runs", 1)), done)
+    return ListedStudy(str(folder), verb, state, done, runs, counts["run failed"], started, shown)
 
 
-def _unread(folder: Path, state: str) -> Listed:
-    return Listed(str(folder), "", state, 0, 0, 0, None, "")
+def _unread(folder: Path, state: str) -> ListedStudy:
+    return ListedStudy(str(folder), "", state, 0, 0, 0, None, "")

@@ -27,7 +27,8 @@ from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.reports.report import Table
-from pyrite.cluster.runs.what_was_read import sentence
+from pyrite.cluster.runs.cut_checkpoints import cut_of
+from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
@@ -85,7 +86,8 @@ class MineExperiment(Experiment):
         if self.waiting:  # the first query shows errors before anything is written
             self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
         queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
-        print_lines(console, sentence(collection, self.config))
+        words = cut_words(self.miner.encoded, self.config["encoding"])
+        print_lines(console, sentence(collection, self.config), *filter(None, [words]))
         split = "" if self.config["queries"] == "all" else f"{self.config['queries']} "
         named, shards = f"{collection.name} ({collection.fingerprint})", counted(len(self.shards), "shard")
         line = f"{counted(queries, f'{split}query')} of {named} in {shards}"
@@ -126,7 +128,7 @@ class MineExperiment(Experiment):
                     raise BadInput(done.error.what, remedy=remedy + resume_command("mine", self.storage.place))
                 done.result()
                 progress.advance(bar)
-                tracking.events.emit("run ended", run=done.task.key)  # for `pyrite watch`
+                tracking.events.emit("run ended", run=done.task.key)  # for `pyrite list`
 
     def _executor(self) -> Executor:
         """Return this process, or `workers` actors of a cluster, each of which opens the collection."""
@@ -146,9 +148,10 @@ class MineExperiment(Experiment):
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about["read"] = sentence(collection, self.config)
+        about |= {"checkpoint": f"{cut}, no more of it"} if (cut := cut_of(self.config)) else {}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
-        console.print(_summary(totals, functions), crop=False)
+        console.print(_summary(totals, functions, cut_of(self.config)), crop=False)
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
             remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
@@ -160,11 +163,11 @@ class MineExperiment(Experiment):
         return 0
 
 
-def _summary(totals: dict[str, int], functions: pl.DataFrame) -> Table:
+def _summary(totals: dict[str, int], functions: pl.DataFrame, cut: str) -> Table:
     """Return the table for the screen."""
     caption = (
         f"{counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
-        f"{totals['left out']:,} had too few negatives"
+        f"{totals['left out']:,} had too few negatives{f'; with {cut}' if cut else ''}"
     )
     note = "rank: the median, and what nine in ten do not exceed; score +: of the positives, −: of the negatives"
     if not functions["fallback"].sum():

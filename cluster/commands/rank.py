@@ -29,7 +29,9 @@ from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.reports.report import Table
 from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.cut_checkpoints import cut_of_node
 from pyrite.cluster.runs.trained import read_ranker
+from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.pooling.judging.topics import read_topics
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
@@ -88,9 +90,12 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     _check_names(collection, queries, tag)
     sources = Sources(collection, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
+    cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
+    lines = [f"of the checkpoint only {cut}" if cut else "", cut_words(encoded, run["encoding"])]
+    print_lines(console, *filter(None, lines))
     read = trained.read(collection, encoded)
     (node,) = config["origin"].values()
-    candidates = build(node, "origin").of(sources, queries)
+    candidates = build(node, "origin", trust="composed").of(sources, queries)
     parts = []
     with console.status("ranking") as status:
         for start in range(0, len(queries), QUERIES):
@@ -109,7 +114,8 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     console.print(f"{counts} over {collection.name} ({collection.fingerprint})", markup=False)
     print_counts(console, {"queries without a candidate, which get no line": int((~present.any(axis=1)).sum())})
     if len(encoded.judgements.documents):
-        console.print(_measured(config["measures"], encoded, queries, lists, candidates), crop=False)
+        caption = f"with {cut}" if cut else ""
+        console.print(_measured(config["measures"], encoded, queries, lists, candidates, caption), crop=False)
         depth = config["depth"]
         deeper = [name for name in config["measures"] if (parse(name).cutoff or np.inf) > depth]
         if deeper and depth < collection.size and present[:, depth - 1 :].any():  # a list was cut
@@ -194,6 +200,7 @@ def _measured(
     queries: NDArray[np.int64],
     lists: RankedLists,
     candidates: Candidates,
+    caption: str,
 ) -> Table:
     """Return the measures of the run next to those of the first stage."""
     evaluation = Evaluation(encoded, candidates, measures)
@@ -201,4 +208,4 @@ def _measured(
     run = evaluator(encoded.judgements.lookup(queries, lists.documents, evaluator.unjudged))
     columns = run, evaluation.of_bm25()
     rows = [[measure, *(f"{float(values[measure].mean()):.4f}" for values in columns)] for measure in measures]
-    return Table(["measure", "run", "first stage"], rows)
+    return Table(["measure", "run", "first stage"], rows, caption=caption)

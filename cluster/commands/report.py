@@ -1,4 +1,4 @@
-"""Runs `pyrite report`, `pyrite options` and `pyrite study --power`: they read, and run nothing."""
+"""Runs `pyrite report` and `pyrite study --power`: they read, and run nothing."""
 
 from __future__ import annotations
 
@@ -39,14 +39,6 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def show_options(chosen: argparse.Namespace, console: Console) -> int:
-    """Print the configuration that overrides give, with explanations."""
-    from pyrite.cluster.config.explain import show
-
-    show(chosen.overrides, console, chosen.of or "config")
-    return 0
-
-
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study, and write table and curve."""
     from pyrite.cluster.output.manifest import read_config_of
@@ -55,14 +47,14 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     from pyrite.cluster.reports.analysis_sections import power_section
     from pyrite.cluster.reports.report import Report
     from pyrite.cluster.statistics.power import power
-    from pyrite.cluster.statistics.sequential import StoppingRule
+    from pyrite.cluster.statistics.sequential import SequentialRule
 
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
     storage = Storage(chosen.power)
     options = read_config_of("study", storage)["study"] or {}
     trials = with_factors(required_trials(storage), options.get("factors"))
-    sections = power_section(power(trials, StoppingRule.of_options(options) if "equal_within" in options else None))
+    sections = power_section(power(trials, SequentialRule.of_options(options) if "equal_within" in options else None))
     if not sections:
         raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")
     report = Report("", sections)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pyrite.ranking.whole_file import FULL
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -31,14 +33,17 @@ def handled_signals(restore: bool) -> Iterator[None]:
     """Raise `Terminated` in the main thread on SIGTERM and SIGHUP. SIGHUP stays ignored under `nohup`.
 
     A signal whose interrupt Python ignores, because it arrived in a finalizer or while garbage was collected, is sent
-    again.
+    again. A full disk shows no traceback of a thread or a finalizer: the command reports it in one line.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before, usual = {signum: signal.getsignal(signum) for signum in SIGNALS}, sys.unraisablehook
+    of_threads = threading.excepthook
 
     def again(ignored: sys.UnraisableHookArgs) -> None:
+        if _is_full(ignored.exc_value):
+            return None
         if not isinstance(ignored.exc_value, KeyboardInterrupt):
             return usual(ignored)
         main, signum = threading.main_thread().ident, getattr(ignored.exc_value, "signum", signal.SIGINT)
@@ -46,7 +51,11 @@ def handled_signals(restore: bool) -> Iterator[None]:
         timer.daemon = True
         return timer.start()
 
-    sys.unraisablehook = again
+    def in_thread(failed: threading.ExceptHookArgs) -> None:
+        if not _is_full(failed.exc_value):
+            of_threads(failed)
+
+    sys.unraisablehook, threading.excepthook = again, in_thread
     for signum, handler in before.items():
         if signum != signal.SIGINT and handler != signal.SIG_IGN:
             signal.signal(signum, _terminate)
@@ -55,9 +64,13 @@ def handled_signals(restore: bool) -> Iterator[None]:
     finally:
         _received.clear()
         if restore:
-            sys.unraisablehook = usual
+            sys.unraisablehook, threading.excepthook = usual, of_threads
         for signum, handler in before.items() if restore else ():
             signal.signal(signum, handler)
+
+
+def _is_full(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno in FULL
 
 
 def _terminate(signum: int, frame: Any) -> None:

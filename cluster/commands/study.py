@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +23,13 @@ from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.refusals import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
-from pyrite.cluster.config.trust import check_classes
+from pyrite.cluster.config.trust import check_classes, classes_in, named_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.processes import in_process
 from pyrite.cluster.executors.task import Executor, Once, Task
 from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.limits import LOCAL_PROCESSES
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.provenance import content_digest
@@ -45,6 +46,7 @@ from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
+from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -100,6 +102,11 @@ class StudyExperiment(Experiment):
         return study
 
     @classmethod
+    def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
+        recorded = saved["study"].get(root_of(text)) if isinstance(saved.get("study"), dict) else None
+        return super().is_recorded(text, saved) or [*classes_in(recorded)] == named_classes([text])
+
+    @classmethod
     def check_change(cls, text: str, folder: str) -> None:
         root = root_of(text)
         if root not in GROWING and (root in SHAPES["study"].model_fields or text.startswith("~")):
@@ -119,7 +126,8 @@ class StudyExperiment(Experiment):
         except (KeyError, TypeError, BadInput):
             where = f"{storage}/{CONFIG}"
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
-        check_classes([options.get(key) for key in ("trial_scheduler", "stoppers", "callbacks")])
+        by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
+        check_classes([options, by_path], origin())
         plan = StudyPlan(options, runs, design, storage, batches)
         additions = [text for text in arguments if text not in of_study or root_of(text) in GROWING]
         if not additions:
@@ -167,7 +175,8 @@ class StudyExperiment(Experiment):
         self.read_sentences = what_was_read.sentences(used)
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
-        print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), line)
+        reduced = filter(None, [plan.reduced])
+        print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), *reduced, line)
         # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
         waiting, seeds = [each for each in self.runs if each.name not in done], plan.seeds
         self.waiting = sorted(waiting, key=lambda run: seeds.index(run.config["seed"]))
@@ -180,6 +189,7 @@ class StudyExperiment(Experiment):
         configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
         artifacts.make(configs)
+        print_lines(console, *artifacts.cut_texts(configs))
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
         return Work(left, *sizes, facts, self._saved(), self._needs())
 
@@ -192,8 +202,8 @@ class StudyExperiment(Experiment):
 
         return OptunaRuns(self.plan, adaptive, self.artifacts.provenance, self.scheduler)
 
-    def _saved(self) -> float | None:
-        """Seconds that waiting runs take less on all cores than on one, here; None if that is not known."""
+    def _saved(self) -> float:
+        """Seconds that waiting runs take less on all cores than in the processes of this command."""
         examples, proposals = self.proposals.examples, self.proposals
         each = (proposals.total - proposals.finished) / max(len(examples), 1)
         total = 0.0
@@ -202,9 +212,21 @@ class StudyExperiment(Experiment):
             sizes = len(collection.queries), len(collection.judgements)
             seconds = run_seconds(planned.config, planned.config[CHOICES]["ranker"], *sizes)
             if seconds is None:
-                return None
+                return saved(None, self._processes())
             total += times * seconds
-        return saved(total)
+        return saved(total, self._processes())
+
+    def _processes(self) -> int:
+        """Return how many runs this command trains at once without Ray."""
+        if self.scheduler is not None:
+            return 1  # early stopping depends on the order
+        cores_each = max((planned.config["resources"]["cpu"] for planned in self._known), default=1)
+        return max(
+            1,
+            min(
+                LOCAL_PROCESSES + 1, int(cores() // cores_each), self.plan.options["concurrent"] or LOCAL_PROCESSES + 1
+            ),
+        )
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""
@@ -220,8 +242,8 @@ class StudyExperiment(Experiment):
         from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
         scheduler = EarlyStopping(
-            schedulers_of(options.get("trial_scheduler")),
-            built_as(Stopper, options.get("stoppers", []), "stoppers"),
+            schedulers_of(options.get("trial_scheduler"), self.trust),
+            built_as(Stopper, options.get("stoppers", []), "stoppers", self.trust),
             EventLog.read(self.plan.storage),
             lambda config: content_digest(artifacts.provenance(config)),
         )
@@ -329,8 +351,8 @@ class StudyExperiment(Experiment):
 
         options = self.plan.options
         if self.local:
-            if self.workers is not None and options["concurrent"] is not None:
-                self.workers.keep(options["concurrent"] - 1)
+            if self.workers is not None:
+                self.workers.keep(self._processes() - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, self.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
         from ray.tune import Callback
@@ -340,7 +362,7 @@ class StudyExperiment(Experiment):
 
         configs = [planned.config for planned in _distinct(self._known)]
         check_resources(configs, options["address"])
-        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks")
+        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks", self.trust)
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
         return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun")
@@ -386,7 +408,6 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
         raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
     for key in ("callbacks", "stoppers"):
         options[key] = [as_node(each) for each in options[key]]
-        check_classes(options[key])
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
 

@@ -26,10 +26,10 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.plan.sweep import Planned, plan, points, refuse_sweeps
-from pyrite.cluster.reports.actions_taken import actions_table
 from pyrite.cluster.reports.report import Table
-from pyrite.cluster.reports.study_tables import action_rows, tables_of, write_tables
+from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
+from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.model_card import check_push, push, write_cards
 from pyrite.cluster.runs.negative_tables import write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best
@@ -73,7 +73,7 @@ class TrainExperiment(Experiment):
         arguments = [text for text in arguments if root_of(text) != "push"]
         output = [text for text in arguments if root_of(text) in ("out", "track")]
         options = compose(output, "study")
-        if options["out"] is None and len(trackers(options["track"])) > 1:
+        if options["out"] is None and len(trackers(options["track"], "user")) > 1:
             raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
         overrides = [text for text in arguments if text not in output]
         refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
@@ -98,7 +98,7 @@ class TrainExperiment(Experiment):
         artifacts.make([planned.config])
         self.collection = collection = artifacts.collection(planned.config)
         self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
-        print_lines(console, sentence(collection, planned.config))
+        print_lines(console, sentence(collection, planned.config), *artifacts.cut_texts([planned.config]))
         console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
@@ -168,8 +168,6 @@ class TrainExperiment(Experiment):
             print_lines(console, what)
         for table in (_figures(self.planned, self.outcome), _sampling(self.outcome)):
             console.print(table, crop=False)
-        if actions := action_rows(self.outcome):
-            console.print(actions_table(pl.DataFrame(actions)), crop=False)
         for rows in zero_shot_rows(self.planned.name, self.outcome):
             console.print(_zero_shot(rows), crop=False)
         if self.storage is not None:
@@ -199,7 +197,9 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
         head += [f"over {origin}", "BM25's order"]
         for row in rows:
             row += [f"{float(each[row[0]].mean()):.4f}" for each in (values, outcome.bm25[origin])]
-    caption = f"{planned.config[CHOICES]['ranker']} after {counted(outcome.best_epoch, 'epoch')}"
+    cut = cut_of(planned.config)
+    ranker = planned.config[CHOICES]["ranker"] + (f" ({cut})" if cut else "")
+    caption = f"{ranker} after {counted(outcome.best_epoch, 'epoch')}"
     return Table(head, rows, caption=caption)
 
 

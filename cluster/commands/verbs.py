@@ -60,7 +60,7 @@ VERBS: dict[str, Verb] = {
         "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false local=auto|true|false\n"
         "  track=[mlflow,wandb]  in addition to TensorBoard\n\n"
         "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
-        "  pyrite study study.yaml   (a file of overrides, as `pyrite init` writes it)",
+        "  pyrite study study.yaml   (a YAML list of overrides)",
         runs="pyrite.cluster.commands.study:StudyExperiment",
         words="study.yaml",
         arguments=(
@@ -114,21 +114,6 @@ VERBS: dict[str, Verb] = {
         runs="pyrite.cluster.commands.learn:LearnExperiment",
         arguments=(RESUME,),
     ),
-    "fork": Verb(
-        "Continue a run from some batch under other actions, and measure what each was worth.",
-        "RUN is the folder of a `pyrite train out=RUN`; then Hydra overrides:\n"
-        "  at=94 or 'at=[0,94,188]'  batches before the fork   length=N  batches that an action lasts\n"
-        "  'actions=[random,bm25:1-10,bm25@simans,bm25@dynamic:64,bm25*.5]'  functions, ranks, selectors, shares\n"
-        "  replicates=N bases=N workers=N out=FOLDER_OR_URI   (all: `pyrite options --for fork`)\n\n"
-        "example:\n  pyrite fork outputs/run at=94 'actions=[random,bm25]'",
-        runs="pyrite.cluster.commands.fork:ForkExperiment",
-        arguments=(
-            ("run", {"nargs": "?", "metavar": "RUN", "help": "the folder of the run"}),
-            RESUME,
-            ("--regress", {"action": "store_true", "help": "regress the values on actions, clock and state, with "
-                           "bases=3 or more; policy=from_forks follows the result"}),
-        ),
-    ),
     "pool": Verb(
         "Compare orders of judging a pool in simulation, over many seeds, in parallel.",
         "options, as Hydra overrides:\n  method={method}|all\n  preset={preset}\n  stopping=[{stopping}]\n"
@@ -149,13 +134,15 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite judge runs=runs collection.path=FOLDER topics=topics.txt out=judging\n"
         "  pyrite judge out=judging                        continue\n"
         "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
-        "  pyrite judge --export qrels.txt out=judging     the judgements so far",
+        "  pyrite judge --export qrels.txt out=judging     the judgements so far\n"
+        "  pyrite judge --backup copy.sqlite out=judging   a copy of the folder's file, also while it is served",
         runs="pyrite.cluster.commands.judge:run_verb",
         arguments=(
             ("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, depth= may "
                           "rise"}),
-            ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.csv: as a table), and "
-                          "end"}),
+            ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.txt, .json, .jsonl, .tsv, "
+                          ".parquet; .csv: as a table; each with .gz), and end"}),
+            ("--backup", {"metavar": "FILE", "help": "write a copy of the judgements' file, and end"}),
         ),
     ),
     "audit": Verb(
@@ -168,13 +155,6 @@ VERBS: dict[str, Verb] = {
         "  pyrite study --relabel outputs/audit/qrels.txt …   run the study again with corrected judgements",
         runs="pyrite.cluster.commands.audit:run_verb",
         words="FOLDER",
-    ),
-    "watch": Verb(
-        "Show the live table of a command that runs elsewhere, also of a submitted job.",
-        "examples:\n  pyrite watch outputs/m\n  pyrite watch s3://lab/m",
-        runs="pyrite.cluster.commands.watch:run_verb",
-        arguments=(("out", {"metavar": "OUT", "help": "the output folder or URI"}),),
-        overrides=False,
     ),
     "report": Verb(
         "Write the summary, the figures and the report of a study again.",
@@ -198,37 +178,18 @@ VERBS: dict[str, Verb] = {
         runs="pyrite.cluster.commands.list_studies:run_verb",
         words="FOLDER",
     ),
-    "init": Verb(
-        "Write a file with a first study over your data, and print the command that runs it.",
-        "Without options it asks three questions.\n\n"
-        "examples:\n  pyrite init\n  pyrite init data=pairs.csv model=models/minilm scale=small out=study.yaml",
-        runs="pyrite.cluster.commands.init:run_verb",
-        words="DATA",
-    ),
     "doctor": Verb(
         "Check what this machine offers, and what is missing for which verb.",
         "Exit code 1 if something keeps `pyrite study` from running.",
         runs="pyrite.cluster.commands.doctor:run_verb",
         overrides=False,
     ),
-    "completion": Verb(
-        "Print what a shell needs to complete commands and options.",
-        "examples:\n  bash:  eval \"$(pyrite completion bash)\"     in ~/.bashrc\n"
-        "  zsh:   eval \"$(pyrite completion zsh)\"      in ~/.zshrc, after compinit\n"
-        "  fish:  pyrite completion fish | source      in ~/.config/fish/config.fish",
-        runs="pyrite.cluster.commands.completion:run_verb",
-        arguments=(
-            ("shell", {"choices": ("bash", "zsh", "fish", "words")}),
-            ("--line", {"help": argparse.SUPPRESS}),
-        ),
-        overrides=False,
-    ),
     "options": Verb(
         "Show the whole configuration that overrides give, with an explanation of each option.",
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
-        runs="pyrite.cluster.commands.report:show_options",
+        runs="pyrite.cluster.commands.options:run_verb",
         arguments=(
-            ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit", "fork"),
+            ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit"),
                        "help": "the verb, unless train or study"}),
         ),
     ),
@@ -268,12 +229,13 @@ VERBS: dict[str, Verb] = {
 }  # fmt: skip
 
 REMOVED = {
-    "jobs": "`ray job list`",
-    "logs": "`ray job logs --follow ID`",
-    "stop": "`ray job stop ID`",
-    "dashboard": "Ray's `ray metrics launch-prometheus`, or Debian's prometheus as docs/guide/watching.md says",
+    "completion": "the help lists all options: use `pyrite VERB --help` or `pyrite options`",
+    "fork": "its questions are answered (docs/experiments/forks.md): compare whole trainings by `pyrite study`",
+    "init": "a study needs no file: use `pyrite study collection.path=FILE`",
+    "watch": "Ray and the study's pages show the same: use `ray job logs --follow ID`, Ray's dashboard, TensorBoard, "
+    "OUT/report.html or `pyrite list`",
 }
-"""Verbs that were removed, and what to use instead."""
+"""Verbs of the last release that were removed: why, and what to use instead."""
 
 
 class _Version(argparse.Action):
@@ -315,7 +277,7 @@ def parser() -> argparse.ArgumentParser:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; refuse a verb that was removed, and words that are no overrides."""
     if arguments and arguments[0] in REMOVED:
-        raise BadInput(f"there is no verb {arguments[0]} any more", remedy=f"use {REMOVED[arguments[0]]}")
+        raise BadInput(f"there is no verb {arguments[0]} any more", remedy=REMOVED[arguments[0]])
     known = parser()
     chosen, more = known.parse_known_args(arguments)
     if any(text.startswith("-") for text in more) or (more and not VERBS[chosen.verb].overrides):

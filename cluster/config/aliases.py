@@ -27,33 +27,22 @@ from pyrite.cluster.config.groups import group_options, groups_of, option
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.refusals import refuse_renamed
+from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput
 
 QUOTES = "'\""
 FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated", "search.storage": "search_storage"}
 """Options next to an option that holds no others, by the names with a point that users expect."""
-ACTIONS = "instead"
-"""The option of a fork that `actions=` sets."""
 READS_CHECKPOINT = ("rank", "mine")
 """Primary files whose option `ranker` names the class of a checkpoint."""
 OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
 """An option of one function, as `selector.bm25.lam`."""
 
 
-def as_typed(error: BadInput, overrides: Sequence[str], config: str) -> BadInput:
-    """Return an error of an option under the name by which the user gave it."""
-    if config != "fork" or "actions" not in map(key_of, overrides):
-        return error
-    return BadInput(re.sub(rf"^{ACTIONS}\b", "actions", error.what), error.where, error.remedy)
-
-
 def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     """Return the overrides with all short forms written out; refuse those with an old name, and names given twice."""
     refuse_renamed(overrides, config)
-    if config == "fork":  # to Hydra `actions` is a group, and a fork tries all values of a list
-        overrides = [re.sub(r"^actions=(?!null$)([^\[].*)$", rf"{ACTIONS}=[\1]", text) for text in overrides]
-        overrides = [re.sub("^actions=", f"{ACTIONS}=", text) for text in overrides]
     for text in overrides:
         if text.lstrip("+~").startswith(("hydra.", "hydra/")):
             remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"
@@ -92,8 +81,8 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
 def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:
     """Return the overrides of a command line, with its other words as overrides.
 
-    These are the run of `fork`, the ranker of `rank`, the folders of `audit`, the file of `study`, `--relabel` and
-    `--regress`. A study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
+    These are the ranker of `rank`, the folders of `audit`, the file of `study` and `--relabel`. A study's baseline is
+    a line of key=value pairs, which Hydra reads as one text only in quotes.
     """
     overrides = list(overrides)
     if chosen.verb == "audit" and chosen.words:
@@ -102,10 +91,6 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
         overrides = [*(text for path in chosen.words for text in read_overrides(path)), *overrides]
     if getattr(chosen, "relabel", None):
         overrides.append(f"relabel={chosen.relabel}")
-    if getattr(chosen, "regress", False):
-        overrides.append("regress=true")
-    if getattr(chosen, "run", None):
-        overrides.insert(0, chosen.run if is_override(chosen.run) else f"run={as_override(chosen.run)}")
     if getattr(chosen, "trained", None):
         overrides.append(named_checkpoint(chosen.trained))
     return list(map(quoted_baseline, overrides))
@@ -118,11 +103,11 @@ def not_an_override(word: str, otherwise: str = "") -> BadInput:
 
 
 def read_overrides(path: str) -> list[str]:
-    """Return the overrides in a file: a YAML list of `key=value`, as `pyrite init` writes it."""
+    """Return the overrides in a file: a YAML list of `key=value`."""
     if not path.endswith((".yaml", ".yml")):
         raise not_an_override(path, ", or name a file of overrides (.yaml)")
     if not Path(path).exists():
-        raise BadInput("there is no such file", path, "`pyrite init` writes one")
+        raise BadInput("there is no such file", path, "name a file of overrides, a line `- key=value` for each option")
     content, remedy = read_yaml(path), "write a line `- key=value` for each option"
     if not isinstance(content, list):
         raise BadInput("is not a list of overrides", path, remedy)
@@ -158,14 +143,14 @@ def _is_path_alone(key: str, value: str, named: set[str]) -> bool:
         return False
     if key == "collection.path":
         return not named
-    is_path = value.startswith("hf:") or os.sep in value or os.path.exists(value)
+    is_path = value.startswith("hf:") or os.sep in value or os.path.exists(new_path(value))
     return is_path and value not in group_options()["collection"]
 
 
 def _collection_at(path: str) -> list[str]:
     from pyrite.ranking.collections.format_of import format_of
 
-    return [f"collection={format_of(path)}", f"collection.path={as_override(path)}"]
+    return [f"collection={format_of(new_path(path))}", f"collection.path={as_override(path)}"]
 
 
 def _is_class_of_checkpoint(key: str, config: str) -> bool:

@@ -2,48 +2,91 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import importlib
 import inspect
 import re
 import traceback
-from typing import TYPE_CHECKING, Any, get_type_hints
+from collections.abc import Collection, Iterable
+from dataclasses import is_dataclass
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from pyrite.cluster.config.parts import OURS
-from pyrite.ranking.bounds import check_arguments
+from pyrite.cluster.config.moved import moved_error
+from pyrite.cluster.config.parts import BASES, OURS
+from pyrite.cluster.config.trust import Trust, check_classes
+from pyrite.ranking.bounds import called, check_arguments
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, parameters_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 EXTRAS = {
-    "tree": "rl", "lz4": "rl", "ormsgpack": "rl", "starlette": "judge", "uvicorn": "judge",
-    "sentence_transformers": "transformers",
+    "starlette": "judge", "uvicorn": "judge", "sentence_transformers": "transformers",
 }  # fmt: skip
 """Extras of pyproject.toml by the modules that they install."""
 
 
-def build(node: Any, at: str = "", /, **given: Any) -> Any:
+def build(node: Any, at: str = "", /, *, trust: Trust, **given: Any) -> Any:
     """Build the object that a part of a configuration describes by its `_target_`.
 
+    The whole description is checked before anything is built: that its classes are trusted, before they are imported,
+    then their base classes and the names of options.
+
     Args:
-        at: its config key, for error messages.
+        at: its config key, for error messages, and for the base class that belongs there.
+        trust: the origin of the description.
         given: more arguments of the constructor.
 
     Raises:
-        BadInput: if an option has the wrong type, is outside its bounds, or is refused by the class.
+        BadInput: if a class is not trusted or of another kind, or if an option does not exist, has the wrong type, is
+            outside its bounds, or is refused by the class.
     """
+    check_classes(node, trust)
+    _check_tree(node, at, _base_of(at), at.partition(".")[0])
+    return _construct(node, at, given)
+
+
+def parts_in(node: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a part, by their option."""
+    return {key: value for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
+
+
+def _base_of(at: str) -> tuple[type, ...]:
+    """Return the base class of the parts that belong at a key; nothing if it takes any class."""
+    base = BASES.get(at.partition(".")[0])
+    return () if base is None else (locate(base),)
+
+
+def _bases_in(target: type, option: str) -> tuple[type, ...]:
+    """Return the classes that an option of a class of ours declares; nothing if it takes others too."""
+    declared = _types_of(target).get(option) if _is_ours(target) else None
+    kinds = [each for each in get_args(declared) or (declared,) if each is not type(None)]
+    ours = [
+        each for each in kinds if isinstance(each, type) and _is_ours(each) and not getattr(each, "_is_protocol", False)
+    ]
+    return tuple(ours) if len(ours) == len(kinds) else ()
+
+
+def _check_tree(node: dict[str, Any], at: str, bases: tuple[type, ...], kind: str) -> None:
+    """Refuse a part, or a part in it, of another kind than belongs there, or with options that its class lacks."""
     target = locate(node["_target_"])
-    parts = {
-        key: build(value, f"{at}.{key}" if at else "")
-        for key, value in node.items() if isinstance(value, dict) and "_target_" in value
-    }  # fmt: skip
-    options = {key: value for key, value in node.items() if key not in parts and not key.startswith("_")}
+    if bases and not issubclass(target, bases):
+        what = f"{target.__name__} is no {kind}"
+        raise BadInput(what, f"{at}._target_", f"name a subclass of {bases[0].__module__}.{bases[0].__name__}")
     if inspect.isabstract(target):
         missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
         raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
-    _check_names(target, options | parts, at)
+    _check_names(target, [key for key in node if not key.startswith("_")], at)
+    for key, part in parts_in(node).items():
+        inner = f"{at}.{key}" if at else key
+        _check_tree(part, inner, _bases_in(target, key), f"{key} of {target.__name__}")
+
+
+def _construct(node: dict[str, Any], at: str, given: dict[str, Any]) -> Any:
+    target = locate(node["_target_"])
+    parts = {key: _construct(value, f"{at}.{key}" if at else "", {}) for key, value in parts_in(node).items()}
+    options = {key: value for key, value in node.items() if key not in parts and not key.startswith("_")}
     if _is_ours(target):
         _check_types(target, options | parts, at)
     else:
@@ -53,8 +96,9 @@ def build(node: Any, at: str = "", /, **given: Any) -> Any:
     if node.get("_partial_"):
         return construct
     try:
-        built = construct()
-        _check_base_called(built, target)
+        with called() as functions:
+            built = construct()
+        _check_base_called(target, functions)
         return built
     except BadInput as error:
         # The bound of a class inside this one, which the user does not know by name.
@@ -81,7 +125,7 @@ def locate(path: str) -> type:
         what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
         raise BadInput(what, where, "correct this line") from None
     except (ImportError, AttributeError, ValueError) as error:
-        if isinstance(error, ModuleNotFoundError) and (refused := missing_extra(error)):
+        if refused := moved_error(error, path) or missing_extra(error):
             raise refused from None
         last = traceback.extract_tb(error.__traceback__)[-1]
         if last.filename != __file__ and not last.filename.startswith("<frozen"):  # an import of the user's module
@@ -94,7 +138,7 @@ def locate(path: str) -> type:
 
 
 def _is_ours(target: type) -> bool:
-    return target.__module__.split(".")[0] in OURS
+    return target.__module__.split(".")[0] == OURS
 
 
 @functools.cache
@@ -117,16 +161,16 @@ def _check_methods(target: type) -> None:
                 raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
 
 
-def _check_base_called(built: object, target: type) -> None:
-    """Refuse an object of a user's class whose constructor left out that of our base, and so all that it sets."""
+def _check_base_called(target: type, functions: Collection[Any]) -> None:
+    """Refuse a user's class whose constructor did not call the `checked` one of our base, and so lacks what it sets."""
     base = next((each for each in target.__mro__ if _is_ours(each) and "__init__" in vars(each)), None)
-    if base is None or target.__init__ is base.__init__:  # type: ignore[misc]
+    constructor: Any = vars(base)["__init__"] if base is not None else None
+    # The constructor of a dataclass sets the fields of its bases itself, and `Part` sets those of `FIELDS`.
+    if base is None or is_dataclass(base) or not getattr(constructor, "checked", False):
         return
-    code = inspect.unwrap(vars(base)["__init__"]).__code__
-    names = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
-    own = vars(built)
-    kept = {*own, *own.get("_modules", {}), *own.get("_parameters", {})}  # torch keeps layers and weights there
-    if not names & kept and not all(hasattr(built, name) for name in names):  # a dataclass has defaults in the class
+    if issubclass(base, Part) and parameters_of(base.__init__).keys() <= set(base.FIELDS):
+        return
+    if inspect.unwrap(constructor) not in functions:
         where = f"{target.__module__}.{target.__name__}.__init__"
         raise BadInput(f"does not call that of {base.__name__}", where, "begin it with super().__init__()")
 
@@ -140,8 +184,9 @@ def _takes(method: Any, count: int) -> bool:
     return True
 
 
-def _check_names(target: type, options: dict[str, Any], at: str) -> None:
-    parameters = inspect.signature(target).parameters
+def _check_names(target: type, options: Iterable[str], at: str) -> None:
+    fields = getattr(target, "FIELDS", ())  # which have another place in the configuration
+    parameters = {name: each for name, each in inspect.signature(target).parameters.items() if name not in fields}
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return
     for name in options:
@@ -177,7 +222,8 @@ def _adapter(target: type, name: str) -> TypeAdapter[Any]:
     """Return what checks an argument of a constructor; making it takes far longer than a check."""
     from pydantic import ConfigDict, TypeAdapter
 
-    return TypeAdapter(_types_of(target)[name], config=ConfigDict(arbitrary_types_allowed=True))
+    kind = _types_of(target)[name]
+    return TypeAdapter(kind, config=None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True))
 
 
 def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
@@ -185,9 +231,9 @@ def as_node(named: str | dict[str, Any]) -> dict[str, Any]:
     return {"_target_": named} if isinstance(named, str) else named
 
 
-def missing_extra(error: ModuleNotFoundError) -> BadInput | None:
+def missing_extra(error: Exception) -> BadInput | None:
     """Return what to install, in one line; None if the module belongs to no extra."""
-    module = (error.name or "").partition(".")[0]
+    module = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     if module not in EXTRAS:
         return None
     return BadInput(f"{module} is not installed", remedy=f"pip install 'pyrite-ir[{EXTRAS[module]}]'")

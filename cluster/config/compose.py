@@ -10,12 +10,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.config.aliases import as_typed, named_parts
+from pyrite.cluster.config.aliases import named_parts
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.config.relocated import with_new_paths
+from pyrite.cluster.config.trust import from_folder
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     from pyrite.cluster.config.refusals import reason, refuse_lists, see, unreadable
     from pyrite.cluster.config.validate import check_parts, check_shape
 
-    typed = overrides
     overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
     refuse_lists(overrides, config)
     missing = []  # groups without a default that are not given
@@ -58,11 +59,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     check_parts(resolved, choices)
     _take_classes(resolved, choices, overrides)
     _resolve_negatives(resolved, overrides)
-    resolved = {str(key): value for key, value in resolved.items()}
-    try:
-        check_shape(resolved, config)
-    except BadInput as error:
-        raise as_typed(error, typed, config) from None
+    resolved = with_new_paths({str(key): value for key, value in resolved.items()})
+    check_shape(resolved, config)
     named = {
         str(group): option
         for group, option in choices.items()
@@ -72,6 +70,12 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
         terms = [name for name, value in resolved["objective"].items() if isinstance(value, dict) and name != "weights"]
         named["objective"] = "+".join(terms) or named["objective"]
     return resolved | {CHOICES: named}
+
+
+def compose_recorded(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
+    """Return the configuration of overrides that were read from a folder of results, which may come from anywhere."""
+    with from_folder():
+        return compose(overrides, config)
 
 
 @functools.lru_cache(maxsize=2000)

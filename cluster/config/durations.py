@@ -13,7 +13,7 @@ def seconds_of(text: str | float, option: str) -> float:
     """Return the seconds of a duration: `2h`, `1h30m`, `90s`, or a number of seconds; `option` is for the message.
 
     Example:
-        >>> seconds_of("1h30m", "run_time")
+        >>> seconds_of("1h30m", "time_budget")
         5400.0
 
     Raises:

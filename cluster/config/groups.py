@@ -23,7 +23,7 @@ SINGLE_GROUPS = (
     "teacher", "state", "trial_scheduler", "until",
 )  # fmt: skip
 """Groups of which one part is chosen, without a name."""
-PARTIAL = ("ranker", "optimizer")
+PARTIAL = ("optimizer",)
 """Groups whose classes need arguments that only a run has."""
 
 
@@ -69,6 +69,22 @@ def _option(group: str, name: str) -> dict[str, Any]:
         node = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
     fill_defaults(node)
     return node
+
+
+def name_of(group: str, path: str) -> str | None:
+    """Return the name in a group that stands for a class; None if it has none.
+
+    Args:
+        path: the dotted path of the class.
+    """
+    return _names(group).get(path)
+
+
+@cache
+def _names(group: str) -> dict[str, str]:
+    nodes = {name: option(group, name) for name in group_options().get(group, [])}
+    parts = {name: node.get(name, node) if group in NAMED_GROUPS else node for name, node in nodes.items()}
+    return {str(part.get("_target_")): name for name, part in parts.items()}
 
 
 def part_node(group: str, name: str) -> dict[str, Any]:

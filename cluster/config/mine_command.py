@@ -53,7 +53,7 @@ def _command(overrides: list[str]) -> str | None:
     else:
         options.append(f"count={counts.get(names[0], config['sampling']['negatives'])}")
     selectors = [config["selector"], *(config["selectors"] or {}).values()]
-    alone = [vars(type(build(node, "selector"))).get("independent", False) for node in selectors]
+    alone = [vars(type(build(node, "selector", trust="composed"))).get("independent", False) for node in selectors]
     if not all(alone) or "dense" in names:
         options.append("checkpoint=YOUR_MODEL")
     mined = compose(options, "mine")

@@ -6,11 +6,14 @@ docs/reference/glossary.md has the same names with explanations; a test compares
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyrite.cluster.config.override import key_of
+from pyrite.ranking.errors import BadInput
 
 OF_OPTION: dict[str, str] = {
+    "collection.tokenizer": "tokenizer",
     "encoding.max_document": "max_seq_length",
     "limits.examples": "max_samples",
     "measures": "metrics",
@@ -27,7 +30,7 @@ OF_OPTION: dict[str, str] = {
     "sampling.guard.absolute": "absolute_margin margin",
     "sampling.guard.ceiling": "max_score",
     "sampling.guard.ranker": "cross_encoder",
-    "sampling.guard.relative": "relative_margin",
+    "sampling.guard.relative": "guard relative_margin",
     "sampling.negatives": "hard_negatives num_hard_negatives num_negatives train_group_size",
     "save_every_batches": "save_steps",
     "scheduler": "lr_scheduler lr_scheduler_type",
@@ -47,6 +50,25 @@ OF_OPTION: dict[str, str] = {
 }
 """Names elsewhere by options here whose values are the same."""
 SAME_VALUE = {name: option for option, names in OF_OPTION.items() for name in names.split()}
+WITHIN: dict[str, dict[str, str]] = {"collection": {"document": "positive", "answer": "positive", "question": "query"}}
+"""Names of options by other names, within a group."""
+CONVERTED: dict[str, tuple[str, Callable[[float], float]]] = {
+    # Negatives below 95% of the positive's score are those with a margin of 5%.
+    **dict.fromkeys(
+        ["ratio", "margin_ratio", "percent", "hn_filter_ratio"], ("sampling.guard.relative", lambda v: 1 - v)
+    ),
+}
+"""Options with another scale, and their value here."""
+OF_VALUE: dict[str, dict[str, str]] = {
+    "loss": {
+        **dict.fromkeys(
+            ["mnrl", "multiplenegativesrankingloss", "infonce", "mnr", "cachedmultiplenegativesrankingloss"],
+            "objective=softmax function=[in_batch,bm25]",
+        ),
+        "marginmseloss": "objective=margin_mse teacher=ranker teacher.checkpoint=FOLDER",
+    },
+}
+"""What to write instead of an option with one of these values."""
 NEEDS: dict[str, str] = {
     "selector.first": "selector=window",
     "selector.last": "selector=window",
@@ -54,6 +76,15 @@ NEEDS: dict[str, str] = {
     "ranker.checkpoint": "ranker=bi_encoder",
 }
 """What an option needs besides itself."""
+OF_VERB: dict[str, dict[str, str]] = {
+    "mine": {
+        "sampling.guard.": "guard.",
+        "sampling.negatives": "count",
+        "ranker=bi_encoder ranker.checkpoint": "checkpoint",
+    },
+    "rank": {"ranker=bi_encoder ranker.checkpoint": "checkpoint"},
+}
+"""How a verb writes what it has in common with a run, by its primary file."""
 ADVICE: dict[str, str] = {
     "bf16": "ranker.precision=bfloat16",
     **dict.fromkeys(["data", "data_path", "dataset", "dataset_name", "train_file"], "collection.path=FILE"),
@@ -68,12 +99,35 @@ ADVICE: dict[str, str] = {
 """What to write instead, if the value is not the same."""
 
 
-def suggestion(override: str) -> str | None:
-    """Return what to write instead of an option with a name from another tool; None if the name is unknown."""
+def suggestion(override: str, config: str = "config") -> str | None:
+    """Return what to write instead of an option with a name from another tool; None if the name is unknown.
+
+    >>> suggestion("relative_margin=0.05", "mine")
+    'guard.relative=0.05'
+
+    Args:
+        config: the primary file of the verb, whose options have other names for the same things.
+    """
+    instead = _of_run(override) or override.lstrip("+~")
+    for ours, of_verb in OF_VERB.get(config, {}).items():
+        instead = instead.replace(ours, of_verb)
+    return None if instead == override.lstrip("+~") else instead
+
+
+def _of_run(override: str) -> str | None:
+    """Return what to write in the verbs that train a ranker."""
     key, _, value = override.lstrip("+~").partition("=")
-    name = re.sub(r"\W", "_", key.rpartition(".")[2]).lower()
+    group, _, last = key.rpartition(".")
+    name = re.sub(r"\W", "_", last).lower()
     if name == "model" and value:
         return f"ranker={value}" if re.fullmatch(r"[a-z_]+", value) else f"ranker=bi_encoder ranker.checkpoint={value}"
+    if name in WITHIN.get(group, {}):
+        return f"{group}.{WITHIN[group][name]}={value}"
+    if value.lower() in OF_VALUE.get(name, {}):
+        return OF_VALUE[name][value.lower()]
+    if name in CONVERTED:
+        option, convert = CONVERTED[name]
+        return f"{option}={_converted(value, convert)}"
     if name in ADVICE:
         file = re.search(r"\.(csv|tsv|json|jsonl|parquet)(\.gz)?$", value)
         return ADVICE[name].replace("FILE", value if file else "FILE")
@@ -83,8 +137,36 @@ def suggestion(override: str) -> str | None:
     return " ".join(filter(None, [NEEDS.get(option), f"{option}={value or '…'}"]))
 
 
-def suggest_all(overrides: Sequence[str], unknown: str) -> str:
-    """Return the end of a message about an unknown option: what to write instead, or nothing."""
+def _converted(value: str, convert: Callable[[float], float]) -> str:
+    try:
+        return f"{convert(float(value)):.6g}"
+    except ValueError:
+        return "…"
+
+
+def suggest_all(
+    overrides: Sequence[str],
+    unknown: str,
+    config: str,
+    compose: Callable[[Sequence[str], str, bool], Mapping[str, Any]],
+) -> str:
+    """Return the end of a message about an unknown option: what to write instead, or nothing if that is refused too.
+
+    Args:
+        overrides: all overrides of the command.
+        unknown: the key that does not exist.
+        config: the primary file of the verb.
+        compose: `pyrite.cluster.config.compose.compose`, which tries the suggestion in the place of the option.
+    """
     override = next((text for text in overrides if key_of(text) == unknown), unknown)
-    instead = suggestion(override)
-    return f"; did you mean {instead}?" if instead else ""
+    instead = suggestion(override, config)
+    if not instead:
+        return ""
+    if re.fullmatch(r"[\w.]+=[^ …|]+( [\w.]+=[^ …|]+)*", instead):  # overrides, no sentence
+        others = [text for text in overrides if text != override]
+        groups = {key_of(text) for text in instead.split() if "." not in key_of(text)}
+        try:
+            compose([*(text for text in others if key_of(text) not in groups), *instead.split()], config, True)
+        except BadInput:
+            return ""
+    return f"; did you mean {instead}?"

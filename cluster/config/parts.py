@@ -1,23 +1,25 @@
 """Lists the parts that options name: in each group the class of each name.
 
-The constructor declares a part's options: their names, types, bounds and defaults, and `Args` of its docstring
-explains them. A file `conf/GROUP/NAME.yaml` replaces an entry here if a part names another part, or a value that is
-not the class's default.
+The class declares the part's options: their names, types, bounds and defaults, and `Args` of its docstring explains
+them. A name with other defaults is a subclass, as `class Refined(Mixture, per="negative")`. A file
+`conf/GROUP/NAME.yaml` replaces an entry here if the name chooses parts of other groups too.
 """
 
 from __future__ import annotations
 
-OURS = ("cluster", "ranking", "sampling", "rl", "pooling")
-"""Packages whose constructors declare options."""
+OURS = "pyrite"
+"""The package whose constructors declare options."""
 BASES = {
     "collection": "pyrite.ranking.collections.reader.Reader",
     "function": "pyrite.sampling.retrieval.function.RetrievalFunction",
     "guard": "pyrite.sampling.guard.Guard",
+    "method": "pyrite.pooling.method.Method",
     "objective": "pyrite.ranking.objectives.objective.Objective",
     "policy": "pyrite.sampling.policies.policy.SamplingPolicy",
     "ranker": "pyrite.ranking.rankers.ranker.Ranker",
     "reward": "pyrite.rl.rewards.Reward",
     "selector": "pyrite.sampling.selection.selector.Selector",
+    "track": "pyrite.cluster.telemetry.tracking.tracker.Tracker",
 }
 """The base of each kind of part that users write."""
 PARTS: dict[str, dict[str, str]] = {
@@ -41,15 +43,16 @@ PARTS: dict[str, dict[str, str]] = {
         "trec": "pyrite.ranking.collections.trec.Trec",
     },
     "function": {
-        "bm25": "pyrite.sampling.retrieval.bm25.Bm25Function",
+        "bm25": "pyrite.sampling.retrieval.bm25.BM25",
         "category": "pyrite.sampling.retrieval.category.SameCategory",
+        "dense": "pyrite.sampling.retrieval.dense.Dense",
         "embedding": "pyrite.sampling.retrieval.embedding.Embedding",
         "given": "pyrite.sampling.retrieval.given.Given",
         "in_batch": "pyrite.sampling.retrieval.in_batch.InBatch",
         "judged": "pyrite.sampling.retrieval.judged.Judged",
         "memory": "pyrite.sampling.retrieval.memory.Memory",
         "outside": "pyrite.sampling.retrieval.category.OtherCategory",
-        "random": "pyrite.sampling.retrieval.random.RandomFunction",
+        "random": "pyrite.sampling.retrieval.random.Random",
         "run_file": "pyrite.sampling.retrieval.run_file.RunFile",
         "subcategory": "pyrite.sampling.retrieval.category.SameSubcategory",
         "tfidf": "pyrite.sampling.retrieval.tfidf.TfIdf",
@@ -57,26 +60,47 @@ PARTS: dict[str, dict[str, str]] = {
     "method": {
         "active_sampling": "pyrite.pooling.adjudicators.active_sampling.ActiveSampling",
         "autotar": "pyrite.pooling.adjudicators.autotar.AutoTar",
+        "bla": "pyrite.pooling.adjudicators.bandit.methods.BLA",
+        "bla_ns": "pyrite.pooling.adjudicators.bandit.methods.BLANonStationary",
+        "bla_teams": "pyrite.pooling.adjudicators.bandit.methods.BLATeams",
         "borda": "pyrite.pooling.adjudicators.rank_similarity.Borda",
         "cal": "pyrite.pooling.adjudicators.continuous_learning.ContinuousLearning",
-        "combmnz": "pyrite.pooling.adjudicators.rank_similarity.Comb",
+        "combmnz": "pyrite.pooling.adjudicators.rank_similarity.CombMNZ",
+        "combsum": "pyrite.pooling.adjudicators.rank_similarity.CombSUM",
+        "d_bla": "pyrite.pooling.adjudicators.bandit.methods.DiscountedBLA",
+        "d_ucb": "pyrite.pooling.adjudicators.bandit.methods.DiscountedUCB",
         "docid": "pyrite.pooling.adjudicators.static.DocID",
+        "eps_n_greedy": "pyrite.pooling.adjudicators.bandit.methods.EpsilonNGreedy",
         "hedge": "pyrite.pooling.adjudicators.hedge.Hedge",
         "machine_prior": "pyrite.pooling.adjudicators.machine_prior.MachinePrior",
+        "mm": "pyrite.pooling.adjudicators.bandit.methods.MM",
+        "mm_agreement": "pyrite.pooling.adjudicators.bandit.methods.MMAgreement",
+        "mm_graded": "pyrite.pooling.adjudicators.bandit.methods.MMGraded",
+        "mm_ns": "pyrite.pooling.adjudicators.bandit.methods.MMNonStationary",
+        "mm_teams": "pyrite.pooling.adjudicators.bandit.methods.MMTeams",
         "moffat_a": "pyrite.pooling.adjudicators.moffat.MoffatA",
         "moffat_b": "pyrite.pooling.adjudicators.moffat.MoffatB",
         "moffat_c": "pyrite.pooling.adjudicators.moffat.MoffatC",
         "mtc": "pyrite.pooling.adjudicators.minimal_test_collection.MinimalTestCollection",
+        "mtf": "pyrite.pooling.adjudicators.bandit.methods.MTF",
         "posterior_fusion": "pyrite.pooling.adjudicators.posterior_fusion.PosteriorFusion",
+        "random": "pyrite.pooling.adjudicators.bandit.methods.RandomRuns",
         "rank": "pyrite.pooling.adjudicators.static.Rank",
         "rrf": "pyrite.pooling.adjudicators.reciprocal_rank.ReciprocalRank",
+        "sample_beside": "pyrite.pooling.adjudicators.sample_beside.SampleBeside",
         "scal": "pyrite.pooling.adjudicators.scalable_learning.ScalableLearning",
+        "shallow_first": "pyrite.pooling.adjudicators.shallow_first.ShallowFirst",
+        "shared": "pyrite.pooling.across_topics.AcrossTopics",
         "stratified_sampling": "pyrite.pooling.adjudicators.stratified_sampling.StratifiedSampling",
+        "sw_bla": "pyrite.pooling.adjudicators.bandit.methods.SlidingBLA",
+        "sw_ucb": "pyrite.pooling.adjudicators.bandit.methods.SlidingUCB",
+        "ucb1": "pyrite.pooling.adjudicators.bandit.methods.UCB",
+        "ucb1_tuned": "pyrite.pooling.adjudicators.bandit.methods.UCBTuned",
     },
     "objective": {
         "approx_ndcg": "pyrite.ranking.objectives.listwise.ApproxNDCG",
         "contrastive": "pyrite.ranking.objectives.contrastive.Contrastive",
-        "hinge": "pyrite.ranking.objectives.pairwise.PairwiseHinge",
+        "hinge": "pyrite.ranking.objectives.pairwise.Hinge",
         "kl": "pyrite.ranking.objectives.distillation.Distillation",
         "lambdarank": "pyrite.ranking.objectives.listwise.LambdaRank",
         "list_mle": "pyrite.ranking.objectives.listwise.ListMLE",
@@ -86,9 +110,10 @@ PARTS: dict[str, dict[str, str]] = {
         "ranknet": "pyrite.ranking.objectives.pairwise.RankNet",
         "sir_v0": "pyrite.ranking.objectives.self_involvement.BlockLoss",
         "sir_v1": "pyrite.ranking.objectives.self_involvement.SequentialSIR",
+        "sir_v2": "pyrite.ranking.objectives.self_involvement.FlowingSIR",
         "sir_v3": "pyrite.ranking.objectives.self_involvement.JointSIR",
-        "sir_v4": "pyrite.ranking.objectives.self_involvement.ConditionalSIR",
-        "softmax": "pyrite.ranking.objectives.softmax.SoftmaxLikelihood",
+        "sir_v4": "pyrite.ranking.objectives.self_involvement.SIR",
+        "softmax": "pyrite.ranking.objectives.softmax.Softmax",
     },
     "optimizer": {
         "lazy_adam": "pyrite.ranking.lazy_adam.LazyAdam",
@@ -106,6 +131,8 @@ PARTS: dict[str, dict[str, str]] = {
         "fixed": "pyrite.sampling.policies.fixed.Fixed",
     },
     "ranker": {
+        "dssm": "pyrite.ranking.rankers.dssm.DSSM",
+        "feed_forward": "pyrite.ranking.rankers.feed_forward.FeedForward",
         "static": "pyrite.ranking.rankers.static.Static",
     },
     "reward": {
@@ -139,7 +166,7 @@ PARTS: dict[str, dict[str, str]] = {
         "target_recall": "pyrite.pooling.stopping.TargetRecall",
     },
     "teacher": {
-        "bm25": "pyrite.sampling.retrieval.bm25.Bm25Function",
+        "bm25": "pyrite.sampling.retrieval.bm25.BM25",
         "embedding": "pyrite.sampling.retrieval.embedding.Embedding",
         "given": "pyrite.sampling.retrieval.given.Given",
         "ranker": "pyrite.cluster.runs.ranker_teacher.RankerTeacher",

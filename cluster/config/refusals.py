@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
-RENAMED: dict[str, str] = {
-    "actions.every": "decision_every",
-    "hold": "decision_every",
-    "yardstick": "random_baseline",
-    "panel": "validation_sample",
-    "worth": "ranking_quality",
-}
-"""New names by old ones. A key is the end of an option's path, or all of it."""
 SEARCH = (
     "search shares of functions by `pyrite study search=optuna policy=schedule 'policy.end=interval(0,1)'`, "
     "or policy=mixture with several policy.weights (docs/guide/learning.md)"
@@ -37,17 +29,25 @@ REMOVED: dict[str, str] = {
     "orders of judging are compared by `pyrite pool`",
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
-    "refresh.on_loss": "an index that is lost is always waited for: leave it out",
-    "refresh.on_lost_index": "an index that is lost is always waited for: leave it out",
+    "resources.shard": "nobody has split a ranker over GPUs; resources.workers=N gives each worker the whole "
+    "ranker, and peft=lora, ranker.precision=bfloat16 or ranker.gradient_checkpointing=true needs less memory",
+    "experiment.published": "a paper's figures are in benchmarks/papers, and `python -m benchmarks.published OUT` "
+    "prints them beside a study's: leave it out",
     "actions.mixture": f"Optuna does what the searches of mixtures did: {SEARCH}",
     "agent.warm_start": f"searches of mixtures were removed: {SEARCH}",
     "agent.iterations": f"searches of mixtures were removed: {SEARCH}",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
     "shards, or on_lost_shard=skip to not wait for a shard that died",
-    "on_loss": "whatever a learning loses is repeated from its last state: leave it out",
+    "ranker.preset": "a checkpoint is read whole: leave it out; ranker.layers=, ranker.max_query= and "
+    "ranker.max_document= cut one, and each table says so",
     "changes": "options stay the same throughout a run: train one run per setting, or choose a scheduler=",
+    "keep_at": "it kept states for `pyrite fork`, which was removed: leave it out",
+    "run_time": "Slurm ends a job that takes too long, and a study begins no run after its time_budget: leave it out, "
+    "or give `pyrite study time_budget=2h`",
+    "run_memory": "Ray ends the process that takes the most before a machine's memory is full: leave it out, or "
+    "reserve memory for each run, as resources.memory=8 (GB)",
 }
-"""Options that were removed, and what to do instead."""
+"""Options of the last release that were removed: why, and what to do instead."""
 REMOVED_PARTS: dict[str, str] = {
     **dict.fromkeys(
         ["actions=mixture", "agent=bandit", "agent=evolution", "agent=population", "agent=schedule"],
@@ -60,6 +60,12 @@ REMOVED_PARTS: dict[str, str] = {
     "experiment=partial_judgements": "its question is answered (docs/experiments/partial_judgements.md): orders of "
     "judging are compared by `pyrite pool`",
     "state=progress": f"only searches of mixtures read it: leave it out, or {SEARCH}",
+    "policy=by_query": "no decision per query was better than one for all (docs/experiments/forks.md): give "
+    "policy=recommended",
+    "policy=from_forks": "forks left feedback nothing to choose among actions (docs/experiments/forks.md): give "
+    "policy=recommended",
+    "ranker=cascade": "it was an experiment that nothing came of: BM25 can choose the candidates, with "
+    "ranker=cross_encoder function=bm25 selector=top",
     **dict.fromkeys(
         ["trial_scheduler=hyperband", "scheduler=hyperband"],
         "Ray Tune's asynchronous HyperBand is ASHA with several brackets: "
@@ -71,14 +77,15 @@ REMOVED_PARTS: dict[str, str] = {
         "use search=optuna, and trial_scheduler=asha to stop runs early",
     ),
 }
-"""Parts that were removed, and what to use instead."""
+"""Parts of the last release that were removed: why, and what to use instead."""
 RENAMED_IN: dict[str, dict[str, str]] = {
-    "judge": {"documents": "collection"},
     "pool": {"scale": "pool_scale"},
 }
 """New names by old ones, of options that mean something else in other verbs, by primary file."""
 OF_TRIALS = ("asha", "median", "none")
 """Names that belong to `trial_scheduler`; `scheduler` is the schedule of the learning rate."""
+MAIN_OPTION = {"guard": "relative"}
+"""The option that a value in the place of a mapping is meant for."""
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
 LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
 
@@ -140,11 +147,14 @@ def refusal(error: ValidationError, option: str = "", config: str = "config") ->
     if first["type"] == "missing":
         if key in group_options():
             return BadInput(f"{key} has no value", remedy=f"choose one of {', '.join(group_options()[key])}")
-        return BadInput(f"there must be an option {key}", remedy=see(config))
+        what = no_option(key) if first["type"] == "extra_forbidden" else f"there must be an option {key}"
+        return BadInput(what) if ":" in what else BadInput(what, remedy=see(config))
     if key == "negatives" and isinstance(first["input"], int):
         what = "is of single functions, as negatives.bm25=1"
         return BadInput(f"negatives {what}", remedy=f"for all functions give sampling.negatives={first['input']}")
     remedy = "give a mapping" if first["type"] == "model_type" else message
+    if key in MAIN_OPTION and first["type"] == "model_type":
+        remedy = f"write {key}.{MAIN_OPTION[key]}={first['input']}"
     if first["type"] in ("is_instance_of", "dataclass_exact_type"):  # a part with options
         remedy = f"set its options, as {key}.OPTION=VALUE"
     remedy = "give a list, as [A,B]" if "Sequence" in message or message.startswith("choose a list") else remedy
@@ -170,10 +180,10 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
         siblings = _siblings(unknown[1], overrides, config, compose)
         # The name of another tool is the ranker's option, not that of an agent or of a method.
         of_verb = root_of(unknown[1]) in set(groups_of(config)) - set(groups_of("config"))
-        instead = "" if of_verb else suggest_all(overrides, unknown[1])
+        instead = "" if of_verb else suggest_all(overrides, unknown[1], config, compose)
         return known + (siblings if "." in unknown[1] and siblings.endswith("?") else instead or siblings)
     if taken := re.match(r"Could not override '([^']+)'\. No match in the defaults list", whole):  # of another verb
-        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1])
+        return f"there is no option {taken[1]} here" + suggest_all(overrides, taken[1], config, compose)
     unnamed = re.search(r"Config group override must|In '.*': Could not find '[^/']+/'|Error resolving interpol", whole)
     if unnamed and (group := _without_value(overrides, config)):
         return f"{group} has no value; choose one of {', '.join(group_options()[group])}"
@@ -284,12 +294,8 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
 
 
 def no_option(option: str) -> str:
-    """Return the message for an option that does not exist, with its new name, or what to use instead."""
+    """Return the message for an option that does not exist, or does not exist any more, with what to use instead."""
     for old, instead in REMOVED.items():
         if re.search(rf"(^|\.){re.escape(old)}(\.|$)", option):
             return f"there is no option {option} any more: {instead}"
-    for old, new in RENAMED.items():
-        named, count = re.subn(rf"(^|\.){re.escape(old)}(?=\.|$)", rf"\g<1>{new}", option)
-        if count:
-            return f"there is no option {option}: it is called {named} now"
     return f"there is no option {option}"

@@ -21,10 +21,6 @@ Custom = dict[str, Annotated[float, Field(gt=0)]]
 """Amounts of custom resources of a cluster."""
 Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
-FIGURE = r"^(\d*\.\d+)(?: ± (\d*\.\d+))?(?: ([*†]+))?$"
-"""A figure as papers print it: mean, deviation and marks. Some measures, such as bits, exceed 1."""
-COLUMN = r"^([^:]+:)?[^:]+$"
-"""A measure, optionally with the origin of its candidates."""
 
 
 class Config(BaseModel):
@@ -78,7 +74,6 @@ class ResourcesConfig(Config):
     memory: Gigabytes | None
     workers: Count
     least: Count | None
-    shard: bool
     placement: Literal["pack", "spread", "strict_pack", "strict_spread"]
     custom: Custom | None
 
@@ -126,9 +121,6 @@ class RunConfig(NegativesConfig):
     relabel: str | None
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
-    run_time: str | Annotated[float, Field(gt=0)] | None
-    run_memory: Annotated[float, Field(gt=0)] | None
-    keep_at: list[Count]
     weights: bool
     embeddings: bool
 
@@ -163,27 +155,6 @@ class LearningConfig(RunConfig, CommandConfig):
     track: dict[str, PartConfig] = {}
 
 
-class PublishedConfig(Config):
-    """The figures that a paper reports. A study's report shows them next to its results.
-
-    `figures` and `convergence` are laid out as in the paper: by collection, method and column, under the paper's
-    names. The columns are `measures` if there are any, otherwise `rankers`. These, `collections` and `methods` map the
-    paper's names to the study's. A method is given as key=value pairs of `summary.csv` or of overrides: a list by the
-    items that it holds, `[_,_]` for any list of two, and `*` for any part of a text. A column of `measures` is a
-    measure over the study's first origin (`R@1`), or an origin and a measure over it (`full:R@1`, `embeddings:MI`).
-    """
-
-    source: str
-    collections: dict[str, str]
-    rankers: dict[str, str] = {}
-    measures: dict[str, Annotated[str, Field(pattern=COLUMN)]] = {}
-    methods: dict[str, str]
-    figures: dict[str, dict[str, dict[str, Annotated[str, Field(pattern=FIGURE)]]]] = {}
-    convergence: dict[str, dict[str, dict[str, Annotated[float, Field(ge=0, le=1)]]]] = {}
-    says: list[str] = []
-    differs: list[str] = []
-
-
 class ScaleConfig(Config):
     """The changes of an experiment at a scale.
 
@@ -213,7 +184,6 @@ class ExperimentConfig(Config):
     baseline: str | None = None
     contrasts: list[str] = []
     scales: dict[str, ScaleConfig] = {}
-    published: PublishedConfig | None = None
 
 
 class ManyRunsConfig(CommandConfig):
@@ -375,18 +345,6 @@ class AuditConfig(Config):
     out: str
 
 
-class ForkConfig(CommandConfig):
-    run: Name | None
-    at: Natural | Annotated[list[Natural], Field(min_length=1)]
-    instead: list[str] | None
-    by: Literal["positive_rank", "score_gap", "guard_margin", "margin"] | None
-    regress: bool
-    length: Count
-    replicates: Count
-    bases: Count
-    workers: Natural | None
-
-
 SHAPES: dict[str, type[Config]] = {
     "config": RunConfig,
     "learn": LearningConfig,
@@ -396,6 +354,5 @@ SHAPES: dict[str, type[Config]] = {
     "mine": MineConfig,
     "rank": RankConfig,
     "audit": AuditConfig,
-    "fork": ForkConfig,
 }
 """Schemas by the name of the primary file."""

@@ -17,7 +17,7 @@ from pyrite.cluster.config.parts import OURS
 MISSING = "???"
 """The value of an option without a default, as OmegaConf writes it."""
 SUPPLIED = frozenset({
-    "generator", "vectors", "labels", "idf", "vocabulary", "params",  # a run gives these to rankers and optimizers
+    "params",  # a run gives these to an optimizer
     "query_words", "document_words", "folders",  # of pydocs, which would be another collection by the same name
 })  # fmt: skip
 """Arguments that are not options."""
@@ -31,8 +31,9 @@ def defaults(target: str) -> dict[str, Any]:
     """
     module, node = _class(target)
     arguments = _arguments(module, node) if node else {}
-    values = {name: MISSING if value is None else _value(module, value) for name, value in arguments.items()}
-    return {name: value for name, value in values.items() if name not in SUPPLIED and value is not Ellipsis}
+    left_out = SUPPLIED | (_fields(module, node) if node else set())
+    values = {name: MISSING if value is None else _value(of, value) for name, (of, value) in arguments.items()}
+    return {name: value for name, value in values.items() if name not in left_out and value is not Ellipsis}
 
 
 @functools.cache
@@ -83,7 +84,7 @@ def read_args(docstring: str) -> dict[str, str]:
 @functools.cache
 def _names(module: str) -> dict[str, ast.ClassDef | ast.expr | str]:
     """Return what a module of ours defines by name: classes, values, and paths of what it imports."""
-    if module.split(".")[0] not in OURS:
+    if module.split(".")[0] != OURS:
         return {}
     try:
         spec = importlib.util.find_spec(module)
@@ -117,19 +118,33 @@ def _class(path: str) -> tuple[str, ast.ClassDef | None]:
     return module, node if isinstance(node, ast.ClassDef) else None
 
 
-def _arguments(module: str, node: ast.ClassDef) -> dict[str, ast.expr | None]:
+def _fields(module: str, node: ast.ClassDef) -> set[str]:
+    """Return the arguments of a class that are no options: `FIELDS` of its bases."""
+    names = {name for base in node.bases if (of := _class(f"{module}.{_name(base)}"))[1] for name in _fields(*of)}  # type: ignore[arg-type]
+    for each in node.body:
+        if isinstance(each, ast.AnnAssign) and each.value and _name(each.target) == "FIELDS":
+            names |= set(ast.literal_eval(each.value))
+    return names
+
+
+Arguments = dict[str, tuple[str, ast.expr | None]]
+"""By argument the module in which its default is written, and its expression."""
+
+
+def _arguments(module: str, node: ast.ClassDef) -> Arguments:
     """Return the arguments of a constructor, and the expressions of their defaults."""
     for function in node.body:
         if isinstance(function, ast.FunctionDef) and function.name == "__init__":
-            return _parameters(function.args)
-    inherited: dict[str, ast.expr | None] = {}
+            return {name: (module, value) for name, value in _parameters(function.args).items()}
+    inherited: Arguments = {}
     for base in reversed(node.bases):
         of_base, found = _class(f"{module}.{_name(base)}")
         inherited |= _arguments(of_base, found) if found else {}
+    inherited |= {each.arg: (module, each.value) for each in node.keywords if each.arg in inherited}
     if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
         return inherited
     return inherited | {
-        field.target.id: _field_default(field.value)
+        field.target.id: (module, _field_default(field.value))
         for field in node.body
         if isinstance(field, ast.AnnAssign)
         and isinstance(field.target, ast.Name)
@@ -156,11 +171,24 @@ def _value(module: str, node: ast.expr) -> Any:
     if isinstance(node, ast.Name):
         module, constant = _found(f"{module}.{node.id}")
         return _value(module, constant) if isinstance(constant, ast.expr) else Ellipsis
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _part(module, node)
     try:
         value = ast.literal_eval(node)
     except ValueError:
         return Ellipsis
     return list(value) if isinstance(value, tuple) else value
+
+
+def _part(module: str, call: ast.Call) -> Any:
+    """Return the configuration of a part that is a default, as `MaxMean(stay="rewarded")`."""
+    of, node = _class(f"{module}.{_name(call.func)}")
+    if node is None:
+        return Ellipsis
+    given = dict(zip(_arguments(of, node), call.args, strict=False)) | {
+        str(each.arg): each.value for each in call.keywords
+    }
+    return {"_target_": f"{of}.{node.name}", **{name: _value(module, value) for name, value in given.items()}}
 
 
 def _name(node: ast.expr) -> str:

@@ -1,21 +1,38 @@
-"""Refuses classes that a resumed folder names and the user does not trust, since a folder may come from anywhere."""
+"""Decides which classes may be built: any that the user named, and of those that a file names the listed ones.
+
+A folder of results, a description of weights and the options of a judged folder may come from anywhere. A class that
+they name is built only if it is in `listed`, or if the user named it too: in `PYRITE_TRUST`, beside `--resume`, or as
+an object in Python.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable, Iterator
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
+from pyrite.cluster.config.groups import CONF, option
+from pyrite.cluster.config.parts import PARTS
 from pyrite.ranking.errors import BadInput
 
-TRUSTED = ("cluster", "ranking", "sampling", "rl", "pooling", "torch.optim", "ray.tune.schedulers")
+Trust = Literal["user", "composed", "file"]
+"""The origin of a part's description: `user` typed or passed it, `file` was read from a folder or a file of results,
+and `composed` is a part of a configuration of `compose`, which has checked what came from a folder."""
 VARIABLE = "PYRITE_TRUST"
-"""Environment variable with the packages or modules, separated by commas, that the user trusts."""
+"""The environment variable with what the user trusts: classes (`mine.Bottom`) or modules (`mine`), with commas."""
+NAMED = re.compile(r"_target_['\"]?\s*[:=]\s*['\"]?([\w.]+)")
+"""A class in a YAML file or an override."""
+BY_PATH = re.compile(r"^\+*(?:callbacks|stoppers)=")
+"""An override that names classes by their paths alone."""
 
 _from_folder = ContextVar("from_folder", default=False)
 _given = ContextVar[tuple[str, ...]]("given", default=())
+_command = ContextVar[tuple[str, ...]]("command", default=())
 
 
 @contextmanager
@@ -33,23 +50,64 @@ def from_folder(yes: bool = True) -> AbstractContextManager[None]:
 
 
 def trusting(classes: Iterable[str]) -> AbstractContextManager[None]:
-    """Trust classes within, which the caller of Python has given as objects."""
+    """Trust classes within, which the user has typed, or given as objects."""
     return _within(_given, (*_given.get(), *classes))
 
 
-def check_classes(node: Any) -> None:
-    """Refuse a configuration from a folder that names a class which is neither Pyrite's nor trusted by the user."""
-    if not _from_folder.get():
+def typed_command(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Remember the arguments of the command within, which refusals repeat."""
+    return _within(_command, tuple(arguments))
+
+
+def origin() -> Trust:
+    """Return the origin of what is composed now."""
+    return "file" if _from_folder.get() else "user"
+
+
+@functools.cache
+def listed() -> frozenset[str]:
+    """Return the classes that a file may name: those of YAML files in `conf/`, of `PARTS` with their defaults, and of
+    methods in folders of version 0.2.
+    """
+    of_files = {name for file in CONF.rglob("*.yaml") for name in NAMED.findall(file.read_text("utf-8"))}
+    of_parts = (classes_in(option(group, name)) for group, names in PARTS.items() for name in names)
+    return frozenset(of_files.union({"pyrite.pooling.adjudicators.bandit.bandit.Bandit"}, *of_parts))
+
+
+def check_classes(node: Any, trust: Trust) -> None:
+    """Refuse a description from a file that names classes which are neither listed nor trusted by the user.
+
+    Nothing is imported. All classes are refused in one line, with the command that trusts them.
+    """
+    if trust != "file":
         return
-    trusted = (*TRUSTED, *_given.get(), *filter(None, os.environ.get(VARIABLE, "").split(",")))
-    for named in _classes(node):
-        if not any(f"{named}.".startswith(f"{each.strip()}.") for each in trusted):
-            remedy = f"if you know and trust it: {VARIABLE}={named.split('.')[0]} pyrite …"
-            raise BadInput("the folder names a class that is not Pyrite's", named, remedy)
+    trusted = [name for text in os.environ.get(VARIABLE, "").split(",") if (name := text.strip())]
+    known = listed().union(_given.get(), trusted)
+    foreign = [name for name in dict.fromkeys(classes_in(node)) if not known & {name, name.rpartition(".")[0] or name}]
+    if not foreign:
+        return
+    what = "a class that is not" if len(foreign) == 1 else "classes that are not"
+    command = shlex.join(["pyrite", *_command.get()]) if _command.get() else "pyrite …"
+    remedy = f"if you know and trust it: {VARIABLE}={shlex.quote(','.join([*trusted, *foreign]))} {command}"
+    raise BadInput(f"the folder names {what} Pyrite's", ", ".join(foreign), remedy)
 
 
-def _classes(node: Any) -> Iterator[str]:
+def classes_in(node: Any) -> Iterator[str]:
+    """Yield the paths of all classes that a description names."""
     if isinstance(node, dict) and "_target_" in node:
         yield str(node["_target_"])
-    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        yield from _classes(each)
+    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ():
+        yield from classes_in(each)
+
+
+def named_classes(overrides: Iterable[str]) -> list[str]:
+    """Return the classes that overrides name."""
+    return [
+        name for text in overrides
+        for name in (re.findall(r"[A-Za-z_]\w*(?:\.\w+)+", text) if BY_PATH.match(text) else NAMED.findall(text))
+    ]  # fmt: skip
+
+
+def foreign_classes(overrides: Iterable[str]) -> list[str]:
+    """Return the classes that overrides name and a file may not name, each once."""
+    return [name for name in dict.fromkeys(named_classes(overrides)) if name not in listed()]

@@ -8,19 +8,16 @@ cluster can refuse, `executors.resources.check_demand` refuses once it is there.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
-from pyrite.cluster.config.build import build, locate
+from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
-from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
-from pyrite.cluster.config.parts import BASES
-from pyrite.cluster.config.trust import check_classes
+from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher
 
 if TYPE_CHECKING:
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
     """Refuse parts that are not at the level of their group, and untrusted classes that a folder names."""
-    check_classes(config)
+    check_classes(config, origin())
     for group in group_options():
         node, chosen = config.get(group), choices.get(group)
         if isinstance(node, dict):
@@ -70,22 +67,16 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     none.
     """
     from pyrite.ranking.evaluation.measures import parse
-    from pyrite.ranking.rankers.cascade import Cascade
     from pyrite.ranking.rankers.dense import DenseRanker
     from pyrite.sampling.retrieval.dense import Dense
     from pyrite.sampling.retrieval.memory import Memory
 
-    if config["run_time"] is not None:
-        seconds_of(config["run_time"], "run_time")
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
-    parts = {key: _built(key, config[key], key) for key in (*kinds, "batches")}
-    ranker = parts["ranker"].func
-    if issubclass(ranker, Cascade) and getattr(parts["objective"], "passes", "one") != "level":
-        what = "a cascade has a model for each level, and this objective scores all levels with the first"
-        raise BadInput(what, "objective", "choose objective=sir_v3 or sir_v4 with objective.passes=level")
+    parts = {key: build(config[key], key, trust="composed") for key in (*kinds, "batches")}
+    ranker = type(parts["ranker"])
     for group in ("function", "origin"):
         for name, node in config[group].items():
-            part = _built(group, node, f"{group}.{name}")
+            part = build(node, f"{group}.{name}", trust="composed")
             if isinstance(part, Dense | Memory) and not issubclass(ranker, DenseRanker):
                 remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
                 raise BadInput(f"it compares vectors, and {ranker.__name__} has none", f"function={name}", remedy)
@@ -97,27 +88,16 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     if least is not None and least > workers:
         what = f"least is {least}, but the run starts with {workers} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
-    if config["resources"]["shard"]:
-        check_sharding(config)
-    build(config["sampling"]["guard"], "sampling.guard")
+    build(config["sampling"]["guard"], "sampling.guard", trust="composed")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
-
-
-def _built(group: str, node: Any, at: str) -> Any:
-    """Build a part; refuse one whose class, which may be the user's, is of another kind."""
-    part = build(node, at)
-    kind: Any = part.func if isinstance(part, functools.partial) else type(part)
-    if group in BASES and not issubclass(kind, locate(BASES[group])):
-        raise BadInput(f"{kind.__name__} is no {group}", f"{at}._target_", f"name a subclass of {BASES[group]}")
-    return part
 
 
 def check_optimizer(node: dict[str, Any]) -> None:
     """Refuse options of an optimizer that its class, usually one of torch's, refuses when it gets the weights."""
     import torch
 
-    factory = build(node, "optimizer")
+    factory = build(node, "optimizer", trust="composed")
     known = inspect.signature(factory.func).parameters
     weights = [torch.nn.Parameter(torch.zeros(2, 2))]
     for name, value in factory.keywords.items():
@@ -159,12 +139,12 @@ def _remedy(parameter: inspect.Parameter) -> str:
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
-    from pyrite.sampling.policies.by_query import ByQuery
     from pyrite.sampling.retrieval.function import RetrievalFunction
 
-    policy, objective = build(config["policy"], "policy"), build(config["objective"], "objective")
-    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
-    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned` and `by_query`
+    policy = build(config["policy"], "policy", trust="composed")
+    objective = build(config["objective"], "objective", trust="composed")
+    functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
+    for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned`
         if action.function in functions:
             action.check_ranks(functions[action.function].depth)
     policy.set_functions(list(functions))
@@ -179,10 +159,8 @@ def check_counts(config: dict[str, Any]) -> None:
         if len(objective.stages()) > 1:
             what = "an objective with several stages needs lists of one length"
             raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
-    if isinstance(policy, ByQuery):
-        policy.split.check(functions, build(config["sampling"]["guard"], "sampling.guard").active)
     for name, node in config["selectors"].items():
-        _built("selector", node, f"selector.{name}")
+        build(node, f"selector.{name}", trust="composed")
     if objective.needs_teacher and not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
@@ -212,7 +190,7 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
     from pyrite.sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
-    if len(functions) != 1 or not isinstance(build(next(iter(functions.values()))), TfIdf):
+    if len(functions) != 1 or not isinstance(build(next(iter(functions.values())), trust="composed"), TfIdf):
         what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
         raise BadInput(what, "function", "give policy=fixed function=tfidf")
     name, node = next(iter(functions.items()))
@@ -220,31 +198,6 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
         what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
         where = f"function.{name}.depth"
         raise BadInput(what, where, f"give {where}={documents} or more")
-
-
-def check_sharding(config: Mapping[str, Any]) -> None:
-    """Refuse to split weights over one worker, or with a part that needs a whole ranker."""
-    from pyrite.ranking.sharding import SHARDED
-    from pyrite.sampling.retrieval.dense import Dense
-    from pyrite.sampling.selection.adversarial import Adversarial
-
-    where = "resources.shard"
-    if config["resources"]["workers"] == 1:
-        raise BadInput("a single worker can't split weights", where, "choose resources.workers=2 or more")
-    ranker = build(config["ranker"], "ranker").func
-    if not (isinstance(ranker, type) and issubclass(ranker, SHARDED)):
-        remedy = "choose bi_encoder, cross_encoder, late_interaction or decoder, or resources.shard=false"
-        raise BadInput(f"the weights of {ranker.__name__} are not split over workers", where, remedy)
-    if config["keep_at"]:
-        raise BadInput("states for forks are those of one process", where, "leave keep_at out")
-    for name, node in config["function"].items():
-        if isinstance(part := build(node, f"function.{name}"), Dense) and part.refresh.mode not in ("lagged", "async"):
-            remedy = "choose refresh.mode=lagged or async, whose index is built in parallel"
-            raise BadInput("each worker would read with a whole ranker", f"function.{name}.refresh", remedy)
-    for key, node in {"selector": config["selector"], **config["selectors"]}.items():
-        if isinstance(build(node, key), Adversarial):
-            remedy = "choose another, or resources.shard=false"
-            raise BadInput("each worker would copy the whole ranker", "selector", remedy)
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
@@ -260,17 +213,17 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
         what = f"an agent needs at least two functions to choose from, and there is only {name}"
         raise BadInput(what, "function", "give a list: function=[random,bm25]")
     check_run(config, agent)
-    if len(build(config["objective"]).stages()) > 1:
+    if len(build(config["objective"], trust="composed").stages()) > 1:
         what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
         raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
     for key in ("agent", "reward", "state", "validation_sample"):
-        _built(key, config[key], key)
+        build(config[key], key, trust="composed")
     if config.get("until") is not None:
-        build(config["until"], "until")
+        build(config["until"], "until", trust="composed")
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"], config["hosts"])
     if documents is not None:
-        build(config["actions"]["imitate"], "actions.imitate")
+        build(config["actions"]["imitate"], "actions.imitate", trust="composed")
         check_candidates(config, documents)
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyrite.cluster.limits import CONNECT_TIMEOUT_S, PROBE_S
 from pyrite.ranking.errors import BadInput
 
 MODE = "RAY_AUTH_MODE"
 TOKEN = "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
-PROBE_S = 5
-"""Time that a cluster has to answer."""
 
 
 def is_cluster(address: str | None) -> bool:
@@ -23,6 +21,17 @@ def is_cluster(address: str | None) -> bool:
     """
     address = address or os.environ.get("RAY_ADDRESS")
     return bool(address) and not str(address).startswith(("http://", "https://"))
+
+
+def is_foreign(address: str | None) -> bool:
+    """Return whether an address names a cluster that this machine is not part of, and the environment does not name."""
+    import psutil
+
+    host = (address or "").rpartition("://")[2].rpartition(":")[0].strip("[]")
+    if not host or address == os.environ.get("RAY_ADDRESS"):
+        return False
+    own = {each.address.partition("%")[0] for interface in psutil.net_if_addrs().values() for each in interface}
+    return host not in {"localhost", socket.gethostname(), *own}
 
 
 def check_address(address: str | None) -> None:
@@ -38,7 +47,7 @@ def check_address(address: str | None) -> None:
     host, _, port = (address or "").rpartition(":")
     try:
         if host and port.isdigit():
-            socket.create_connection((host, int(port)), timeout=10).close()
+            socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT_S).close()
     except OSError as error:
         remedy = "is the cluster running, and is this its address?"
         raise BadInput(f"nothing answers ({error})", address, remedy) from None
@@ -110,16 +119,6 @@ def is_writable(folder: str, name: str) -> bool:
     """Return whether a subfolder can be made and written. Another user's subfolder of that name can't be used."""
     path = os.path.join(folder, name)
     return os.access(path if os.path.isdir(path) else folder, os.W_OK | os.X_OK)
-
-
-def clashing_files() -> list[str]:
-    """Return files and folders of the user that Python would import in a Ray worker instead of our packages."""
-    names = ("cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
-    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    folders = {folder for folder in (working_folder(), os.path.dirname(os.path.realpath(sys.argv[0]))) if folder}
-    files = [file for name in names for file in (f"{name}.py", os.path.join(name, "__init__.py"))]
-    paths = [os.path.join(folder, file) for folder in sorted(folders - {ours}) for file in files]
-    return list(filter(os.path.exists, paths))
 
 
 def working_folder() -> str | None:

@@ -20,12 +20,10 @@ from pyrite.cluster.executors.task import (
     bound,
     built,
 )
-
-AFTER_LOSS = 0.5
-"""Seconds to wait after the loss of a process, to see whether the command was stopped."""
+from pyrite.cluster.limits import AFTER_LOSS_S
 
 
-class _Ended(BaseException):
+class _TaskEnded(BaseException):
     """Ends a body in a thread whose command has ended."""
 
 
@@ -92,7 +90,7 @@ class LocalExecutor(Executor):
 
         def report(report: dict[str, Any]) -> None:
             if self._over.is_set():
-                raise _Ended
+                raise _TaskEnded
             with self._lock:
                 watch.progress(task.key, report)
 
@@ -109,13 +107,13 @@ class LocalExecutor(Executor):
             )
             try:
                 done = Done(task, body())
-            except _Ended:
+            except _TaskEnded:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
                 final: Exception | None
                 if process is not None and isinstance(error, ProcessLost):
                     # A signal to the process group, such as Ctrl-C, ends both processes in any order.
-                    if self._over.wait(AFTER_LOSS):
+                    if self._over.wait(AFTER_LOSS_S):
                         return Done(task, stopped=True)
                     final = attempts.after_loss(task.key, str(error))
                     if final is None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
-from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.session import connected, session
 from pyrite.cluster.executors.task import Task
 from pyrite.ranking.collections.pieces import in_turn
@@ -16,7 +15,7 @@ LEAST_PIECES = 4
 """Pieces from which a Ray is started for them. For fewer its start takes longer."""
 
 
-def run_pieces(function: Callable[[int], None], count: int, here: bool = False) -> None:
+def run_pieces(function: Callable[[int], None], count: int) -> None:
     """Call a function for each number below `count`.
 
     A cluster that this process is connected to is used, and RAY_ADDRESS. Otherwise a Ray is started for
@@ -26,15 +25,13 @@ def run_pieces(function: Callable[[int], None], count: int, here: bool = False) 
     tasks that wait for it, so it runs all pieces itself.
 
     Args:
-        function: writes files that every machine sees or fetches. It is pickled.
-        here: whether all must run on this machine, because the function writes to its disk.
+        function: writes files that every machine sees. It is pickled.
     """
     if count < 2 or (connected() and _is_actor()) or (not connected() and (count < LEAST_PIECES or cores() < 2)):
         in_turn(function, count)
         return
     with session(dashboard=False):
-        resources = Resources(here=here)
-        tasks = [Task(f"piece {number}", partial(function, number), resources=resources) for number in range(count)]
+        tasks = [Task(f"piece {number}", partial(function, number)) for number in range(count)]
         errors = {done.task.key: done.error for done in RayExecutor().run(tasks) if done.error is not None}
     for task in tasks:
         if error := errors.get(task.key):

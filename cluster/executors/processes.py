@@ -15,17 +15,14 @@ from typing import Any, Self
 
 from pyrite.cluster.executors.task import Report, Task
 from pyrite.cluster.executors.worker import origin_of
+from pyrite.cluster.limits import LOCAL_PROCESSES
 from pyrite.ranking.cores import cores
 
 BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from pyrite.cluster.executors.worker import main; "
-    "main(int(sys.argv[1]), sys.argv[3])"
+    "main(int(sys.argv[1]), sys.argv[3], int(sys.argv[4]))"
 )
 """Runs the worker with the module path of this process. The working folder is on it only if it is on ours."""
-
-
-MOST = 3
-"""Processes of a study next to its own: each takes 300 MiB, and they are for work of seconds."""
 
 
 class ProcessLost(ChildProcessError):
@@ -44,7 +41,8 @@ class WarmProcess:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-P", "-c", BOOT, str(theirs.fileno()), json.dumps(sys.path), self.warm_up]
+            arguments = [str(theirs.fileno()), json.dumps(sys.path), self.warm_up, str(os.getpid())]
+            command = [sys.executable, "-P", "-c", BOOT, *arguments]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         self._connection = Connection(ours.detach())
         self._ready = False
@@ -125,8 +123,8 @@ class Processes:
         )
         requested = [text.removeprefix("concurrent=") for text in overrides if text.startswith("concurrent=")]
         # Anything else is refused later, or is null.
-        most = int(requested[-1]) - 1 if requested and requested[-1].isdecimal() else MOST
-        return cls(0 if elsewhere else max(0, min(cores() - 1, MOST, most)), warm_up)
+        most = int(requested[-1]) - 1 if requested and requested[-1].isdecimal() else LOCAL_PROCESSES
+        return cls(0 if elsewhere else max(0, min(cores() - 1, LOCAL_PROCESSES, most)), warm_up)
 
     def __len__(self) -> int:
         return len(self._starting) + len(self._started)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import (
-    POLL_S,
     Attempts,
     Context,
     Done,
@@ -22,7 +20,8 @@ from pyrite.cluster.executors.task import (
     bound,
     built,
 )
-from pyrite.cluster.executors.worker import Origin, origin_of, portable
+from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
+from pyrite.cluster.limits import POLL_S
 
 if TYPE_CHECKING:
     import ray
@@ -33,7 +32,7 @@ Answer = tuple[Any, Exception | None]
 class RayExecutor(Executor):
     """Runs tasks wherever the cluster has room. This process must be connected to it.
 
-    A task whose process or machine is lost starts again, up to `MAX_RESTARTS` times. Bodies report nothing on the way.
+    A task whose process or machine is lost starts again, up to `TASK_RESTARTS` times. Bodies report nothing on the way.
 
     Args:
         shared: further keyword arguments of every body. Values go into the object store once; a mapping may hold
@@ -130,12 +129,6 @@ class RayExecutor(Executor):
         actor = idle.pop() if idle else self._remote.remote(shared)
         return actor.run.remote(task, origin_of(task)), actor
 
-    def share(self, value: Any) -> Any:
-        """Return a reference to the value in the object store; a body receives the value."""
-        import ray
-
-        return ray.put(value)
-
 
 class _Worker:
     """Runs tasks in a process of Ray. Each shared argument is built once: the actor, and the body of a Ray task."""
@@ -144,9 +137,8 @@ class _Worker:
         self.stored = shared
         self.shared: dict[str, Any] | None = None
 
-    def run(self, task: Task, origin: Origin) -> Answer:
+    def run(self, task: Task, origin: TaskOrigin) -> Answer:
         """Return what a body returns or raises. Ray would print a raised error with its traceback."""
-        import ray
 
         from pyrite.cluster.executors.lost_process import leave
 
@@ -154,16 +146,12 @@ class _Worker:
         try:
             if self.shared is None:
                 self.shared = built(opened(self.stored))
-            arguments = {
-                name: ray.get(value) if isinstance(value, ray.ObjectRef) else value
-                for name, value in task.arguments.items()
-            }
-            return bound(replace(task, arguments=arguments), self.shared, Context(leave=leave))(), None
+            return bound(task, self.shared, Context(leave=leave))(), None
         except Exception as error:
             return None, portable(error)
 
 
-def _run_task(task: Task, shared: Mapping[str, Any], origin: Origin) -> Answer:
+def _run_task(task: Task, shared: Mapping[str, Any], origin: TaskOrigin) -> Answer:
     return _Worker(shared).run(task, origin)
 
 

@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, clashing_files, is_writable
+from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, is_writable
 from pyrite.cluster.executors.object_store import wanted_store
+from pyrite.cluster.limits import RAY_STARTS
 from pyrite.cluster.output.storage import unwritable
 from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.whole_file import FULL
 
-ATTEMPTS = 3
-"""Attempts at starting a local Ray."""
 SLOW = ("timed out during startup", "start a dashboard", "message from the dashboard", "read dashboard.err")
 """Ray's messages if a process of a local Ray did not come up in time."""
 LONGEST_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
@@ -65,7 +64,7 @@ def session(
             with _kept_signal_handlers():
                 if address:
                     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-                    ray.init(address=address, job_config=_job_config(), **quiet)
+                    ray.init(address=address, **quiet)
                 else:
                     _start(dashboard, shared, without)
         except (OSError, ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:
@@ -80,16 +79,15 @@ def _start(dashboard: bool, shared: int, without: str | None) -> None:
     """Start a local Ray, again if it did not come up, at last without its dashboard: a busy machine may need longer."""
     import ray
 
-    for attempt in range(ATTEMPTS):
+    for attempt in range(RAY_STARTS):
         try:
             with _ray_constants():
                 ray.init(
                     address="local",
                     num_cpus=cores(),
-                    include_dashboard=dashboard and attempt + 1 < ATTEMPTS,
+                    include_dashboard=dashboard and attempt + 1 < RAY_STARTS,
                     dashboard_host="127.0.0.1",
                     object_store_memory=wanted_store(shared),
-                    job_config=_job_config(),
                     log_to_driver=False,
                     logging_level=logging.ERROR,
                     **_short_folder(),
@@ -99,28 +97,11 @@ def _start(dashboard: bool, shared: int, without: str | None) -> None:
             if not any(sign in str(error) for sign in SLOW):
                 raise
             ray.shutdown()
-            if attempt + 1 == ATTEMPTS:
+            if attempt + 1 == RAY_STARTS:
                 raise BadInput(
                     "Ray did not start, because this machine is too busy",
                     remedy="end other programs" + (f", or do without it by {without}" if without else ""),
                 ) from None
-
-
-def _job_config() -> Any:
-    """Return a job's configuration in which workers import our packages and not files of the user with their names.
-
-    Ray puts the working folder in front of a worker's module path.
-    """
-    from ray.job_config import JobConfig
-
-    class OursFirst(list[str]):
-        """Ray adds its folders to the list and workers put each in front, so that the last one counts most."""
-
-        def extend(self, folders: Any) -> None:
-            self[:0] = list(folders)
-
-    ours = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return JobConfig(_py_driver_sys_path=OursFirst([ours])) if clashing_files() else JobConfig()
 
 
 def _short_folder() -> dict[str, Any]:

@@ -24,13 +24,8 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.ranking.errors import BadInput
-
-MAX_RESTARTS = 5
-"""Lost processes that a task survives without progress. After that the task itself is the likely cause."""
-POLL_S = 0.5
-"""Seconds between two looks at something that another process is doing."""
-
 
 Report = Callable[[dict[str, Any]], None]
 """Receives what a body reports while it runs."""
@@ -107,7 +102,7 @@ class Attempts:
     def after_loss(self, key: str, reason: str) -> TaskLost | None:
         """Count a loss, and return the error of a task that is given up; None if it runs again."""
         self._losses[key] += 1
-        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= MAX_RESTARTS else None
+        return TaskLost.of(key, self._losses[key], reason) if self._losses[key] >= TASK_RESTARTS else None
 
     def after_error(self, key: str, error: Exception) -> Exception | None:
         """Count an error of the body, and return it if the task ends with it; None if it runs again."""
@@ -171,16 +166,12 @@ class Executor(ABC):
             retries: times that a body that raises is run again. After `BadInput` it never is.
             stop: returns whether no further task may start.
         """
-        source = Listed(tasks) if isinstance(tasks, Iterable) else tasks
+        source = ListedTasks(tasks) if isinstance(tasks, Iterable) else tasks
         return self._run(source, watch or Watch(), retries, stop)
 
     @abstractmethod
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks; see `run`."""
-
-    def share(self, value: Any) -> Any:
-        """Return what to give several tasks as an argument instead of a large value."""
-        return value
 
 
 @dataclass(frozen=True)
@@ -220,7 +211,7 @@ def built(shared: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Listed:
+class ListedTasks:
     """Hands out the tasks of a list in order, each once its `needs` have ended."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:

@@ -11,6 +11,8 @@ import os
 import pickle
 import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -22,17 +24,27 @@ from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
 from pyrite.ranking.errors import BadInput
 
+LOOK_S = 1.0
+"""Seconds between two looks at whether the parent is alive."""
 serving = False
 """Whether this process is one of them."""
 
 
-def main(descriptor: int, warm_up: str) -> None:
-    """Run tasks until the other end is closed."""
+def main(descriptor: int, warm_up: str, parent: int) -> None:
+    """Run tasks until the other end is closed, or the parent has ended."""
     global serving
     serving = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
+    threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
     with suppress(EOFError, ConnectionError):  # the parent has ended, or needs no other process
         _serve(Connection(descriptor), warm_up)
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, also while it imports or trains."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    os._exit(1)
 
 
 def _serve(connection: Connection, warm_up: str) -> None:
@@ -78,7 +90,7 @@ MAIN = "__main__."
 
 
 @dataclass(frozen=True)
-class Origin:
+class TaskOrigin:
     """The working folder in which a task was made, and pickled objects of `__main__` (a notebook's) that it names."""
 
     folder: str | None = None
@@ -95,9 +107,9 @@ class Origin:
             setattr(sys.modules["__main__"], name, cloudpickle.loads(content))
 
 
-def origin_of(task: Task) -> Origin:
+def origin_of(task: Task) -> TaskOrigin:
     """Return the origin of a task that is made in this process. Names that `__main__` does not have are refused."""
-    return Origin(working_folder(), {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
+    return TaskOrigin(working_folder(), {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
 
 
 def _named(value: Any) -> Iterator[str]:

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from pyrite.cluster.index.index_folder import IndexFolder, Publication
 from pyrite.cluster.index.sharded_build import ShardedBuild
 from pyrite.cluster.index.version_build import IndexBuild, IndexSpec
+from pyrite.cluster.limits import SEARCH_TIMEOUT_S
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.telemetry.metrics import EVERY, ThrottledCounter, record
 from pyrite.ranking.index_versions import IndexVersion
 from pyrite.sampling.retrieval.live_index import Answer
 
-SEARCH_TIMEOUT_S = 2.0
-"""How long a search waits for its version before the client checks that the actor has all publications."""
 logger = logging.getLogger(__name__)
 
 

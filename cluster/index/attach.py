@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.output.cache import machine_folder
-from pyrite.cluster.runs.part_keys import bm25_in_shards
+from pyrite.cluster.output.cache import cache_of
+from pyrite.cluster.runs.part_options import bm25_in_shards
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _attach_dense(
             f"function={name}",
             "choose ranker=bi_encoder",
         )
-    folder = machine_folder(config) / "indexes" / re.sub(r"[^\w+.-]", "_", f"{run}-{name}")
+    folder = cache_of(config).absolute() / "indexes" / re.sub(r"[^\w+.-]", "_", f"{run}-{name}")
     _check_size(training, training.ranker.dimension, function, len(live_functions(config)), folder, log)
     ranges = shard_ranges(len(training.encoded.documents), function.shards, BLOCK)
     if len(ranges) < function.shards:
@@ -154,9 +154,9 @@ def _attach_bm25(function: RetrievalFunction, config: dict[str, Any], log: Calla
     from pyrite.cluster.index.bm25 import ServedBm25
     from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.ranking.bm25_pieces import PiecedBm25
-    from pyrite.sampling.retrieval.bm25 import Bm25Function
+    from pyrite.sampling.retrieval.bm25 import BM25
 
-    assert isinstance(function, Bm25Function)
+    assert isinstance(function, BM25)
     artifacts = Artifacts()
     index = artifacts.sources(config, artifacts.part(config, "base")).bm25(function.options, function.shards)
     assert isinstance(index, PiecedBm25)

@@ -29,7 +29,7 @@ class Bm25Shard:
         """Return the best documents and the scores of pairs, by row in the collection.
 
         Args:
-            index: folder of a `PiecedBm25`, which every node sees or fetches; postings are mapped from there.
+            index: folder of a `PiecedBm25`, which every node sees; postings are mapped from there.
             pieces: documents of each piece by its number.
             terms, depth, pairs: see `Bm25Index.find`.
         """

@@ -18,17 +18,9 @@ import psutil  # Ray brings it
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from pyrite.cluster.limits import DELETE_PAUSE_S, INDEX_CLOSE_TIMEOUT_S, MAX_SEARCHES, RETRY_BACKOFF_S
 from pyrite.cluster.telemetry.metrics import own_name, unique
 from pyrite.ranking.errors import BadInput
-
-RETRY_BACKOFF_S = (0.1, 2.0)
-"""First and longest pause between two calls to an actor that is lost."""
-CLOSE_TIMEOUT_S = 5.0
-"""How long the end of an index waits for actors to delete their files."""
-DELETE_PAUSE_S = 0.1
-"""Pause between two attempts to delete the folder at the end."""
-MAX_RESTARTS = 3
-"""How often one block, or one version's shards, are tried again after actors died; then the error is raised."""
 
 
 @contextmanager
@@ -53,8 +45,6 @@ def retries() -> Iterator[None]:
 
 
 OWNER = "owner.json"
-MAX_SEARCHES = 16
-"""Searches that an actor runs at once; others wait."""
 logger = logging.getLogger(__name__)
 
 
@@ -67,7 +57,7 @@ def claim(folder: Path) -> None:
 
 def release(folder: Path) -> None:
     """Delete an index folder, and those next to it of processes that were killed."""
-    deadline = time.monotonic() + CLOSE_TIMEOUT_S
+    deadline = time.monotonic() + INDEX_CLOSE_TIMEOUT_S
     while True:
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists() or time.monotonic() > deadline:

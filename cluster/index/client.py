@@ -16,8 +16,9 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from pyrite.cluster.index.actor import IndexReply, NegativeIndexActor
-from pyrite.cluster.index.calls import CLOSE_TIMEOUT_S, MAX_SEARCHES, claim, release, retries, unwrapped
+from pyrite.cluster.index.calls import claim, release, retries, unwrapped
 from pyrite.cluster.index.version_build import IndexSpec
+from pyrite.cluster.limits import INDEX_CLOSE_TIMEOUT_S, MAX_SEARCHES
 from pyrite.ranking.checkpoint import to_bytes
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.sampling.retrieval.live_index import Answer, PublishedWeights, served_from
@@ -139,7 +140,8 @@ class RemoteIndex:
         """Stop the actors and delete their files, and those of processes that were killed."""
         if self._actor is not None:
             with contextlib.suppress(ray.exceptions.RayError):
-                ray.wait([self._actor.close.remote()], timeout=CLOSE_TIMEOUT_S)  # it would still write what was sent
+                # It would still write what was sent.
+                ray.wait([self._actor.close.remote()], timeout=INDEX_CLOSE_TIMEOUT_S)
                 ray.kill(self._actor)
             self._actor = None
         release(self.folder)

@@ -12,9 +12,9 @@ from typing import Any
 import ray
 from ray.util.placement_group import get_current_placement_group
 
-from pyrite.cluster.index.calls import MAX_RESTARTS
 from pyrite.cluster.index.encoder import CorpusSize, IndexEncoder, PreparedCorpus, TextBlock
 from pyrite.cluster.index.index_folder import Publication
+from pyrite.cluster.limits import INDEX_RESTARTS
 from pyrite.cluster.telemetry.metrics import own_name, unique
 from pyrite.ranking.index_versions import finish_version, write_block
 
@@ -58,7 +58,7 @@ class EncoderPool:
     def __init__(self, corpus: PreparedCorpus, options: EncoderOptions, size: int) -> None:
         self.size = size
         actor = ray.remote(
-            num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=MAX_RESTARTS
+            num_cpus=options.cpu, num_gpus=options.gpu, max_restarts=-1, max_task_retries=INDEX_RESTARTS
         )(IndexEncoder)  # fmt: skip
         arguments = (corpus, max(1, int(options.cpu)), options.gpu > 0, options.precision)
         names = [unique(f"{own_name('index')}:encoder-{number}") for number in range(options.encoders)]

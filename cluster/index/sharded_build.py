@@ -13,11 +13,12 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from pyrite.cluster.index.calls import CLOSE_TIMEOUT_S, MAX_RESTARTS, ShardActors, unwrapped
+from pyrite.cluster.index.calls import ShardActors, unwrapped
 from pyrite.cluster.index.encoder import CorpusSize
 from pyrite.cluster.index.index_folder import WEIGHTS, IndexFolder, Publication
 from pyrite.cluster.index.shard import IndexShard
 from pyrite.cluster.index.version_build import IndexBuild, IndexSpec
+from pyrite.cluster.limits import INDEX_CLOSE_TIMEOUT_S, INDEX_RESTARTS
 from pyrite.ranking.index_versions import DOCUMENTS, QUERIES, IndexVersion
 from pyrite.ranking.ranges import merge, within
 from pyrite.ranking.shards import Searched
@@ -71,7 +72,7 @@ class ShardedBuild(IndexBuild):
     def clear(self) -> None:
         if self.actors:
             calls = self.actors.send_all("clear")
-            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_TIMEOUT_S)
+            ray.wait(calls, num_returns=len(calls), timeout=INDEX_CLOSE_TIMEOUT_S)
 
     def _start(self) -> None:
         """Start the shards near the encoders, which have to be started before."""
@@ -84,7 +85,7 @@ class ShardedBuild(IndexBuild):
         actors, pool, options = self.actors, self.pool, self.spec.options
         assert actors is not None
         version, step, digest = publication.version, publication.step, publication.digest
-        for _ in range(1 + MAX_RESTARTS):
+        for _ in range(1 + INDEX_RESTARTS):
             has = actors.ask("has", [(step, digest)] * len(self.ranges))
             missing = [
                 shard
@@ -109,7 +110,7 @@ class ShardedBuild(IndexBuild):
                 for shard, path in building.items()
             }
             pool.finish(arguments, actors.actors)
-        raise RuntimeError(f"shards {missing} of the index were lost {1 + MAX_RESTARTS} times while they were built")
+        raise RuntimeError(f"shards {missing} of the index were lost {1 + INDEX_RESTARTS} times while they were built")
 
     def searchable(self, version: IndexVersion) -> IndexVersion:
         return replace(version, index=ShardedVersion(self, version, self.spec.on_lost == "skip"))

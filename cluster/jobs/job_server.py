@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, set_mode
+from pyrite.cluster.limits import CONNECT_TIMEOUT_S
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 VARIABLE = "RAY_API_SERVER_ADDRESS"
 PORT = 8265
 """Default port of Ray's dashboard."""
-CONNECT_TIMEOUT_S = 10
 OF_DASHBOARD = "of Ray's dashboard, as http://HOST:8265"
 START = "start one with `ray start --head`, or name a cluster's by --address http://HOST:8265 or RAY_API_SERVER_ADDRESS"
 

@@ -20,6 +20,7 @@ from rich.console import Console
 from pyrite.cluster.config.quoting import quoted
 from pyrite.cluster.jobs.job_server import connected, in_one_line
 from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from pyrite.cluster.limits import POLL_S, START_TIMEOUT_S
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.ranking.errors import BadInput
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 STOP_AS_CTRL_C = {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "60"}
 """`ray job stop` interrupts a job as Ctrl-C does, and gives it a minute to end."""
-PACKAGES = ("cluster", "ranking", "sampling", "rl", "pooling", "pyrite")
 """The packages that a checkout of Pyrite sends along."""
 NO_AGENT = "No available agent to submit job"
 """The job server's message while no node of its cluster runs an agent yet."""
@@ -37,8 +37,6 @@ AGENT_PORT = (
     "the agent that runs jobs is missing: if another Ray on that machine has the agent's port, start the cluster with "
     "`ray start --dashboard-agent-listen-port=0`"
 )
-START_TIMEOUT_S, POLL_S = 60.0, 0.5
-"""How long to wait for a cluster that is starting, and the pause between two attempts or looks at a job's state."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -76,7 +74,7 @@ def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Conso
         environment |= {kind: str(Path(path).absolute())} if path else {}
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
-        environment["py_modules"] = [str(checkout / package) for package in PACKAGES]
+        environment["py_modules"] = [str(checkout / "pyrite")]
     same_python = paths.same_machine and not chosen.pip and not chosen.uv
     python = chosen.python or (sys.executable if same_python else "python")
     shown = {"name": name, "verb": chosen.sent, "overrides": shlex.join(arguments[1:])}

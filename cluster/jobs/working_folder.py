@@ -12,13 +12,12 @@ from pathlib import Path
 
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
+from pyrite.cluster.limits import MAX_PACKAGE_BYTES
 from pyrite.cluster.output.terminal import counted
 from pyrite.ranking.errors import BadInput
 
 EXCLUDES = ("/outputs", ".env")
 """Patterns that do not travel, in addition to Ray's (.git, .venv, venv, __pycache__): results, and secrets."""
-MAX_BYTES = 100 * 2**20
-"""Ray's job server takes no larger package."""
 SEND_IGNORED = "RAY_RUNTIME_ENV_IGNORE_GITIGNORE"
 """Ray's variable that has files travel although `.gitignore` names them."""
 PATH_OPTIONS = tuple(f".{name}" for name in (*PATHS, *PATHS_OR_NUMBERS, "folders", "guard.ranker", "vectors"))
@@ -67,10 +66,12 @@ class WorkingFolder:
         if not sizes and (excludes or ignores):  # a folder that is empty, or holds results alone, needs to send nothing
             by = " and ".join([*ignores, *(["--exclude"] if excludes else [])])
             raise BadInput("has no files to send", path, f"does {by} exclude all of them?")
-        if sum(sizes.values()) > MAX_BYTES:
+        if sum(sizes.values()) > MAX_PACKAGE_BYTES:
             largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
             names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
-            what = f"the working folder holds more than {MAX_BYTES / 2**20:.0f} MiB; its largest files are {names}"
+            what = (
+                f"the working folder holds more than {MAX_PACKAGE_BYTES / 2**20:.0f} MiB; its largest files are {names}"
+            )
             remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
             raise BadInput(what, path, remedy)
         return cls(path, sizes, tuple(patterns))

@@ -123,7 +123,7 @@ class Miner:
             what = f"has no {queries} split: its queries are cross-validated"  # all of them would be taken for it
             raise BadInput(what, self.collection.name, "queries=all mines for all of them")
         self.sources = Sources(self.collection, base.encoded, base.vectors)
-        self.guard = build(config["guard"], "guard")
+        self.guard = build(config["guard"], "guard", trust="composed")
         self.ranker, self.ranker_encoded = None, base.encoded
         if config["ranker"] and not config["checkpoint"]:
             raise BadInput("says what a checkpoint is, and none is named", "ranker", "give checkpoint= too")
@@ -171,7 +171,7 @@ class Miner:
                 raise BadInput(what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
 
     def _function(self, name: str, node: dict[str, Any]) -> RetrievalFunction:
-        function: RetrievalFunction = build(node, f"function.{name}")
+        function: RetrievalFunction = build(node, f"function.{name}", trust="composed")
         if not isinstance(function, Dense):
             return function
         if self.ranker is None:
@@ -180,8 +180,13 @@ class Miner:
 
     def _sampler(self, rng: np.random.Generator) -> Sampler:
         config = self.config
-        policy, selector = build(config["policy"], "policy"), build(config["selector"], "selector")
-        selectors = {name: build(node, f"selector.{name}") for name, node in config["selectors"].items()}
+        policy, selector = (
+            build(config["policy"], "policy", trust="composed"),
+            build(config["selector"], "selector", trust="composed"),
+        )
+        selectors = {
+            name: build(node, f"selector.{name}", trust="composed") for name, node in config["selectors"].items()
+        }
         named = {f"selector.{name}": part for name, part in selectors.items()}
         for where, part in {"policy": policy, "selector": selector, **named}.items():
             learns = type(part).observe not in (SamplingPolicy.observe, Selector.observe)
@@ -269,7 +274,7 @@ class NearestDocuments(Ranked):
     """The nearest documents by the vectors of a fixed ranker: `function=dense` without training."""
 
     def __init__(self, ranker: Ranker, encoded: EncodedCollection, depth: int, index: IndexOptions) -> None:
-        super().__init__(depth)
+        super().__init__(depth=depth)
         if not isinstance(ranker, DenseRanker):
             what = f"{type(ranker).__name__} gives texts no vectors that an index could search"
             raise BadInput(what, "function=dense", "name a bi-encoder or a static ranker by checkpoint=")

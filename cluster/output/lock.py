@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from pyrite.cluster.limits import LOCK_RENEW_S
 from pyrite.cluster.output.storage import Storage, unwritable
 from pyrite.cluster.output.throttle import poll
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.links import refuse_links
 
 FILE = ".claimed"
 """File that names the process that writes to the folder. It is deleted when the process ends."""
-RENEW_S = 10.0
-"""Seconds between two renewals of a claim without a lock."""
 REMEDY = "wait for it or stop it, or choose another out="
 
 
@@ -33,7 +33,11 @@ def output_lock(storage: Storage) -> Iterator[None]:
     shared folders, have no locks; there the claim is a file that is renewed. A file that does not change for three
     renewals belongs to a process that was killed. Clocks of two machines differ and are not compared. A process that
     was suspended for that long finds another process's file when it continues, and ends.
+
+    A folder with links in it is refused (`pyrite.ranking.links`).
     """
+    if storage.local:
+        refuse_links(storage.path(""))
     with ExitStack() as stack:
         if not storage.local or not stack.enter_context(_locked(storage)):
             stack.enter_context(_renewed(storage))
@@ -92,9 +96,9 @@ def _locked(storage: Storage) -> Iterator[bool]:
 @contextmanager
 def _renewed(storage: Storage) -> Iterator[None]:
     """Hold a file that changes regularly."""
-    before, deadline = storage.read(FILE), time.monotonic() + 3 * RENEW_S
+    before, deadline = storage.read(FILE), time.monotonic() + 3 * LOCK_RENEW_S
     while before is not None and time.monotonic() < deadline:
-        time.sleep(RENEW_S / 10)
+        time.sleep(LOCK_RENEW_S / 10)
         now = storage.read(FILE)
         if now is not None and now != before:
             raise _refusal(storage, _owner(now))
@@ -108,7 +112,7 @@ def _renewed(storage: Storage) -> Iterator[None]:
         storage.write(FILE, written)
 
     renew()
-    time.sleep(RENEW_S / 10)  # of two processes that came at once, the last writer wins
+    time.sleep(LOCK_RENEW_S / 10)  # of two processes that came at once, the last writer wins
     if (present := storage.read(FILE)) != written:
         raise _refusal(storage, _owner(present or b"a process"))
 
@@ -125,7 +129,7 @@ def _renewed(storage: Storage) -> Iterator[None]:
                 renew()
 
     try:
-        with poll(renew_unless_taken, RENEW_S):
+        with poll(renew_unless_taken, LOCK_RENEW_S):
             yield
     except KeyboardInterrupt:
         if other:

@@ -18,7 +18,7 @@ CONFIG = "config.yaml"
 HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"
 VERBS = {
     "study": ("study", "study"), "pools": ("pool", "pooling study"), "learn": ("learn", "learning"),
-    "mined": ("mine", "mining"), "fork": ("fork", "fork of a run"),
+    "mined": ("mine", "mining"),
 }  # fmt: skip
 """Verbs, with the noun of what they leave, by a key that only their configuration has; that of `train` has no key."""
 

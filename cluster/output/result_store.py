@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,57 +137,14 @@ class SavedState:
 
     def load(self) -> bytes | None:
         """Return the last state; None at the start, or if the state is damaged."""
-        return self._whole(self.file)
+        state = self.storage.read(self.file)
+        return None if unpacked(state) is None else state
 
     def save(self, state: bytes) -> None:
         """Write the state, whole or not at all."""
         self.storage.write(self.file, state)
 
     def delete(self) -> None:
-        """Delete the state and the shards of its workers."""
+        """Delete the state."""
         if self.file.rpartition("/")[2] in self.storage.names("states"):
             self.storage.delete(self.file)
-        self.drop_shards()
-
-    def load_shard(self, name: str) -> bytes | None:
-        """Return one worker's shard of a state; None if there is none."""
-        return self.storage.read(self._beside("shard", name))
-
-    def save_shard(self, name: str, rows: bytes) -> None:
-        """Write one worker's shard of a state."""
-        self.storage.write(self._beside("shard", name), rows)
-
-    def drop_shards(self, but: Collection[str] = ()) -> None:
-        """Delete the shards of workers."""
-        prefix = self._beside("shard", "").removesuffix(".safetensors")
-        kept = {self._beside("shard", each) for each in but}
-        for name in self.storage.names("states"):
-            if f"states/{name}".startswith(prefix) and f"states/{name}" not in kept:
-                self.storage.delete(f"states/{name}")
-
-    def mark_hung(self, limit: str) -> None:
-        """Record that the work did not react when it reached a limit, for the next attempt."""
-        self.storage.write(self._beside("hung", ""), limit.encode())
-
-    def hung(self) -> str | None:
-        """Return the limit at which the last attempt hung, and delete the record; None if it did not hang."""
-        limit = self.storage.read(self._beside("hung", ""))
-        if limit is None:
-            return None
-        self.storage.delete(self._beside("hung", ""))
-        return limit.decode()
-
-    def keep_at(self, step: int, state: bytes) -> None:
-        """Write the state before a training step, from which `pyrite fork` continues."""
-        self.storage.write(self._beside("at", step), state)
-
-    def kept_at(self, step: int) -> bytes | None:
-        """Return what `keep_at` wrote; None if it did not, or the state is damaged."""
-        return self._whole(self._beside("at", step))
-
-    def _beside(self, kind: str, name: object) -> str:
-        return f"{self.file.removesuffix('.safetensors')}-{kind}-{name}.safetensors"
-
-    def _whole(self, file: str) -> bytes | None:
-        state = self.storage.read(file)
-        return None if unpacked(state) is None else state

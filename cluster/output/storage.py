@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.links import refuse_linked_folder
 from pyrite.ranking.whole_file import FULL, replace_file
 
 UNFINISHED = re.compile(r"\.[0-9a-f]{8}\.part$")
@@ -118,6 +119,8 @@ class Storage:
     @contextlib.contextmanager
     def _opened(self, name: str) -> Iterator[Any]:
         """Yield a stream to a file, which gets its name when the stream is closed."""
+        if self.local:
+            refuse_linked_folder(self._root, name)
         try:
             if self.files.type_name == "local":
                 with replace_file(self.path(name)) as temporary, temporary.open("wb") as stream:
@@ -153,27 +156,6 @@ class Storage:
             raise self._no_folder() from None
         except OSError as error:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
-
-    def upload(self, file: Path, name: str) -> None:
-        """Write a file of this machine, of any size."""
-        with file.open("rb") as source, self._opened(name) as stream:
-            shutil.copyfileobj(source, stream, CHUNK)
-
-    def download(self, name: str, file: Path) -> bool:
-        """Copy a file of any size to this machine, whole. Return False if it does not exist."""
-        try:
-            with self.files.open_input_file(self.path(name)) as stream, replace_file(file) as temporary:
-                with temporary.open("wb") as copy:
-                    shutil.copyfileobj(stream, copy, CHUNK)
-                if (arrived := temporary.stat().st_size) != stream.size():
-                    raise OSError(f"{arrived:,} of {stream.size():,} bytes arrived")
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            if error.errno in FULL:
-                raise unwritable(error, file, "delete files there that can be fetched again") from None
-            raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", f"check {self.option}=") from None
-        return True
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the complete files in a folder."""

@@ -1,4 +1,4 @@
-"""Prints lines and counts to the terminal."""
+"""Prints lines and counts to the terminal, and writes control characters out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+"""Characters by which a text could change a terminal's title, colours or content, and how they are shown."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its control characters written out.
+
+    >>> print(visible("\x1b[2Jcleared"))
+    \x1b[2Jcleared
+    """
+    return text.translate(CONTROLS)
 
 
 def print_lines(console: Console, *lines: str) -> None:

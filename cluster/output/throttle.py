@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +34,8 @@ def poll(look: Callable[[], Any], every: float, at_the_end: bool = True) -> Iter
         while not ended.wait(every):
             look()
 
-    thread = threading.Thread(target=keep_looking, name="poll", daemon=True)
+    context = contextvars.copy_context()  # in which a folder's classes are not trusted
+    thread = threading.Thread(target=context.run, args=(keep_looking,), name="poll", daemon=True)
     thread.start()
     try:
         yield

@@ -16,7 +16,7 @@ from pyrite.ranking.errors import BadInput
 
 GROWING = ("seeds", "samples")
 """Options of a study that may grow."""
-NEUTRAL = ("run_time", "run_memory", "save_every", "save_every_batches")
+NEUTRAL = ("save_every", "save_every_batches")
 """Options of runs on which no result depends: a new value replaces the old one."""
 SEARCHES = ("search", "sampler", "parallel", "trial_scheduler", "stoppers")
 REASONS = {

@@ -44,7 +44,7 @@ class Variant:
 
     def build(self) -> Method:
         """Build the method; refuse a class that is none."""
-        method: Method = build(self.node, f"method.{self.method}")
+        method: Method = build(self.node, f"method.{self.method}", trust="composed")
         adjudicator_of(method)
         return method
 

@@ -5,6 +5,7 @@ The rates were measured on one core of a server of 2023 and rounded. An error of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,9 +23,23 @@ TURNS = 0.8
 """Share of a pool's work that threads do one after another, because of Python's global lock."""
 
 
-def saved(seconds: float) -> float:
-    """Return how many seconds all cores of this machine save compared with one."""
-    return seconds * (1 - 1 / cores())
+def saved(seconds: float | None, processes: int = 1) -> float:
+    """Return how many seconds all cores of this machine save compared with the processes that work without Ray.
+
+    >>> saved(None, processes=cores())
+    0.0
+
+    Args:
+        seconds: the seconds of all work on one core; None if they are unknown.
+        processes: processes that a command uses without Ray, at most one per core.
+
+    Returns:
+        0 if there are no more cores than processes, and infinity if the seconds are unknown otherwise.
+    """
+    here = min(processes, cores())
+    if here == cores():
+        return 0.0
+    return math.inf if seconds is None else seconds * (1 / here - 1 / cores())
 
 
 def run_seconds(config: Mapping[str, Any], ranker: str, queries: int, judgements: int) -> float | None:

@@ -84,6 +84,14 @@ class StudyPlan:
         name = values_by_key([*self.design.get("overrides", []), *self.arguments]).get("scale", "")
         return self.design.get("scales", {}).get(name, {})
 
+    @property
+    def reduced(self) -> str:
+        """A line with the options that the experiment sets at the requested scale and the user does not; or nothing."""
+        given = set(map(key_of, self.arguments))
+        texts = [text for text in self.scaled.get("overrides", []) if key_of(text) not in given]
+        scale = values_by_key([*self.design.get("overrides", []), *self.arguments]).get("scale", "")
+        return f"experiment={self.options['experiment']} sets at scale={scale}: {' '.join(texts)}" if texts else ""
+
     def runs(self) -> tuple[list[Planned], list[Point]]:
         """Return the runs that are known before it starts, and the points whose runs are proposed later."""
         if self.options.get("stop") == "decided":

@@ -15,6 +15,7 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES, group_options, option
 from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
 from pyrite.cluster.config.refusals import QUOTES, list_form, unreadable
+from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.whole import takes_whole
 from pyrite.cluster.output.methods import METHOD
 from pyrite.cluster.plan.applicable import applicable_overrides, has_option
@@ -48,11 +49,9 @@ class Planned:
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
 
-UNIDENTIFIED = (
-    "weights", "index", "cache", "save_every", "save_every_batches", "keep_at", "run_time", "run_memory",
-)  # fmt: skip
+UNIDENTIFIED = ("weights", "index", "cache", "save_every", "save_every_batches")
 """Options on which no result depends, so that runs which differ in them are the same run."""
-LISTED = ("origin", "measures", "evaluate", "keep_at")
+LISTED = ("origin", "measures", "evaluate")
 """Those of `UNTRAINED` that take a list."""
 UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"))
 """Options on which no trained ranker depends. They are part of no method."""
@@ -408,7 +407,7 @@ def function_name(config: dict[str, Any]) -> str:
 
 def identity(config: dict[str, Any]) -> str:
     """Return the digest of all that a run's result depends on. Runs with the same digest are the same run."""
-    digested = {key: value for key, value in config.items() if key not in (CHOICES, *UNIDENTIFIED)}
+    digested = {key: value for key, value in with_old_paths(config).items() if key not in (CHOICES, *UNIDENTIFIED)}
     # The number of workers changes only the rounding, and a run may resume with another number.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}
     return digest(digested)

@@ -54,7 +54,7 @@ class PoolTexts:
         if self._node is None:
             what = "the texts of documents and topics are not given"
             raise BadInput(what, remedy="give collection.path=FOLDER, or collection=NAME")
-        return open_collection(build(self._node, "collection"), self._cache / "collections")
+        return open_collection(build(self._node, "collection", trust="composed"), self._cache / "collections")
 
     def beyond(self, topics: list[str], count: int) -> pl.DataFrame:
         """Return the best documents of the collection for each topic by BM25: topic, document, place."""

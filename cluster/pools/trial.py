@@ -113,7 +113,7 @@ def execute_trial(trial: Trial, storage: Storage, pools: Mapping[str, Pool], con
     """
     started, pool = time.perf_counter(), pools[trial.pool]
     seeds, budgets = trial.options["seeds"], trial.options["budgets"]
-    method: Method = build(trial.node)
+    method: Method = build(trial.node, trust="composed")
     tags = {"study": study_of(storage.place), "method": trial.label}
     judged = ThrottledCounter("pyrite_pool_judgements_total", tags)
     orders: list[JudgingOrder] = []
@@ -162,7 +162,7 @@ def measure(
         quality = RankingQuality(pool)
         every = [*budgets, max(topic.pool.size for topic in pool.topics)]
         tables["ranking_quality"] = _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)
-        rules = [build(node) for node in options["stopping"].values()]
+        rules = [build(node, trust="composed") for node in options["stopping"].values()]
         if rules:
             stopped = (savings(quality, order, rules, seed) for seed, order in enumerate(orders))
             tables["stopping"] = _by_seed(stopped)

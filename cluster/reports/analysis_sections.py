@@ -31,14 +31,14 @@ from pyrite.cluster.statistics.importance import importance
 from pyrite.cluster.statistics.oscillation import oscillation
 from pyrite.cluster.statistics.power import DIFFERENCES, LONGEST, MOST, power
 from pyrite.cluster.statistics.seed_variation import seed_variation
-from pyrite.cluster.statistics.sequential import StoppingRule, decisions, hopeless
+from pyrite.cluster.statistics.sequential import SequentialRule, decisions, hopeless
 
 
 def analyses(
     trials: pl.DataFrame,
     options: Mapping[str, Any],
     baseline: str | None,
-    rule: StoppingRule | None,
+    rule: SequentialRule | None,
     queries: Queries,
 ) -> list[Section]:
     """Everything beyond the means, as far as the study has the runs for it."""
@@ -95,7 +95,7 @@ def _terminal_contrasts(part: pl.DataFrame, place: str, letters: Letters) -> lis
 
 
 def _decisions(
-    trials: pl.DataFrame, rule: StoppingRule, baseline: str | None, queries: Queries | None = None
+    trials: pl.DataFrame, rule: SequentialRule, baseline: str | None, queries: Queries | None = None
 ) -> list[Section]:
     frame = decisions(trials, rule, baseline, queries)
     if frame.is_empty():
@@ -141,7 +141,7 @@ def _decisions(
     return [Section("What is decided", [Table(head, rows, words=4), *text], list(lines.values()), frames)]
 
 
-def _outlook(row: Mapping[str, Any], rule: StoppingRule) -> str:
+def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
     """The seeds that an open comparison is expected to take yet."""
     more = row["more"]
     if more is None:
@@ -275,36 +275,19 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
 
 
 def _importance(trials: pl.DataFrame) -> list[Section]:
-    shares, ranks = importance(trials)
+    shares = importance(trials)
     if shares.is_empty():
         return []
     rows = [
-        [row["ranker"], " with ".join(filter(None, (row["setting"], row["together_with"]))), f"{row['share']:.0%}",
-         f"{row['low']:.0%}–{row['high']:.0%}", f"{row['explained']:.0%}", row["runs"]]
+        [row["ranker"], row["setting"], f"{row['share']:.0%}", row["runs"]]
         for row in shares.sort("collection", "ranker", "share", descending=[False, False, True]).iter_rows(named=True)
-    ]  # fmt: skip
-    parts: list[Part] = [
-        Table(["ranker", "setting", "share", "nine of ten", "predicted", "runs"], rows, words=2),
-        "A random forest learned the results of runs from their settings, and its variance is shared out: how much "
-        "each setting explains by itself, and how much two explain only together (“with”). “Predicted” is the share "
-        "of the variance of unseen runs that it predicts: if that is small, shares mean little, and the rest is "
-        "chance, by seed. A setting whose interval reaches down to nothing may not matter.",
     ]
-    if len(ranks):
-        rows = [
-            [row["ranker"], row["method"], row["settings"], f"{row['expected']:.4f}",
-             f"{row['rank']:.0f} of {row['drawn'] + 1}", f"{row['low']:.0f}–{row['high']:.0f}",
-             "" if row["inside"] else "outside what was drawn"]
-            for row in ranks.iter_rows(named=True)
-        ]  # fmt: skip
-        head = ["ranker", "method", "defaults", "expected", "rank", "nine of ten", ""]
-        parts += [
-            Table(head, rows, words=3),
-            "The rank of each method's defaults among the settings that were drawn for it, as the forest expects, the "
-            "best first. Defaults far down the list can be improved by searching; near its top they can't.",
-        ]
-    frames = {"surface.parquet": shares} | ({"defaults.parquet": ranks} if len(ranks) else {})
-    return [Section("Which settings mattered", parts, (), frames)]
+    parts: list[Part] = [
+        Table(["ranker", "setting", "share", "runs"], rows, words=2),
+        "Optuna's functional ANOVA: a random forest learns the results of runs from their settings, and its variance "
+        "is shared out among them. The shares sum to 100%, also if most of the differences are chance, by seed.",
+    ]
+    return [Section("Which settings mattered", parts, (), {"importance.parquet": shares})]
 
 
 def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Section]:

@@ -44,7 +44,13 @@ def by_family(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield the rows of each collection and ranker with their title."""
     several = frame["collection"].n_unique() > 1
     for part in frame.partition_by("collection", "ranker", maintain_order=True):
-        yield title_of(part[0, "ranker"], part[0, "collection"], several), part
+        yield with_cut(title_of(part[0, "ranker"], part[0, "collection"], several), part), part
+
+
+def with_cut(title: str, rows: pl.DataFrame) -> str:
+    """Add to a family's title what its runs have of their checkpoint, if some of them cut it."""
+    cuts = rows["cut"].unique(maintain_order=True).to_list() if "cut" in rows.columns else []
+    return f"{title} ({' or '.join(cut or 'whole' for cut in cuts)})" if any(cuts) else title
 
 
 def distinct_names(methods: Iterable[str]) -> dict[str, str]:

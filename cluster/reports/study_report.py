@@ -26,10 +26,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, read_table, required_scan, required_trials, scan_table
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.reports import analysis_sections, result_sections
-from pyrite.cluster.reports.actions_taken import actions_section
-from pyrite.cluster.reports.embedding_map import map_section
 from pyrite.cluster.reports.labels import Letters, duration, value
-from pyrite.cluster.reports.paper_table import baseline_of, paper_section, read_published
 from pyrite.cluster.reports.report import (
     Cell,
     Fold,
@@ -50,10 +47,13 @@ from pyrite.cluster.runs.outcome import ORDER
 from pyrite.cluster.statistics.comparison import named_baseline
 from pyrite.cluster.statistics.contrasts import check_contrasts, planned_contrasts
 from pyrite.cluster.statistics.convergence import with_converged
-from pyrite.cluster.statistics.sequential import StoppingRule
-from pyrite.cluster.statistics.summary import summarise
+from pyrite.cluster.statistics.sequential import SequentialRule
+from pyrite.cluster.statistics.summary import baseline_of, summarise
 from pyrite.cluster.statistics.verdict import Conclusion, conclude
 from pyrite.ranking.errors import BadInput
+
+SHOWN = ("trials", "queries", "steps", "zero_shot", "examples")
+"""The tables that the report shows."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,8 @@ class StudyResults:
     trials: pl.DataFrame
     queries: pl.DataFrame | pl.LazyFrame
     steps: pl.DataFrame | pl.LazyFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
-    embeddings: pl.DataFrame | None = None
     zero_shot: pl.DataFrame | None = None
     examples: pl.DataFrame | None = None
-    actions: pl.DataFrame | None = None
     config: Mapping[str, Any] = field(default_factory=dict)  # the content of `config.yaml`
     written: str = ""  # its text
     lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
@@ -86,7 +84,7 @@ class StudyResults:
     def read(cls, storage: Storage) -> StudyResults:
         """Read the results of a finished study; refuse a folder without any, and damaged tables."""
         by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
-        others = {name: read_table(storage, name) for name in ("embeddings", "zero_shot", "examples", "actions")}
+        others = {name: read_table(storage, name) for name in ("zero_shot", "examples")}
         return cls.of_tables(storage, {"trials": required_trials(storage), **by_run, **others})
 
     @classmethod
@@ -95,12 +93,12 @@ class StudyResults:
         written, are read from their files rather than from the runs' results.
         """
         shown = {}
-        for name, table in tables.items():
+        for name in (name for name in SHOWN if tables.get(name) is not None):
+            table = tables[name]
             if isinstance(table, RunRows):
                 written = None if waiting else scan_table(storage, name)
                 table = table.lazy() if written is None else written
-            if table is not None and name != "samplers":
-                shown[name] = table
+            shown[name] = table
         return cls(
             **shown | {"trials": with_converged(tables["trials"], storage)},
             config=read_config(storage),
@@ -137,30 +135,27 @@ def study_report(
     contrast that names nothing in the study is refused, and so is a damaged experiment.
     """
     options, queries, within = results.options, results.queries, results.options.get("equal_within")
-    trials, summary, baseline = _compared(results, baseline, factors)
+    trials, summary, baseline = compared(results, baseline, factors)
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
     facts = Section("", [definitions(_facts(trials, results)), verbatim(results.config.get("command", ""))])
     if not summary["runs"].sum():
         return Report(title, [facts, Section("", ["No run has finished."]), *_runs(trials, results)])
     measure = measures_of(summary)[0]
-    rule = StoppingRule.of_options(options) if "equal_within" in options else None
+    rule = SequentialRule.of_options(options) if "equal_within" in options else None
     letters = Letters()  # the same in all tables
     sections = [
         verdict_section(conclude(trials, summary, queries, within), summary, trials, letters),
         facts,
         *result_sections.results(summary),
         *examples_section(results.trials, results.examples),
-        *actions_section(results.trials, results.actions),
         *_contrasts(results, trials, contrasts, within, letters),
         *analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries),
         *analysis_sections.zero_shot(trials, results.zero_shot),
-        *paper_section(read_published(results.design), trials, summary, results.config.get("overrides", ())),
         *analysis_sections.convergence_rates(trials, measure),
         *result_sections.figures(trials, summary, measure),
         *analysis_sections.steadiness(trials),
         *hardness_section(trials, results.steps),
-        *map_section(trials, results.embeddings),
         *result_sections.by_query(trials, queries, summary, measure),
         *_runs(trials, results),
     ]
@@ -169,13 +164,13 @@ def study_report(
 
 def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
     """Return the conclusion of a study with finished runs, and the section that shows it."""
-    trials, summary, _ = _compared(results, None, None)
+    trials, summary, _ = compared(results)
     conclusion = conclude(trials, summary, results.queries, results.options.get("equal_within"))
     return conclusion, verdict_section(conclusion, summary, trials)
 
 
-def _compared(
-    results: StudyResults, baseline: str | None, factors: Sequence[str] | None
+def compared(
+    results: StudyResults, baseline: str | None = None, factors: Sequence[str] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
     """Return the runs with the factors by which they differ, their summary, and the baseline's name."""
     options = results.options

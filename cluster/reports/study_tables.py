@@ -15,6 +15,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, write_table
 from pyrite.cluster.plan.sweep import Planned, function_name
 from pyrite.cluster.runs import negative_tables
+from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome
 from pyrite.cluster.statistics.comparison import named_baseline
 from pyrite.cluster.statistics.contrasts import check_contrasts
@@ -28,7 +29,7 @@ SCHEMA: dict[str, Any] = {
     "curve_loss": pl.List(pl.Float64),
     "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
     "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
-    "interpolation_weight": pl.Float64,
+    "interpolation_weight": pl.Float64, "cut": pl.String,
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -175,6 +176,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "drawn": list(planned.drawn),
         "diverged": None if failed else outcome.diverged,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
+        "cut": cut_of(config) or None,
     }
     for origin in outcome.values:
         for measure, values in outcome.values[origin].items():
@@ -189,14 +191,14 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
 def action_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """Return a row for each decision of a policy that compares actions, and each action that it compared.
 
-    `taken` is 1 or 0, or the action's share of the queries if the decision is one per query.
+    `taken` is 1 or 0.
     """
     return [
         {
             **{key: decision[key] for key in ("fold", "epoch", "step")},
             "action": action,
             "value": value,
-            "taken": value if decision["action"] is None else float(action == decision["action"]),
+            "taken": float(action == decision["action"]),
         }
         for decision in outcome.decisions
         for action, value in decision["values"].items()

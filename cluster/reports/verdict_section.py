@@ -25,6 +25,7 @@ from pyrite.cluster.reports.labels import (
     signed_interval,
     title_of,
     value,
+    with_cut,
 )
 from pyrite.cluster.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
 from pyrite.cluster.reports.result_sections import origin_name
@@ -54,7 +55,8 @@ def verdict_section(
     for verdict in conclusion.verdicts:
         place = verdict.place
         names = distinct_names(row["method"] for row in verdict.rows)
-        title = title_of(place["ranker"], place["collection"], several)
+        family = summary.filter(**place)
+        title = with_cut(title_of(place["ranker"], place["collection"], several), family)
         caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
         alone = summary.filter(**{**place, "ranker": "bm25"}).rows(named=True)
         sentence = " ".join([verdict.sentence(names), *_remarks(verdict, summary, trials, alone)])

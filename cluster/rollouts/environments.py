@@ -52,8 +52,8 @@ class Environments:
                     start,
                     tables,
                     actions,
-                    build(config["reward"]),
-                    build(config["validation_sample"]),
+                    build(config["reward"], trust="composed"),
+                    build(config["validation_sample"], trust="composed"),
                     config["seed"],
                     number,
                     gamma_of(config),
@@ -66,10 +66,15 @@ class Environments:
 
 def state_tables_of(config: dict[str, Any], parts: Mapping[str, Any]) -> StateTables:
     """Return the tables that the states of a learning are looked up in."""
-    return state_tables(dict(parts), build(config["state"]), config["training"]["batch_size"], list(config["function"]))
+    return state_tables(
+        dict(parts),
+        build(config["state"], trust="composed"),
+        config["training"]["batch_size"],
+        list(config["function"]),
+    )
 
 
 def gamma_of(config: dict[str, Any]) -> float:
     """Return γ: the configured value, or the default of the reward."""
-    reward: Reward = build(config["reward"])
+    reward: Reward = build(config["reward"], trust="composed")
     return reward.gamma if config["gamma"] is None else float(config["gamma"])

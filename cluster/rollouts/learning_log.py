@@ -85,9 +85,10 @@ class TrackedEpisodes:
         tracking.begin(run)
 
     def update(self, progress: LearningProgress) -> None:
-        """Send new episodes. Episodes that are repeated after a loss are not sent again."""
+        """Send new episodes, and RLlib's metrics with the last. Episodes that a loss repeats are not sent again."""
         for step, row in enumerate(progress.rows[self._sent :], self._sent + 1):
-            self.tracking.log(self.name, step, {f"{row['agent']}/{key}": value for key, value in numbers(row).items()})
+            own = {f"{row['agent']}/{key}": value for key, value in numbers(row).items()}
+            self.tracking.log(self.name, step, own | (progress.metrics if step == len(progress.rows) else {}))
         self._sent = max(self._sent, len(progress.rows))
         if self._throttle.due():
             self.tracking.events.emit("episodes ended", episodes=progress.episodes, wanted=progress.wanted)

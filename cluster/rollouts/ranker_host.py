@@ -31,11 +31,10 @@ class RankerHost:
         self._metrics = HostMetrics(own_name("host"))
 
     def attach(self, first: int, count: int) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
-        """Make environments `first` to `first + count − 1`, unless they exist."""
-        if first not in self._shares:
-            self._shares[first] = self._environments.make(self._parts, first, count)
-            self._metrics.environments += count
-        share = self._shares[first]
+        """Make environments `first` to `first + count − 1`; those of a runner that was lost are dropped."""
+        self.detach(first)
+        share = self._shares[first] = self._environments.make(self._parts, first, count)
+        self._metrics.environments += count
         return share.single_observation_space, share.single_action_space
 
     def detach(self, first: int) -> None:

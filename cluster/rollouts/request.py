@@ -24,7 +24,7 @@ from pyrite.ranking.errors import BadInput
 
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that may change when a learning is resumed, because its result does not depend on them."""
-NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights", "run_time", "run_memory")
+NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
 """Keys of a configuration on which the result does not depend."""
 CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
 """Folders of the code on which the result depends."""
@@ -80,7 +80,9 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
 
 def _check_until(config: dict[str, Any]) -> None:
     """Refuse a criterion of convergence that learning ends before."""
-    if config.get("until") is not None and (first := build(config["until"]).first) > config["episodes"]:
+    if config.get("until") is None:
+        return
+    if (first := build(config["until"], trust="composed").first) > config["episodes"]:
         what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
         raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
 
@@ -114,7 +116,7 @@ def with_agents(
         if part is None:
             given.append(planned)
             continue
-        build(planned.config[part], part)  # refuses options of another type, as lists in policy.learn
+        build(planned.config[part], part, trust="composed")  # refuses options of another type, as lists in policy.learn
         overrides = _overrides(planned, part, scaled)
         if overrides not in composed:
             composed[overrides] = _request(overrides, storage)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import polars as pl
+from ray.tune.utils import flatten_dict
 
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.build import build
@@ -22,15 +24,18 @@ from pyrite.cluster.runs.agent_file import FILE
 from pyrite.cluster.runs.execute import Leave, stay
 from pyrite.cluster.runs.progress import PROGRESS_EVERY_S
 from pyrite.cluster.telemetry.training_metrics import LearningMetrics, study_of
-from pyrite.rl.agents.agent import Agent, AgentTrainer
+from pyrite.rl.agents.agent import Agent
 from pyrite.rl.agents.random import RandomAgent
 from pyrite.rl.environment import SamplingEnvironment
 from pyrite.rl.imitation import imitate, states_of
 from pyrite.rl.networks import described
 from pyrite.rl.plateau import Plateau
+from pyrite.rl.rllib.algorithm import Lockstep
 from pyrite.rl.trained import TrainedAgent
 
 EPISODES = "episodes.parquet"
+METRICS = ("env_runners", "learners", "timers", "fault_tolerance")
+"""Groups of RLlib's metrics that go to the trackers."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,14 @@ class LearningProgress:
 
     Args:
         rows: rows of all finished episodes, including the random agent's, of which `episodes` and `wanted` count none.
+        metrics: RLlib's numbers, by their path.
         losses: number of times that the learning went back to its last state because a process was lost.
     """
 
     rows: list[dict[str, Any]]
     episodes: int
     wanted: int
+    metrics: dict[str, float] = field(default_factory=dict)
     losses: int = 0
 
 
@@ -70,6 +77,7 @@ def train_agent(
     on_progress: OnProgress = lambda progress: None,
     facts: Mapping[str, Any] | None = None,
     leave: Leave = stay,
+    on_loss: Callable[[str], None] = lambda line: None,
 ) -> pl.DataFrame:
     """Train an agent from the last state in its store, and write its file, its episodes and, meanwhile, its state.
 
@@ -78,6 +86,7 @@ def train_agent(
     Args:
         facts: facts to write into the agent's file.
         leave: called every few seconds between two updates (see `pyrite.cluster.runs.execute.Leave`).
+        on_loss: called with a line about each worker that is lost and repeats its decisions.
     """
     storage, state = store.storage, checkpoints.load(store)
     rows: list[dict[str, Any]] = state["rows"] if state else []
@@ -88,28 +97,29 @@ def train_agent(
         on_progress(progress)
 
     if state is None and config["random_baseline"]:
-        rows += _random_baseline(config, backend, parts, report)
-    trainer = _build(config, build(config["agent"]), backend, parts, 0)
+        rows += _random_baseline(config, backend, parts, report, on_loss)
+    algorithm = _build(config, build(config["agent"], trust="composed"), backend, parts, 0, on_loss)
+    algorithm.recall = lambda: (checkpoints.load(store) or {}).get("learning")
     try:
         if state:
-            trainer.restore(state["learning"])
-        imitation = state["imitation"] if state else _imitate(config, trainer, parts)
-        _learn(config, trainer, rows, store, report, imitation, leave)
+            algorithm.set_state(state["learning"])
+        imitation = state["imitation"] if state else _imitate(config, algorithm, parts)
+        _learn(config, algorithm, rows, store, report, imitation, leave)
         outcome = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
         agent = TrainedAgent(
             functions=list(config["function"]),
-            state=build(config["state"]),
+            state=build(config["state"], trust="composed"),
             decision_every=config["decision_every"],
             pairs=config["training"]["batch_size"],
             dimension=parts["compressed"].dimension,
-            network=trainer.network,
-            weights=trainer.policy_weights(),
+            network=algorithm.network,
+            weights=algorithm.policy_weights(),
             documents=config["actions"]["documents"],
-            facts={**outcome, **trainer.counters},
+            facts={**outcome, **algorithm.counters},
         )
         storage.write(FILE, agent.to_bytes())
     finally:
-        trainer.close()
+        algorithm.stop()
     episodes = table(rows)
     storage.write(EPISODES, as_parquet(episodes))
     checkpoints.delete(store)
@@ -118,7 +128,7 @@ def train_agent(
 
 def _learn(
     config: dict[str, Any],
-    trainer: AgentTrainer,
+    algorithm: Lockstep,
     rows: list[dict[str, Any]],
     store: ResultStore,
     on_progress: OnProgress,
@@ -130,71 +140,87 @@ def _learn(
     saving.due()  # not before the first interval has passed
 
     def save() -> None:
-        checkpoints.save(store, {"rows": rows, "imitation": imitation, "learning": trainer.state()})
+        checkpoints.save(store, {"rows": rows, "imitation": imitation, "learning": algorithm.get_state()})
 
     count = sum(episode["agent"] == LEARNED for episode in rows)
     while count < config["episodes"] and not _convergence(config, rows).get("converged"):
-        ended = [row(LEARNED, summary) for summary in trainer.update()]
-        rows += ended
+        metrics = metrics_of(algorithm.train())
+        rows += (ended := [row(LEARNED, summary) for summary in algorithm.ended])
         count += len(ended)
         if ended:  # Tune answers each report within milliseconds, longer than many an update takes
-            on_progress(LearningProgress(rows, count, config["episodes"]))
+            on_progress(LearningProgress(rows, count, config["episodes"], metrics))
         if saving.due():
             save()
         if leaving.due():
             leave(save)
 
 
+def metrics_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers in a result of RLlib's `Algorithm.train`, by their path."""
+    numbers = flatten_dict({f"rllib/{group}": result.get(group, {}) for group in METRICS})
+    return {path: float(number) for path, number in numbers.items() if isinstance(number, Real) and number == number}
+
+
 def _convergence(config: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return whether the agent has converged by the configured criterion, and after which episode; {} without one."""
     if config.get("until") is None:
         return {}
-    plateau: Plateau = build(config["until"])
+    plateau: Plateau = build(config["until"], trust="composed")
     learned, random = ([row for row in rows if (row["agent"] == LEARNED) == own] for own in (True, False))
     episode = plateau.converged_at(learned, random)
     return {"converged": episode is not None, "converged_at": episode}
 
 
-def _imitate(config: dict[str, Any], trainer: AgentTrainer, parts: Mapping[str, Any]) -> dict[str, float] | None:
+def _imitate(config: dict[str, Any], algorithm: Lockstep, parts: Mapping[str, Any]) -> dict[str, float] | None:
     """Pre-train the agent by imitation and return the figures; None if the configuration requests none."""
     node = config["actions"]["imitate"]
     if not node or not node["epochs"]:
         return None
-    options = build(node)
+    options = build(node, trust="composed")
     rng = np.random.default_rng(np.random.SeedSequence(config["seed"], spawn_key=(2,)))
     # An environment that neither the agent nor the random agent uses, in this process whatever the backend.
     environments = Environments(config).make(parts, 2 * config["copies"], 1)
     (environment,) = environments.environments
     assert isinstance(environment, SamplingEnvironment)
     states = states_of(environment, options.states, rng)
-    weights, figures = imitate(described(trainer.network, trainer.policy_weights()), states, options, rng)
-    trainer.begin_with(weights)
+    weights, figures = imitate(described(algorithm.network, algorithm.policy_weights()), states, options, rng)
+    algorithm.begin_with(weights)
     return figures
 
 
 def _random_baseline(
-    config: dict[str, Any], backend: RolloutBackend, parts: Mapping[str, Any], on_progress: OnProgress
+    config: dict[str, Any],
+    backend: RolloutBackend,
+    parts: Mapping[str, Any],
+    on_progress: OnProgress,
+    on_loss: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Return episodes of the random agent, equally many per environment, because short ones would end first."""
-    trainer = _build(config, RandomAgent(), backend, parts, config["copies"])
+    algorithm = _build(config, RandomAgent(), backend, parts, config["copies"], on_loss)
     rows: list[dict[str, Any]] = []
     count = math.ceil(config["random_baseline"] / config["copies"])
     try:
         while len(rows) < count * config["copies"]:
-            rows += [row(RANDOM, summary) for summary in trainer.update() if summary["episode"] < count]
+            algorithm.train()
+            rows += [row(RANDOM, summary) for summary in algorithm.ended if summary["episode"] < count]
             on_progress(LearningProgress(rows, 0, config["episodes"]))
     finally:
-        trainer.close()
+        algorithm.stop()
     return rows
 
 
 def _build(
-    config: dict[str, Any], agent: Agent, backend: RolloutBackend, parts: Mapping[str, Any], offset: int
-) -> AgentTrainer:
+    config: dict[str, Any],
+    agent: Agent,
+    backend: RolloutBackend,
+    parts: Mapping[str, Any],
+    offset: int,
+    on_loss: Callable[[str], None],
+) -> Lockstep:
     def environments(first: int, count: int) -> Any:
         return backend.environments(offset + first, count)
 
-    return agent.build(
+    algorithm = agent.build(
         environments,
         state_tables_of(config, parts).space,
         actions_of(config).space,
@@ -203,4 +229,7 @@ def _build(
         workers=backend.workers,
         copies=config["copies"],
         cpus=backend.cpus,
+        gpus=config["resources"]["gpu"],
     )
+    algorithm.on_loss = on_loss
+    return algorithm

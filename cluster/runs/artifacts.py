@@ -6,7 +6,7 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,28 +19,17 @@ from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
 from pyrite.cluster.runs.collections import Collections
-from pyrite.cluster.runs.part_keys import keys_of, provenance
-from pyrite.ranking.backing import at_hand, publish
+from pyrite.cluster.runs.part_options import tokenization_of
+from pyrite.cluster.runs.shared_part import INPUTS, declared
+from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packaged import licence_line, licence_of
+from pyrite.ranking.vectors import PackagedGlove
 
 if TYPE_CHECKING:
     from pyrite.cluster.runs.parts import Base
     from pyrite.ranking.sources import Sources
-
-MESSAGES = {
-    "base": "encoding texts",
-    "tokens": "tokenizing texts",
-    "labels": "reading categories",
-    "validation": "ranking for validation",
-    "objective": "preparing the objective",
-    "teacher": "asking the teacher",
-    "compressed": "compressing texts for the agent",
-    "similarity": "measuring the candidates for the agent",
-    "candidates": "describing the candidates for the agent",
-    "evaluate": "reading a collection to be measured on",
-}
-"""What is printed while a part is made. The message of a list names what it ranks."""
 
 
 @dataclass
@@ -69,17 +58,21 @@ class Artifacts(Collections):
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         """Return the key of each part of a configuration, by name. This is cheap: only the collection is read."""
+        from pyrite.cluster.runs.part_keys import keys_of
+
         return keys_of(config, self)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """Return what a run's result depends on in addition to its configuration (`pyrite.cluster.runs.part_keys`)."""
+        from pyrite.cluster.runs.part_keys import provenance
+
         return provenance(config, self)
 
     def part(self, config: dict[str, Any], name: str) -> Any:
         """Return one part, from the cache or newly made (`pyrite.cluster.runs.parts`)."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
-        if name == "base" and (absent := build(config["vectors"], "vectors").stand_in()):
+        if name == "base" and (absent := build(config["vectors"], "vectors", trust="composed").stand_in()):
             self.note(absent[1])
         from pyrite.cluster.runs.parts import protect
 
@@ -91,7 +84,6 @@ class Artifacts(Collections):
                 if part is None:
                     part = self._make(config, name)
                     Storage(str(place.parent), "cache").write(place.name, to_bytes(part))
-                    publish(place)
         protect(part)
         return part
 
@@ -101,8 +93,12 @@ class Artifacts(Collections):
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         """Check the options of runs, alone and together (`pyrite.cluster.config.validate.check_run`)."""
+        licences: dict[str, None] = {}
         for config in configs:
             check_run(config, agent_of(config))
+            licences |= dict.fromkeys(_licences(config))
+        for line in licences:
+            self.note(line)
 
     def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
         """Return the bytes of each part of a configuration, by key: on disk, and about as many in memory.
@@ -112,10 +108,24 @@ class Artifacts(Collections):
         sizes = {}
         for name, key in self.keys(config).items():
             place = self.place(config, key)
-            if name != "agent" and not at_hand(place):
+            if name != "agent" and not place.exists():
                 self.part(config, name)
             sizes[key] = len(agent_content(checkpoint_of(config) or "")) if name == "agent" else place.stat().st_size
         return sizes
+
+    def cut_texts(self, configs: Iterable[dict[str, Any]]) -> list[str]:
+        """Return lines that count the texts of which the runs of configurations read only the beginning."""
+        lines: dict[str, None] = {}
+        seen = set[str]()
+        for config in configs:
+            keys = self.keys(config)
+            new = {name for name in ("base", "tokens") if name in keys and keys[name] not in seen}
+            seen |= {keys[name] for name in new}
+            if "base" in new:
+                lines[cut_words(self.part(config, "base").encoded, config["encoding"])] = None
+            if "tokens" in new and (tokenization := tokenization_of(config)):
+                lines[tokenization.cut(self.part(config, "tokens"))] = None
+        return [line for line in lines if line]
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
         """Return what the functions of a configuration rank with: one object for all of them."""
@@ -131,29 +141,39 @@ class Artifacts(Collections):
         """Return the file of a part."""
         return cache_of(config) / "parts" / f"{key}.safetensors"
 
-    def _make(self, config: dict[str, Any], name: str) -> Any:
-        from pyrite.cluster.runs.making import make_part
+    def _make(self, config: dict[str, Any], full_name: str) -> Any:
+        part, name = declared(full_name)
+        arguments = {parameter: INPUTS[parameter].value(self, config, name) for parameter in part.parameters}
+        self.note(part.message.format(name=name))
+        return part.make(**arguments)
 
-        self.note(message_of(config, name))
-        return make_part(self, config, name)
 
-
-def message_of(config: dict[str, Any], name: str | None) -> str:
-    """Return what is printed while a part is made, or the collection if the name is None."""
-    kind, _, which = (name or "").partition(":")
-    return MESSAGES.get(kind, f"ranking: {which}") if name else f"reading {config['choices']['collection']}"
+def reading_message(config: dict[str, Any]) -> str:
+    """Return what is printed while a collection is read."""
+    return f"reading {config['choices']['collection']}"
 
 
 def cached_part(name: str, place: Path) -> Any | None:
     """Return a part from its file. None if there is no file, or if it is truncated by a full disk or a kill."""
+    from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
     from pyrite.cluster.runs.parts import restored
 
-    if not at_hand(place):
+    if not place.exists():
         return None
     try:
-        return restored(name, from_bytes(place.read_bytes(), str(place), place.parent))
+        return restored(declared(name)[0].result, from_bytes(place.read_bytes(), str(place), place.parent))
     except BadInput:
         return None
+
+
+def _licences(config: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each package whose weights a run starts from."""
+    vectors = build(config["vectors"], "vectors", trust="composed")
+    if isinstance(vectors, PackagedGlove) and (line := licence_of(vectors.package)):
+        yield line
+    checkpoint = config["ranker"].get("checkpoint")
+    if isinstance(checkpoint, str) and (line := licence_line(Path(checkpoint).expanduser())):
+        yield line
 
 
 class OpenedParts:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.runs.embeddings import vectors_of
-from pyrite.cluster.runs.part_keys import validation_parts
+from pyrite.cluster.runs.part_options import validation_origins
 from pyrite.cluster.runs.parts import Base, read_encoded
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.held_out import HeldOut
 from pyrite.ranking.labels import labels_of
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, new_weights
 from pyrite.ranking.rankers.static_folder import Vocabulary
 from pyrite.ranking.splits import Split
@@ -32,7 +31,7 @@ from pyrite.rl.state import StateOptions, StateTables
 from pyrite.rl.trained import TrainedAgent
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.retrieval.dense import Dense
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.selector import Selector
 
@@ -59,19 +58,16 @@ def assemble(
     if config["embeddings"]:  # refused before the run trains
         labels_of(encoded.queries, "embeddings=true")
         vectors_of(ranker, encoded, np.zeros(1, np.int64))
+    measure = [config["validation"]["measure"]]
     validation = {
-        origin: Evaluation(encoded, parts[name].take(split.dev), [config["validation"]["measure"]])
-        for name, origin in validation_parts(config).items()
+        origin: Evaluation(encoded, parts[f"validation:{name}" if name else "validation"].take(split.dev), measure)
+        for name, origin in validation_origins(config).items()
     }
-    objective = build(config["objective"])
+    objective = build(config["objective"], trust="composed")
     objective.prepare(encoded, parts.get("objective"))
-    batches = build(config["batches"], "batches")
+    batches = build(config["batches"], "batches", trust="composed")
     batches.prepare(base.encoded, base.vectors, split.train)
-    if config["resources"]["shard"] and dist.is_initialized():
-        from pyrite.ranking.sharding import Sharding
-
-        Sharding(ranker, device)
-    training = build(config["training"])(
+    training = build(config["training"], trust="composed")(
         ranker.to(device),
         objective,
         encoded,
@@ -80,7 +76,7 @@ def assemble(
         _optimizer(config),
         np.random.default_rng(order),
         held_out=_held_out(config, encoded, split),
-        schedule=build(config["scheduler"]),
+        schedule=build(config["scheduler"], trust="composed"),
         validate_every=config["validation"]["every"],
         most_examples=config["limits"]["examples"],
         batches=batches,
@@ -94,22 +90,19 @@ def assemble(
 def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) -> Ranker:
     """Return the configured ranker. `rng` draws new weights, and vectors of words that have none."""
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-    factory, target = build(config["ranker"]), config["ranker"]["_target_"]
-    arguments: dict[str, Any] = {"labels": base.encoded.label_counts} if config["ranker"].get("categories") else {}
-    parameters = inspect.signature(factory).parameters
-    if "idf" in parameters:
-        arguments["idf"] = base.encoded.idf
-    if "vocabulary" in parameters and len(base.spelled):
-        arguments["vocabulary"] = Vocabulary(base.words, config["encoding"]["max_document"])
-    for name in ("vectors", "generator"):
-        if name not in parameters and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-            remedy = "write __init__(self, vectors, generator), with its options after them"
-            raise BadInput(f"a run gives a ranker {name}, which its constructor does not take", str(target), remedy)
+    target, limits = config["ranker"]["_target_"], config["encoding"]
+    inputs = RankerInputs(
+        generator,
+        base.vectors.filled(rng),
+        base.encoded.idf,
+        Vocabulary(base.words, limits["max_document"]) if len(base.spelled) else None,
+        base.encoded.label_counts if config["ranker"].get("categories") else None,
+    )
     # Layers of torch that a class of the user's own makes (nn.Linear) draw from the global generator.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         try:
-            ranker: Ranker = factory(vectors=base.vectors.filled(rng), generator=generator, **arguments)
+            ranker: Ranker = build(config["ranker"], "ranker", trust="composed").start(inputs)
         except AttributeError as error:
             if "Module.__init__() call" not in str(error):
                 raise
@@ -120,7 +113,7 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
     if ranker.drawn:
         _note_new_weights(str(config["ranker"].get("checkpoint")), new_weights(ranker))
     if config.get("peft"):
-        build(config["peft"], "peft").add_to(ranker, generator)
+        build(config["peft"], "peft", trust="composed").add_to(ranker, generator)
     return ranker
 
 
@@ -136,15 +129,15 @@ def make_sampler(
     """Return the sampler of a run's negatives, with another policy than the configured one if it is given."""
     base, functions = parts["base"], {}
     for name, node in config["function"].items():
-        functions[name] = build(node)
+        functions[name] = build(node, trust="composed")
         if isinstance(functions[name], Dense):
-            functions[name].guard = build(config["sampling"]["guard"], "sampling.guard")
+            functions[name].guard = build(config["sampling"]["guard"], "sampling.guard", trust="composed")
             if functions[name].guard.ranker is not None:
                 remedy = "leave the guard's ranker out, or choose bm25, tfidf, embedding or run_file"
                 raise BadInput("a ranker guards lists that are fixed while others train", "function.dense", remedy)
         functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
-    selector, replaced = build(config["selector"]), policy is not None
-    policy = policy or build(config["policy"])
+    selector, replaced = build(config["selector"], trust="composed"), policy is not None
+    policy = policy or build(config["policy"], trust="composed")
     if "agent" in parts:
         equip(policy, selector, parts)
     return Sampler(
@@ -154,7 +147,7 @@ def make_sampler(
         config["sampling"]["negatives"],
         rng,
         {name: parts[f"function:{name}"].guarded.total for name in functions},
-        {name: build(node, f"selectors.{name}") for name, node in config["selectors"].items()},
+        {name: build(node, f"selectors.{name}", trust="composed") for name, node in config["selectors"].items()},
         None if replaced else counts_of(config, functions, policy),
         config["sampling"]["recorded"],
     )
@@ -183,7 +176,7 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
     count = config["validation"]["negatives"]
     if count is None:
         return None
-    function = RandomFunction()
+    function = Random()
     function.prepare(encoded, None)
     relevant = encoded.judgements.relevant()
     positives = relevant.documents[relevant.offsets[split.dev]]
@@ -193,7 +186,7 @@ def _held_out(config: dict[str, Any], encoded: EncodedCollection, split: Split) 
 
 def _optimizer(config: dict[str, Any]) -> OptimizerFactory:
     """Return a function that makes the optimizer, which is when torch checks its options."""
-    factory = build(config["optimizer"])
+    factory = build(config["optimizer"], trust="composed")
 
     def make(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
         try:

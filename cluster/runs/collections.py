@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.lock import file_lock
 from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.runs.what_was_read import notes
-from pyrite.ranking.backing import BackedPath
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import is_cached, open_collection
 from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.collections.format_of import reader_of, recognised
 from pyrite.ranking.collections.reader import OF_USE, Reader
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import local_path
 from pyrite.ranking.relabel import relabelled
 
 
@@ -45,7 +45,7 @@ class Collections:
         if key not in self._collections:
             name = config["choices"]["collection"]
             self.note(f"reading {name}")
-            collection = self._open(build(config["collection"], "collection"), config)
+            collection = self._open(build(config["collection"], "collection", trust="composed"), config)
             for line in notes(collection, name):
                 self.note(line)
             if relabel := config.get("relabel"):
@@ -57,7 +57,7 @@ class Collections:
     def other_collection(self, config: dict[str, Any], name: str) -> Collection:
         """Return one of the other collections that rankers are evaluated on."""
         reader = collections_of(config["evaluate"])[name]
-        key = digest([str(reader.path), config["strict"]])
+        key = digest([repr(reader), config["strict"]])
         if key not in self._collections:
             self.note(f"reading {name}")
             self._collections[key] = self._open(reader, config)
@@ -80,16 +80,18 @@ class Collections:
         if anew:
             with suppress(OSError):
                 os.listdir(place)  # makes a network's disk look again
-        readers = [build(config["collection"], "collection"), *collections_of(config.get("evaluate", [])).values()]
+        readers = [
+            build(config["collection"], "collection", trust="composed"),
+            *collections_of(config.get("evaluate", [])).values(),
+        ]
         return all(is_cached(reader, place, config["strict"]) for reader in readers)
 
     def _open(self, reader: Reader, config: dict[str, Any]) -> Collection:
-        """Return a collection from the cache, or read it now. If the cache is a URI, this node reads and uploads it."""
+        """Return a collection from the cache, or read it now."""
         place, strict = cache_of(config) / "collections", config["strict"]
-        run = partial(run_pieces, here=isinstance(place, BackedPath))
         alone = nullcontext() if is_cached(reader, place, strict) else self.lock(place / digest(repr(reader)))
         with alone:
-            collection = open_collection(reader, place, strict, run)
+            collection = open_collection(reader, place, strict, run_pieces)
         for name, values in OF_USE.items():
             if (value := getattr(reader, name)) not in values:
                 raise BadInput(f"{name} is {value!r}", f"collection.{name}", f"choose {' or '.join(values)}")
@@ -103,18 +105,27 @@ MEAN = "mean"
 """Name of the row with the means over collections."""
 
 
-def collections_of(places: list[str]) -> dict[str, Beir]:
-    """Return the collections of `evaluate`, BEIR folders or folders of BEIR folders, by their names."""
-    collections: dict[str, Beir] = {}
+def collections_of(places: list[str]) -> dict[str, Reader]:
+    """Return the collections of `evaluate`, in any format or folders of them, by their names."""
+    collections: dict[str, Reader] = {}
     for place in places:
-        root = Path(place).expanduser()
-        folders = [root, *sorted(path for path in root.glob("*") if path.is_dir())]
-        beir = [path for path in folders if any((path / f"corpus.jsonl{end}").is_file() for end in ("", ".gz"))]
-        if not beir:
-            raise BadInput("is no BEIR folder, and holds none", place, "name folders with a corpus.jsonl: evaluate=[…]")
-        for folder in beir[:1] if beir[0] == root else beir:
-            name = folder.resolve().name
-            if name in collections or name == MEAN:
-                raise BadInput(f"two collections are called {name}", "evaluate", "rename a folder")
-            collections[name] = Beir(folder)
+        for reader in _readers_at(place):
+            if reader.name in collections or reader.name == MEAN:
+                raise BadInput(f"two collections are called {reader.name}", "evaluate", "rename a folder")
+            collections[reader.name] = reader
     return collections
+
+
+def _readers_at(place: str) -> list[Reader]:
+    """Return the reader of a path, one for each collection in its folders, or those of the folders in it."""
+    try:
+        reader = reader_of(place)
+    except BadInput:
+        root = local_path(place)
+        inner = [folder for folder in sorted(root.glob("*")) if folder.is_dir() and recognised(folder)]
+        if not inner:
+            remedy = "name a BEIR folder, or another form that collection.path= reads: evaluate=[…]"
+            raise BadInput("is no collection, and holds none", place, remedy) from None
+        return [reader_of(folder) for folder in inner]
+    subsets = reader.subsets() if isinstance(reader, Beir) else []
+    return [replace(reader, subset=subset) for subset in subsets] or [reader]

@@ -1,4 +1,4 @@
-"""Embeds the test queries of a run by its ranker, for the map of queries."""
+"""Embeds the test queries of a run by its ranker, for their agreement with categories."""
 
 from __future__ import annotations
 

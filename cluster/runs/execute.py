@@ -12,17 +12,15 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from pyrite.cluster.output.result_store import ResultStore, SavedState
+from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.cluster.runs.measure import PeakMemory, measure
 from pyrite.cluster.runs.outcome import FOLDER, Outcome, write_outcome
 from pyrite.cluster.runs.progress import Clock, Progress
-from pyrite.cluster.runs.run_limits import LimitReached, run_limits
-from pyrite.cluster.runs.states import Share, StateStore
+from pyrite.cluster.runs.states import StateStore, load_state, save_state
 from pyrite.cluster.runs.trained import weights_description
 from pyrite.cluster.telemetry.training_metrics import run_tags, watched
-from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.splits import Split
 from pyrite.ranking.training import RankerTraining
@@ -54,19 +52,13 @@ def execute_run(
 ) -> Outcome:
     """Execute a run from its last state to its result in an output folder, which has its weights separately.
 
-    If the run takes more than `run_time` or `run_memory`, `LimitReached` is raised and its state is kept.
-
     Args:
         made_of: what it is built from (`Artifacts.provenance`); written into the result.
         start: executes the run: `run`, or what `pyrite.cluster.training.study_runs.launcher` returns.
     """
     state = ResultStore(storage, FOLDER, made_of).state(name)
-    limit = state.hung()
-    if limit:  # in an attempt whose process had to be ended
-        raise LimitReached.of(limit, config[limit] or "its limit")
     watch = run_tags(storage.place, config)
-    with run_limits(config["run_time"], config["run_memory"], state.mark_hung):
-        outcome = start(config, parts, on_progress, state, config["save_every"], watch=watch)
+    outcome = start(config, parts, on_progress, state, config["save_every"], watch=watch)
     weights, outcome.weights, outcome.made_of = outcome.weights, None, dict(made_of)
     if weights is not None:
         if any(isinstance(content, bytes) for content in weights.values()):  # the files of a checkpoint
@@ -101,8 +93,8 @@ def run(
         leave: see `Leave`. What it raises ends the run.
     """
     torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    share, peak = Share.of(config), PeakMemory()
-    state = share.load(store) if store else None
+    peak = PeakMemory()
+    state = load_state(store) if store else None
     outcome = Outcome(**state["outcome"]) if state else Outcome()
     splits: list[Split] = parts["base"].splits
     for fold in range(len(outcome.losses), len(splits)):
@@ -112,7 +104,7 @@ def run(
                 staged.load_state_dict(state["staged"])
             clock = Clock(state["seconds"] if state else 0.0, staged.steps + staged.training.step, save_every)
             state = None
-            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, share, outcome, on_progress, leave)
+            fold_run = _FoldRun(config, fold, len(splits), staged, clock, store, outcome, on_progress, leave)
             with watched(staged, watch, config["validation"]["measure"]):
                 for training in staged.trainings():
                     training.fit(staged.sampler, fold_run.after_validation, fold_run.after_step)
@@ -125,7 +117,7 @@ def run(
                 raise
             raise _diverged(config, staged.training) from None
         if store and fold + 1 < len(splits):
-            _save(store, share, outcome, None, 0.0)
+            _save(store, outcome, None, 0.0)
     return outcome
 
 
@@ -156,7 +148,6 @@ class _FoldRun:
     staged: StagedTraining
     clock: Clock
     store: StateStore | None
-    share: Share
     outcome: Outcome
     on_progress: OnProgress
     leave: Leave
@@ -166,7 +157,6 @@ class _FoldRun:
 
     def after_validation(self, training: RankerTraining) -> None:
         self._report(training, bool(training.position))  # a validation within the epoch counts it too
-        self._save_for_forks(training)
         self._save_when_due()
 
     def after_step(self, training: RankerTraining) -> None:
@@ -175,7 +165,6 @@ class _FoldRun:
             left = self.clock.left(self._step, self._max_epochs * batches)
             self._report(training, 0, batch, batches, left)
             self.leave(self._save)
-        self._save_for_forks(training)
         # Several workers save states only between epochs, when none of them is a step ahead.
         if self.config["resources"]["workers"] == 1:
             self._save_when_due()
@@ -197,20 +186,14 @@ class _FoldRun:
     def _save(self) -> None:
         if self.store:
             self.saved_step = self._step
-            _save(self.store, self.share, self.outcome, self.staged.state_dict(), self.clock.seconds)
+            _save(self.store, self.outcome, self.staged.state_dict(), self.clock.seconds)
 
     def _save_when_due(self) -> None:
         batches = self.config["save_every_batches"]
         due = self.clock.save.due() or (batches is not None and self._step - self.saved_step >= batches)
-        if self.store and self.share.broadcast_from_first(due):
+        if due:
             self._save()
 
-    def _save_for_forks(self, training: RankerTraining) -> None:
-        first = self.fold == self.staged.stage == 0  # the only ones that forks continue
-        if first and training.step in self.config["keep_at"] and isinstance(self.store, SavedState):
-            state = [training.state_dict(), self.staged.sampler.state_dict()]
-            self.store.keep_at(training.step, to_bytes(state))
 
-
-def _save(store: StateStore, share: Share, outcome: Outcome, staged: Any, seconds: float) -> None:
-    share.save(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})
+def _save(store: StateStore, outcome: Outcome, staged: Any, seconds: float) -> None:
+    save_state(store, {"outcome": vars(outcome), "staged": staged, "seconds": seconds})

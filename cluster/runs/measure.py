@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from pyrite.cluster.runs.assemble import make_ranker
 from pyrite.cluster.runs.embeddings import spread_out, vectors_of
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.cluster.runs.parts import read_encoded
@@ -22,7 +21,6 @@ from pyrite.ranking.evaluation.interpolation import best_weight, interpolate
 from pyrite.ranking.labels import labels_of
 from pyrite.ranking.lora import merged
 from pyrite.ranking.rankers.ranker import Ranker
-from pyrite.ranking.sharded_state import gathered
 from pyrite.sampling.staged_training import StagedTraining
 
 
@@ -46,12 +44,8 @@ def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: St
         record = function.guarded_documents()
         if record is not None and len(record.documents):
             outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
-    if config["weights"] and training.ranker.sharding is None:
+    if config["weights"]:
         outcome.weights = kept_weights(merged(training.ranker))
-    elif config["weights"] and (weights := gathered(training.ranker.state_dict())):  # on the first worker
-        whole = make_ranker(config, parts["base"], np.random.default_rng(0))
-        whole.load_state_dict(weights)
-        outcome.weights = kept_weights(whole)
     split, encoded = parts["base"].splits[fold], read_encoded(parts)
     queries = split.test
     if config["embeddings"]:

@@ -19,6 +19,7 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.outcome import Outcome, read_outcome
 from pyrite.cluster.runs.zero_shot import zero_shot_rows
 from pyrite.ranking.collections.collection import Collection
@@ -34,16 +35,18 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
     The weights of a `transformer` are the folder of a checkpoint that other libraries load.
     """
     config, chosen = planned.config, planned.config[CHOICES]
-    functions = {name: build(node, f"function.{name}") for name, node in config["function"].items()}
-    counts = counts_of(config, functions, build(config["policy"], "policy")) or {}
+    functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
+    counts = counts_of(config, functions, build(config["policy"], "policy", trust="composed")) or {}
     negatives = ", ".join(f"{count} of {name}" for name, count in counts.items())
     selectors = [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
     tags = ["pyrite", "information-retrieval", "hard-negatives"]
     head: dict[str, Any] = {"tags": tags}
     if transformer:
         head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
+    checkpoint = config["ranker"].get("checkpoint")
     facts = {
         "ranker": chosen["ranker"],
+        **({"checkpoint": f"{checkpoint} ({cut_of(config) or 'whole'})"} if checkpoint else {}),
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {counted(collection.size, 'document')})",
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),

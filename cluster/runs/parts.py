@@ -9,16 +9,12 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.cluster.runs.zero_shot import ZeroShot
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.evaluation.origins import Candidates
-from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.splits import Split
 from pyrite.ranking.tokenization import Tokens
 from pyrite.ranking.vectors import WordVectors
-from pyrite.rl.compression import Compressed
 from pyrite.sampling.guarded_documents import GuardedDocuments
 
 
@@ -62,31 +58,24 @@ def read_encoded(parts: dict[str, Any]) -> EncodedCollection:
     return replace(encoded, documents=documents, queries=replace(tokens.queries, labels=encoded.queries.labels))
 
 
-KINDS: dict[str, type] = {
-    "base": Base, "tokens": Tokens, "origin": Candidates, "validation": Candidates, "function": Lists,
-    "evaluate": ZeroShot, "compressed": Compressed, "objective": RankedLists, "teacher": PairScores,
-}  # fmt: skip
-"""The class of each kind of part; the others are arrays."""
+def restored(kind: Any, state: Any) -> Any:
+    """Return a value of a declared type, in which each mapping that represents a dataclass becomes one.
 
-
-def restored(name: str, state: Any) -> Any:
-    """Return a part, named as `function:bm25`, from the fields that `pyrite.ranking.checkpoint` has read."""
-    return _restored(KINDS.get(name.partition(":")[0]), state)
-
-
-def _restored(kind: Any, state: Any) -> Any:
-    """Return a value of a declared type, in which each mapping that represents a dataclass becomes one."""
+    Args:
+        kind: the type, such as the return annotation of the function that makes a part.
+        state: what `pyrite.ranking.checkpoint` has read: mappings, lists and arrays.
+    """
     inner = next(filter(is_dataclass, get_args(kind)), None)  # of list[C], dict[str, C] or C | None
     if isinstance(kind, UnionType):
         kind = inner
     if isinstance(state, dict) and is_dataclass(kind):
         types = get_type_hints(kind)
-        return kind(**{name: _restored(types[name], value) for name, value in state.items()})  # type: ignore[operator]
+        return kind(**{name: restored(types[name], value) for name, value in state.items()})  # type: ignore[operator]
     if inner is None:
         return state
     if isinstance(state, dict):
-        return {name: _restored(inner, value) for name, value in state.items()}
-    return [_restored(inner, value) for value in state] if isinstance(state, list) else state
+        return {name: restored(inner, value) for name, value in state.items()}
+    return [restored(inner, value) for value in state] if isinstance(state, list) else state
 
 
 def protect(part: Any) -> None:

@@ -19,15 +19,30 @@ from typing import Any
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
-from pyrite.cluster.executors.task import MAX_RESTARTS, POLL_S, Done, Listed, Task, Wait
+from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait
+from pyrite.cluster.limits import POLL_S, TASK_RESTARTS
 from pyrite.cluster.output.lock import Busy, file_lock
-from pyrite.cluster.runs.artifacts import Artifacts, cached_part, message_of
-from pyrite.ranking.backing import at_hand
+from pyrite.cluster.runs.artifacts import Artifacts, cached_part, reading_message
+from pyrite.cluster.runs.shared_part import part_names
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
 
-Described = tuple[dict[str, str], dict[str, str]]
-"""Keys and provenance of a configuration; empty if they can't be computed."""
+
+@dataclass(frozen=True)
+class Described:
+    """What a task knows of a configuration; empty if it can't be computed.
+
+    Attributes:
+        keys: the key of each part, by its name.
+        provenance: what a result is built from.
+        needs: the parts from which each part is made.
+        messages: what is printed while each part is made.
+    """
+
+    keys: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+    needs: dict[str, list[str]] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -53,23 +68,29 @@ class RemoteArtifacts(Artifacts):
             return
         tasks = {}
         for config in configs:
-            keys = self.keys(config)
+            keys, described = self.keys(config), self._description(config)
             for name, key in keys.items():
                 wanted = name != "agent" and (only is None or name in only)
-                if wanted and key not in tasks and not at_hand(self.place(config, key)):
-                    tasks[key] = self._task(key, config, name, [keys[part] for part in needed(config, name)])
+                if wanted and key not in tasks and not self.place(config, key).exists():
+                    needs = [keys[part] for part in described.needs[name]]
+                    tasks[key] = self._task(key, config, name, needs, described.messages[name])
         self._make_all(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
-        return self._description(config)[0] or super().keys(config)
+        return self._description(config).keys or super().keys(config)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
-        return self._description(config)[1] or super().provenance(config)
+        return self._description(config).provenance or super().provenance(config)
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         configs = list(configs)
         if self._ask(_check, configs) is None:
             super().check(configs)
+
+    def cut_texts(self, configs: Iterable[dict[str, Any]]) -> list[str]:
+        configs = list(configs)
+        lines = self._ask(_cut_texts, configs)
+        return super().cut_texts(configs) if lines is None else list(lines)
 
     def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
         import ray
@@ -78,7 +99,7 @@ class RemoteArtifacts(Artifacts):
         files = {key: (name, self.place(config, key)) for key, (config, name) in wanted.items() if name != "agent"}
         # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
         # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
-        task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=MAX_RESTARTS)(_open)
+        task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=TASK_RESTARTS)(_open)
         machines = sum(node["Alive"] for node in ray.nodes())
         opened, present = dict[str, Any](), list[Any]()
         for keys in filter(None, (list(files)[machine::machines] for machine in range(machines))):
@@ -87,9 +108,11 @@ class RemoteArtifacts(Artifacts):
             present.append(there)
         return {key: opened[key] for keys in ray.get(present) for key in keys}
 
-    def _task(self, key: str, config: dict[str, Any], name: str | None = None, needs: Iterable[str] = ()) -> Task:
+    def _task(
+        self, key: str, config: dict[str, Any], name: str | None = None, needs: Iterable[str] = (), message: str = ""
+    ) -> Task:
         arguments = {"config": config, "name": name}
-        return Task(key, _make, arguments, needs=frozenset(needs), label=message_of(config, name))
+        return Task(key, _make, arguments, needs=frozenset(needs), label=message or reading_message(config))
 
     def _description(self, config: dict[str, Any]) -> Described:
         if _seedless(config) not in self._described:
@@ -98,7 +121,7 @@ class RemoteArtifacts(Artifacts):
 
     def _describe(self, configs: Iterable[dict[str, Any]]) -> None:
         distinct = {_seedless(config): config for config in configs}
-        described = self._ask(_describe, list(distinct.values())) or [({}, {})] * len(distinct)
+        described = self._ask(_describe, list(distinct.values())) or [Described()] * len(distinct)
         self._described |= dict(zip(distinct, described, strict=True))
 
     def _ask(self, body: Callable[[list[dict[str, Any]]], Any], configs: list[dict[str, Any]]) -> Any:
@@ -134,10 +157,10 @@ class RemoteArtifacts(Artifacts):
         path = self.place(config, task.key)
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
-        return at_hand(path)
+        return path.exists()
 
 
-class _Making(Listed):
+class _Making(ListedTasks):
     """Hands out tasks as soon as what they need exists, and again if another command is making the same."""
 
     def __init__(self, tasks: Iterable[Task], print: Callable[[str], None]) -> None:
@@ -159,15 +182,6 @@ class _Making(Listed):
             super().ended(done)
 
 
-def needed(config: Mapping[str, Any], name: str) -> list[str]:
-    """Return the parts from which a part is built."""
-    kind, _, which = name.partition(":")
-    if kind in ("base", "tokens", "labels"):
-        return []
-    lists = {"similarity": [which], "teacher": config["function"], "candidates": config["function"]}
-    return ["base", *(f"function:{function}" for function in lists.get(kind, []))]
-
-
 def _make(config: dict[str, Any], name: str | None) -> list[str] | None:
     """Make a part, or all collections, and return messages; None if another command is making it: a task's body."""
     notes: list[str] = []
@@ -185,19 +199,31 @@ def _make(config: dict[str, Any], name: str | None) -> list[str] | None:
 
 
 def _describe(configs: list[dict[str, Any]]) -> list[Described]:
+    from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
+
     artifacts = Artifacts()
 
-    def computed(compute: Callable[[dict[str, Any]], dict[str, str]], config: dict[str, Any]) -> dict[str, str]:
+    def described(config: dict[str, Any]) -> Described:
+        provenance, keys = dict[str, str](), dict[str, str]()
         with suppress(BadInput):  # e.g. if an agent is not learned yet; it is raised where they are needed
-            return compute(config)
-        return {}
+            provenance = artifacts.provenance(config)
+        with suppress(BadInput):
+            keys = artifacts.keys(config)
+        parts = {full_name: (part, name) for full_name, part, name in part_names(config)} if keys else {}
+        needs = {full_name: part.needs(config, name) for full_name, (part, name) in parts.items()}
+        messages = {full_name: part.message.format(name=name) for full_name, (part, name) in parts.items()}
+        return Described(keys, provenance, needs, messages)
 
-    return [(computed(artifacts.keys, config), computed(artifacts.provenance, config)) for config in configs]
+    return [described(config) for config in configs]
 
 
 def _check(configs: list[dict[str, Any]]) -> bool:
     Artifacts().check(configs)
     return True
+
+
+def _cut_texts(configs: list[dict[str, Any]]) -> list[str]:
+    return Artifacts().cut_texts(configs)
 
 
 def _seedless(config: dict[str, Any]) -> str:

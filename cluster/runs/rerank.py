@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose_recorded
 
 if TYPE_CHECKING:
     from pyrite.pooling.systems.inputs import SystemInputs
@@ -31,7 +31,7 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
     from pyrite.ranking.scoring import score_candidates
     from pyrite.sampling.guarded_documents import GuardedDocuments
 
-    config = compose(["seed=0", "policy=fixed", "selector=uniform", *overrides])
+    config = compose_recorded(["seed=0", "policy=fixed", "selector=uniform", *overrides])
     validation = Bm25Candidates(inputs.depth).of(inputs.sources, inputs.split.dev)
     parts: dict[str, Any] = {"base": Base(inputs.encoded, inputs.vectors, [inputs.split]), "validation": validation}
     for name in config["function"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,19 @@ import torch
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection, encode_texts
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.labels import LabelCounts, encode_labels
+from pyrite.ranking.part import options_of
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
+_log = logging.getLogger(__name__)
 YES_AND_NO = ([" yes", " no"], ["yes", "no"])
 """Words by which a language model without a head judges a document as relevant or not; the first pair in which both
 words are single tokens is used."""
@@ -62,10 +67,12 @@ class RankerReading:
 
     def read(self, collection: Collection, encoded: EncodedCollection) -> EncodedCollection:
         """Encode a collection for the ranker. Judgements and splits are those of `encoded`, of any vocabulary."""
-        factory = build(self.options, "ranker")
-        tokenization = factory.func.tokenization(**factory.keywords)
+        ranker = build(self.options, "ranker", trust="composed")
+        tokenization = ranker.tokenization(**options_of(ranker))
         if tokenization is not None:
             tokens = tokenization.encode(collection)
+            if cut := tokenization.cut(tokens):
+                _log.warning("%s: %s", options_of(ranker).get("checkpoint"), cut)
             documents, queries = tokens.documents, tokens.queries
         else:
             assert self.words is not None
@@ -125,12 +132,14 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
         content = json.loads(description.read_text("utf-8"))
         options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
-        options, labels = dict(options), content.get("labels")
+        options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
+        labels = content.get("labels")
     except (ValueError, KeyError, TypeError):
         raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
     if options.get("categories") and labels is None:
@@ -140,11 +149,11 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
         if words is not None:
             # The folder's tokenizer splits texts into these words, and the folder holds all dimensions.
             options |= {"further": 0, "max_query": encoding["max_query"]}
-        return TrainedRanker(options, name=name, ranker=make(options))
-    ranker = make(options, len(words or [""]), dimension, labels)
+        return TrainedRanker(options, name=name, ranker=make(options, "file"))
+    ranker = make(options, "file", len(words or [""]), dimension, labels)
     try:
         ranker.load_state_dict(load_file(weights))
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
     return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
 
@@ -152,19 +161,21 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
     if options is None:
         options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
-    options = {**options, "_partial_": True}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
-        options |= {"checkpoint": place}
-    ranker = make(options)
+        options = options | {"checkpoint": place}
+    ranker = make(options, "composed")
     check_whole(ranker, place)
     return TrainedRanker(options, name=name, ranker=ranker)
 
 
-def make(options: dict[str, Any], words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None) -> Ranker:
+def make(
+    options: dict[str, Any], trust: Trust, words: int = 1, dimension: int = 1, labels: list[list[str]] | None = None
+) -> Ranker:
     """Return a ranker whose weights come with its checkpoint or will be loaded, word vectors included."""
     vectors, generator = np.zeros((words, dimension), np.float32), torch.Generator().manual_seed(0)
-    counts = {} if labels is None else {"labels": LabelCounts(*map(len, labels))}
-    return build(options, "ranker")(vectors=vectors, generator=generator, **counts)
+    counts = None if labels is None else LabelCounts(*map(len, labels))
+    ranker: Ranker = build(options, "ranker", trust=trust)
+    return ranker.start(RankerInputs(generator, vectors, labels=counts))
 
 
 def ranker_overrides(place: str) -> list[str]:

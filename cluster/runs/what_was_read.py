@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.reader import NOTED
 
+if TYPE_CHECKING:
+    from pyrite.ranking.encoding import EncodedCollection
+
 SPLITS = ("train", "dev", "test")
+REDUCED = ("tiny", "small")
+"""Scales that train for fewer epochs, and rankers that start from nothing with narrower widths."""
+NARROWED = (("training", "max_epochs"), ("ranker", "preset"))
+"""What these reduce besides the limits."""
 
 
 def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
@@ -30,7 +38,8 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
         split = f"{config['folds']}-fold cross-validation" if "folds" in config else "no splits"
     columns = f"; columns {', '.join(source['columns'])}" if source.get("columns") else ""
     text = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
-    return text + _unanswered(collection) + _cut(counts, config)
+    cut = cut_of(config)
+    return text + _unanswered(collection) + _cut(counts, config) + (f"; of the checkpoint only {cut}" if cut else "")
 
 
 def _unanswered(collection: Collection) -> str:
@@ -76,12 +85,24 @@ def pairs(collection: Collection) -> dict[str, int]:
 
 
 def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:
-    """Return what the limits leave of a collection; empty if it is all of it."""
+    """Return what the limits leave of a collection, and what else a scale reduces; empty if it is nothing."""
     limits = config.get("limits") or {}
     less = {name: limits[name] for name in (*SPLITS, "examples") if 0 < (limits.get(name) or 0) < counts[name]}
-    if not less:
-        return ""
     scale = config.get(CHOICES, {}).get("scale")
     words = [f"{name} {count:,}" for name, count in less.items() if name != "examples"]
     words += [f"at most {counted(less['examples'], 'pair')} to train on"] if "examples" in less else []
-    return f"; {f'scale={scale}' if scale else 'limits'} takes {', '.join(words)}"
+    if scale in REDUCED:
+        epochs, preset = (config.get(part, {}).get(key) for part, key in NARROWED)
+        words += [f"at most {counted(epochs, 'epoch')}"] if epochs else []
+        words += [f"ranker.preset={preset}"] if preset else []
+    return f"; {f'scale={scale}' if scale else 'limits'} takes {', '.join(words)}" if words else ""
+
+
+def cut_words(encoded: EncodedCollection, encoding: Mapping[str, Any]) -> str:
+    """Return a line that counts texts as long as what is read of their words; empty if all are shorter."""
+    parts = []
+    for name, texts in (("documents", encoded.documents), ("queries", encoded.queries)):
+        limit = encoding[{"documents": "max_document", "queries": "max_query"}[name]]
+        if count := int((texts.lengths >= limit).sum()):
+            parts.append(f"{count:,} of {len(texts):,} {name} have {limit:,} or more")
+    return f"words: {' and '.join(parts)}, and no more of them is read" if parts else ""

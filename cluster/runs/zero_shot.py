@@ -38,7 +38,7 @@ def zero_shot(config: dict[str, Any], sources: Sources, read: EncodedCollection)
     queries = read.queries_of("test") if (read.split >= 0).any() else np.arange(len(read.queries))
     queries = at_most(config["limits"]["test"], sources.encoded.queries, queries)
     nodes = {name: node for name, node in config["origin"].items() if "path" not in node and name != "category"}
-    return ZeroShot(read, {name: build(node).of(sources, queries) for name, node in nodes.items()})
+    return ZeroShot(read, {name: build(node, trust="composed").of(sources, queries) for name, node in nodes.items()})
 
 
 def at_most(most: int | None, texts: Texts, queries: NDArray[np.int64]) -> NDArray[np.int64]:

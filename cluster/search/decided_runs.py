@@ -15,7 +15,7 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point
 from pyrite.cluster.plan.sweep import plan as runs_of
 from pyrite.cluster.search.proposals import MadeOf, Proposals
-from pyrite.cluster.statistics.sequential import StoppingRule, Values, best_baseline, compare_all, contenders
+from pyrite.cluster.statistics.sequential import SequentialRule, Values, best_baseline, compare_all, contenders
 from pyrite.ranking.digest import digest
 
 EVENT = "seeds given"
@@ -34,7 +34,7 @@ class DecidedRuns(Proposals):
 
     def __init__(self, plan: StudyPlan, points: Sequence[Point], made_of: MadeOf) -> None:
         super().__init__(plan, made_of)
-        rule = StoppingRule.of_options(plan.options)
+        rule = SequentialRule.of_options(plan.options)
         self.seeds, self.rule = sorted(plan.seeds), replace(rule, most=min(rule.most, len(plan.seeds)))
         baseline = plan.options["baseline"] or plan.design.get("baseline")
         self._unlogged: list[dict[str, Any]] = []

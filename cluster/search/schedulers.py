@@ -15,6 +15,7 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from pyrite.cluster.config.build import as_node, build, locate
 from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.cluster.executors.task import STEP, VALUE, step_of
 from pyrite.cluster.executors.tune_schedulers import Stopping, name_of
 from pyrite.cluster.plan.sweep import Planned
@@ -153,7 +154,7 @@ def _until(step: int, curve: Mapping[int, float]) -> tuple[float, ...]:
     return tuple(value for at, value in sorted(curve.items()) if at <= step)
 
 
-def schedulers_of(node: dict[str, Any] | None) -> Callable[[], TrialScheduler] | None:
+def schedulers_of(node: dict[str, Any] | None, trust: Trust) -> Callable[[], TrialScheduler] | None:
     """Return what builds a scheduler of Ray Tune from its options; None if there are none. Others are refused."""
     from ray.tune.error import TuneError
     from ray.tune.schedulers import HyperBandScheduler, PopulationBasedTraining
@@ -163,11 +164,12 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], TrialScheduler] |
 
     def make() -> TrialScheduler:
         try:
-            scheduler: TrialScheduler = build(node, "trial_scheduler")
+            scheduler: TrialScheduler = build(node, "trial_scheduler", trust=trust)
             return scheduler
         except (TuneError, ValueError, AssertionError) as error:  # of its options
             raise BadInput(str(error), "trial_scheduler") from None
 
+    check_classes(node, trust)
     target = locate(node["_target_"])
     if not issubclass(target, TrialScheduler):
         raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
@@ -178,11 +180,11 @@ def schedulers_of(node: dict[str, Any] | None) -> Callable[[], TrialScheduler] |
     return make
 
 
-def built_as(kind: type, nodes: Sequence[Any], key: str) -> list[Any]:
+def built_as(kind: type, nodes: Sequence[Any], key: str, trust: Trust) -> list[Any]:
     """Build objects of a class of Ray Tune from paths of classes or parts with `_target_`; refuse others."""
     built = []
     for node in map(as_node, nodes):
-        built.append(build(node, key))
+        built.append(build(node, key, trust=trust))
         if not isinstance(built[-1], kind):
             name = kind.__name__
             raise BadInput(f"is no {name.lower()} of Ray Tune", node["_target_"], f"subclass ray.tune.{name}")

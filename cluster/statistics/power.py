@@ -13,7 +13,7 @@ from scipy import stats
 from pyrite.cluster.output.methods import METHOD, is_learned
 from pyrite.cluster.statistics.comparison import families, methods_of
 from pyrite.cluster.statistics.paired import CrossedDifference, differences, values_by_seed
-from pyrite.cluster.statistics.sequential import ALPHA, StoppingRule, best_baseline
+from pyrite.cluster.statistics.sequential import ALPHA, SequentialRule, best_baseline
 from pyrite.ranking.evaluation.anytime import p_values
 
 POWER = 0.8
@@ -32,13 +32,13 @@ SCHEMA: dict[str, Any] = {
 """Columns of power.parquet; a number of seeds is null if it is larger than what is tried."""
 
 
-def power(trials: pl.DataFrame, rule: StoppingRule | None = None) -> pl.DataFrame:
+def power(trials: pl.DataFrame, rule: SequentialRule | None = None) -> pl.DataFrame:
     """The seeds that it takes to see differences, from the spread of the runs' paired differences.
 
     The columns are those that docs/reference/results.md documents. `seeds_of_many` is for the first of Holm's steps,
     `seeds_sequential` of studies resampled from these runs.
     """
-    rule = rule or StoppingRule()
+    rule = rule or SequentialRule()
     rows: list[dict[str, Any]] = []
     for place, family in families(trials, finished=True):
         values, methods = values_by_seed(family), methods_of(family, (*METHOD, "method"))
@@ -90,7 +90,7 @@ def seeds_of_a_test(difference: float, spread: float, alpha: float) -> int | Non
     return int(n[enough[0]]) if len(enough) else None
 
 
-def _sequential(differences: NDArray[np.float64], size: float, rule: StoppingRule, pairs: int) -> int | None:
+def _sequential(differences: NDArray[np.float64], size: float, rule: SequentialRule, pairs: int) -> int | None:
     """The seeds after which 80% of studies are decided, resampled from these differences and shifted to `size`."""
     rng = np.random.default_rng(0)
     drawn = rng.choice(differences - differences.mean() + size, (LONGEST, STUDIES))

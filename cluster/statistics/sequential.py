@@ -51,7 +51,7 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class StoppingRule:
+class SequentialRule:
     """When a comparison is decided.
 
     Args:
@@ -67,7 +67,7 @@ class StoppingRule:
     first: int = FIRST_SEEDS
 
     @classmethod
-    def of_options(cls, options: Mapping[str, Any]) -> StoppingRule:
+    def of_options(cls, options: Mapping[str, Any]) -> SequentialRule:
         """The rule in a study's options."""
         return cls(options["equal_within"], options["clip"], options["max_seeds"])
 
@@ -105,7 +105,7 @@ class Comparison:
 
 
 def compare_all(
-    values: Values, baselines: Collection[str], rule: StoppingRule, intervals: bool = True
+    values: Values, baselines: Collection[str], rule: SequentialRule, intervals: bool = True
 ) -> dict[tuple[str, str], Comparison]:
     """Compare every method with every baseline, by pairs (method, baseline): the verdict is the method's.
 
@@ -163,7 +163,7 @@ def best_baseline(values: Values, baselines: Collection[str], other_than: str = 
     return min(able, key=lambda name: (-means[name], name))
 
 
-def contenders(values: Values, baselines: Collection[str], named: Collection[str], rule: StoppingRule) -> set[str]:
+def contenders(values: Values, baselines: Collection[str], named: Collection[str], rule: SequentialRule) -> set[str]:
     """The methods that need another seed: those in an open comparison that is not hopeless, and their opponents.
 
     So methods leave as they are decided, and seeds go to those that may still be the best (successive elimination).
@@ -176,7 +176,7 @@ def contenders(values: Values, baselines: Collection[str], named: Collection[str
 
 
 def _compare(
-    values: Values, baselines: Collection[str], named: Collection[str], rule: StoppingRule, intervals: bool
+    values: Values, baselines: Collection[str], named: Collection[str], rule: SequentialRule, intervals: bool
 ) -> Iterator[tuple[str, str, Comparison]]:
     """Yield each method, an opponent (the best other baseline, and the named ones), and the method's comparison."""
     compared = compare_all(values, baselines, rule, intervals)
@@ -187,7 +187,7 @@ def _compare(
 
 
 def decisions(
-    trials: pl.DataFrame, rule: StoppingRule, baseline: str | None = None, queries: Queries | None = None
+    trials: pl.DataFrame, rule: SequentialRule, baseline: str | None = None, queries: Queries | None = None
 ) -> pl.DataFrame:
     """Decide on each method against the best baseline, and against a named one (key=value pairs).
 
@@ -216,7 +216,7 @@ def _of_seeds(values: Values, a: str, b: str, seeds: Set[int]) -> Floats:
     return by_seed({seed: values[a][seed] for seed in values[a].keys() & seeds}, values[b])
 
 
-def hopeless(seeds: int, more: float | None, rule: StoppingRule) -> bool:
+def hopeless(seeds: int, more: float | None, rule: SequentialRule) -> bool:
     """Whether an open comparison, which is expected to take `more` seeds, gets none: those left would not decide it."""
     late = seeds >= max(rule.most / 2, 2 * rule.first)
     return late and more is not None and more > HOPELESS * (rule.most - seeds)

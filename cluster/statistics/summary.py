@@ -59,6 +59,7 @@ def summarise(
         named, rankers = named_baseline(every.select(columns).unique(), baseline)
     across = baseline is not None and any(part.startswith("ranker=") for part in baseline.split())
     spent = {name: row for name, *row in trials.select("run", *COSTS).iter_rows()}
+    cuts = dict(trials.select("run", "cut").iter_rows()) if "cut" in trials.columns else {}
     evaluated = evaluations_by_origin(trials)
     measures = {measure for _, measure in evaluated}
     by_query = {name: values_by_run(queries, trials, name) for name in measures}
@@ -89,6 +90,7 @@ def summarise(
                 about = crc32("\n".join((*place.values(), ranker, runs.method)).encode())
                 row: Row = {**place, **runs.identity, **_spread(runs, np.random.default_rng([0, about]))}
                 row |= _costs([spent[run.name] for run in runs.runs])
+                row["cut"] = "; ".join(dict.fromkeys(cut for run in runs.runs if (cut := cuts.get(run.name)))) or None
                 for name, prefix, opponents, tests in compared:
                     if runs.method in tests:
                         row[name] = opponents[runs.method].method
@@ -157,7 +159,7 @@ def _first_stage(figures: pl.Series, columns: list[str], candidates: str) -> lis
 def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
     text, number = pl.String(), pl.Float64()
     schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *columns), text)
-    schema |= dict.fromkeys(("measure", "candidates"), text)
+    schema |= dict.fromkeys(("measure", "candidates", "cut"), text)
     schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
     schema |= dict.fromkeys(COSTS, number)
@@ -167,3 +169,9 @@ def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
     if baseline:
         schema |= {"baseline": text, **{f"baseline_{name}": kind for name, kind in tests.items()}}
     return schema
+
+
+def baseline_of(summary: pl.DataFrame) -> str | None:
+    """Return the method that is the study's baseline; None if it has none."""
+    named = summary["baseline"].drop_nulls() if "baseline" in summary.columns else pl.Series([], dtype=pl.String)
+    return None if named.is_empty() else str(named[0])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.output.methods import evaluations, measurements, method_columns
 from pyrite.cluster.statistics.by_query import Queries, values_by_run
 from pyrite.cluster.statistics.comparison import MethodRuns, compare, compare_both, methods_of
@@ -267,7 +267,7 @@ def conclude(
 def _test_limit(overrides: str) -> int | None:
     """Return `limits.test` of a run, which a scale may set; None if it takes all test queries, or that is not known."""
     try:
-        limit: int | None = compose(shlex.split(overrides))["limits"]["test"]
+        limit: int | None = compose_recorded(shlex.split(overrides))["limits"]["test"]
     except BadInput:  # a class of the user's that is not here, or an option of another version
         return None
     return limit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -75,20 +75,6 @@ class AllReduce(WorkerRows):
                 assert parameter.grad is not None
                 parameter.grad = parameter.grad.to_sparse(1)  # the rows that any worker has read
         return loss, whole
-
-
-class ReduceScatter(WorkerRows):
-    """`GradientSync` of workers that each hold a part of the ranker (`pyrite.ranking.sharding`).
-
-    Each backward pass leaves a worker its rows of the summed gradients, so only loss and scores remain to be exchanged.
-    With `training.accumulate` the gradients of each part are exchanged, because no worker holds whole gradients.
-    """
-
-    def last_backward(self, parameters: Sequence[nn.Parameter]) -> AbstractContextManager[object]:
-        return nullcontext()  # FSDP exchanges gradients in each backward pass
-
-    def join(self, parameters: Sequence[nn.Parameter], loss: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        return share_scores(self._size, loss, scores)[:2]
 
 
 def share_scores(

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyrite.cluster.index.attach import attach_indexes
-from pyrite.cluster.training.all_reduce import AllReduce, ReduceScatter, share_of
+from pyrite.cluster.training.all_reduce import AllReduce, share_of
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.rankers.ranker import Ranker
-from pyrite.ranking.sharded_state import gathered
 from pyrite.ranking.training import RankerTraining
 from pyrite.sampling.retrieval.dense import Dense
 from pyrite.sampling.retrieval.live_index import Answer, NegativeIndex
@@ -37,7 +36,7 @@ def attach_run(
 
 def attach_workers(training: RankerTraining, sampler: Sampler) -> None:
     """Join this process's training to those of the other workers of its process group."""
-    training.gradient_sync = AllReduce() if training.ranker.sharding is None else ReduceScatter()
+    training.gradient_sync = AllReduce()
     training.evaluations = {origin: SharedEvaluation(whole) for origin, whole in training.evaluations.items()}
     for function in sampler.functions.values():
         if isinstance(function, Dense) and function._served is not None:
@@ -54,9 +53,8 @@ class SharedIndex:
         self.index, self._first = index, dist.get_rank() == 0
 
     def publish(self, weights: Mapping[str, Tensor], step: int) -> None:
-        whole = gathered(weights)  # if they are split over the workers: one by one, on the first
         if self._first:
-            self.index.publish(whole, step)
+            self.index.publish(weights, step)
 
     def search(
         self, queries: NDArray[np.integer], depth: int, step: int, vectors: NDArray[np.float32] | None = None
@@ -98,8 +96,6 @@ class SharedEvaluation(Evaluation):
                 values[:, self._rows] = torch.from_numpy(np.stack(list(self._mine(ranker).values())))
             except FloatingPointError:
                 values[:, self._rows] = math.nan  # a worker that left now would leave the others waiting
-        if ranker.sharding is not None:
-            ranker.sharding.finish()
         total = values.to(ranker.device)
         dist.all_reduce(total)
         if total.isnan().any():

@@ -9,14 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.limits import WORKER_RESTARTS, WORKER_TIMEOUT_S
 from pyrite.ranking.errors import BadInput
 
 # Only fast imports at module level: every run waits for this process and for that of Ray Train.
-
-RESTARTS = 3
-"""Number of restarts after a worker was lost. Nodes that are taken away on notice do not count."""
-TIMEOUT = 6 * 3600
-"""Seconds that a worker waits for the others, one of which may wait for an index. Losses are noticed much sooner."""
 
 
 class WorkerCoordinator:
@@ -29,7 +25,6 @@ class WorkerCoordinator:
     def __init__(self) -> None:
         self._reports: list[Any] = []
         self._state: bytes | None = None
-        self._shards: dict[str, bytes] = {}
         self._outcome: bytes | None = None
         self._placement_groups: list[Any] = []
 
@@ -58,12 +53,14 @@ class WorkerCoordinator:
             trainer = TorchTrainer(
                 work,
                 # nccl can't join two workers on one GPU.
-                torch_config=TorchConfig(backend="nccl" if resources["gpu"] >= 1 else "gloo", timeout_s=TIMEOUT),
+                torch_config=TorchConfig(
+                    backend="nccl" if resources["gpu"] >= 1 else "gloo", timeout_s=WORKER_TIMEOUT_S
+                ),
                 scaling_config=_scaling(resources),
                 run_config=RunConfig(
                     name=f"pyrite-{uuid.uuid4().hex[:8]}",
                     storage_path=folder,
-                    failure_config=FailureConfig(max_failures=RESTARTS),
+                    failure_config=FailureConfig(max_failures=WORKER_RESTARTS),
                     callbacks=[refusal],
                 ),
             )
@@ -102,15 +99,6 @@ class WorkerCoordinator:
 
     def save(self, state: bytes) -> None:
         self._state = state
-
-    def load_shard(self, name: str) -> bytes | None:
-        return self._shards.get(name)
-
-    def save_shard(self, name: str, rows: bytes) -> None:
-        self._shards[name] = rows
-
-    def drop_shards(self, but: list[str]) -> None:
-        self._shards = {name: rows for name, rows in self._shards.items() if name in but}
 
 
 def _scaling(resources: dict[str, Any]) -> Any:

@@ -127,11 +127,11 @@ def _train_share(
     """Execute one worker's share of a run, and return the fields of its outcome."""
     from pyrite.cluster.training.attach import attach_run
 
-    parts, shard = opened(shared), config["resources"]["shard"]
+    parts = opened(shared)
     store = store or cast(StateStore, _InCoordinator(coordinator))
     attach = partial(attach_run, config=config, name=name, note=lambda line: None)
     if not first:
-        return vars(run(config, parts, store=store, save_every=save_every if shard else math.inf, attach=attach))
+        return vars(run(config, parts, store=store, save_every=math.inf, attach=attach))
 
     def report(report: Progress | str) -> None:
         ray.get(coordinator.report.remote(report))
@@ -141,11 +141,8 @@ def _train_share(
 
     def leave_together(save: Callable[[], None]) -> None:
         def save_and_note() -> None:
-            how = "all workers continue from the last state"
-            if not shard:  # else all workers would have to save together, and some may be a step ahead
-                save()
-                how = "the state is saved, and all workers continue from it"
-            report(f"a worker's machine {NOTICE}; {how} elsewhere")
+            save()
+            report(f"a worker's machine {NOTICE}; the state is saved, and all workers continue from it elsewhere")
 
         leave(save_and_note, nodes)
 

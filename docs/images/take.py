@@ -78,7 +78,7 @@ def free_port() -> int:
 
 
 def pyrite(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "cluster", *arguments)
+    return (sys.executable, "-m", "pyrite", *arguments)
 
 
 def photograph(page: Any, address: str, file: Path, patience: float = 8) -> None:

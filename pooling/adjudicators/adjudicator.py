@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cache
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.pooling.adjudicators.compiled import compiled, kernel
+from pyrite.pooling.method import Method
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import Binary, GradeReward
 from pyrite.pooling.sentinels import OPEN, OUTSIDE
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import BadInput
 
 
@@ -29,7 +31,7 @@ def record(pool, state, options, document, reward):  # type: ignore[no-untyped-d
     state.rewards[document] = reward
 
 
-class Adjudicator(ABC):
+class Adjudicator(Method):
     """An order of judging: its options and the compiled functions that implement it.
 
     It holds nothing of any topic: `start` makes the state, a named tuple of arrays with at least `taken` (int32
@@ -55,6 +57,7 @@ class Adjudicator(ABC):
     take: Any = staticmethod(mark)
     learn: Any = staticmethod(record)
 
+    @checked
     def __init__(self, reward: GradeReward | None = None) -> None:
         self.reward = reward or Binary()
 

@@ -14,6 +14,7 @@ from pyrite.pooling.adjudicators.compiled import compiled, kernel, options_of
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import BadInput
 
 HEAPED, JUDGED = 0, 1
@@ -85,6 +86,7 @@ class Fusion(Adjudicator):
 
     weight: Any = staticmethod(equal)
 
+    @checked
     def __init__(self, ties: Literal["random", "first"] = "random", reward: GradeReward | None = None) -> None:
         super().__init__(reward)
         self.random_ties = ties == "random"

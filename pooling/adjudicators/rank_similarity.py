@@ -12,7 +12,7 @@ from pyrite.pooling.pool import TopicPool
 from pyrite.ranking.bounds import NonNegative, checked
 
 
-class Comb(StaticOrder):
+class CombMNZ(StaticOrder):
     """The document with the highest holders^power · Σ_s similarity_s: CombSUM with power 0, CombMNZ with 1 (Fox and
     Shaw 1994, "Combination of multiple searches").
 
@@ -31,6 +31,10 @@ class Comb(StaticOrder):
     def order(self, pool: TopicPool) -> NDArray[Any]:
         similarity = 1.0 - pool.ranks / np.maximum(pool.lengths[pool.holders], 1)
         return _descending(np.add.reduceat(similarity, pool.offsets[:-1]) * np.diff(pool.offsets) ** self.power)
+
+
+class CombSUM(CombMNZ, power=0.0):
+    """CombSUM: the sum of the runs' similarities by rank (Fox and Shaw 1994; Lee 1997)."""
 
 
 class Borda(StaticOrder):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pyrite.pooling.adjudicators.adjudicator import Adjudicator
 from pyrite.pooling.adjudicators.compiled import around
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pyrite.pooling.adjudicators.sampled import Sample, Sampled, given_in, judged_in, stratified
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import GradeReward
@@ -63,7 +64,7 @@ class SampleBeside(Sampled):
     @checked
     def __init__(
         self,
-        adjudicator: Adjudicator,
+        adjudicator: Adjudicator = PosteriorFusion(),  # noqa: B008
         share: Annotated[float, Between(0, 1, exclude="both")] = 0.2,
         reward: GradeReward | None = None,
     ) -> None:

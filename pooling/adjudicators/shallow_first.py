@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pyrite.pooling.adjudicators.adjudicator import Adjudicator
 from pyrite.pooling.adjudicators.compiled import around
+from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import OPEN
@@ -47,7 +48,10 @@ class ShallowFirst(Adjudicator):
 
     @checked
     def __init__(
-        self, adjudicator: Adjudicator, depth: Annotated[int, NonNegative] = 10, reward: GradeReward | None = None
+        self,
+        adjudicator: Adjudicator = PosteriorFusion(),  # noqa: B008
+        depth: Annotated[int, NonNegative] = 10,
+        reward: GradeReward | None = None,
     ) -> None:
         super().__init__(reward or adjudicator.reward)
         self.adjudicator, self.depth = adjudicator, depth

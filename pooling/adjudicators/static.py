@@ -12,6 +12,7 @@ from pyrite.pooling.adjudicators.adjudicator import Adjudicator
 from pyrite.pooling.adjudicators.compiled import kernel
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
+from pyrite.ranking.bounds import checked
 
 
 class StaticState(NamedTuple):
@@ -31,6 +32,7 @@ class StaticState(NamedTuple):
 class StaticOrder(Adjudicator):
     """An order that is known before the first judgement."""
 
+    @checked
     def __init__(self) -> None:
         super().__init__()
         self.choose = _choose

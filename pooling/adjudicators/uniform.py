@@ -9,7 +9,7 @@ def _index(arm, now, rng):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-class Random(ArmIndex):
+class AnyRun(ArmIndex):
     """RANDOM: all runs are tied, so that the choice is random (Losada et al. 2016, section 2.1.1)."""
 
     index = _index

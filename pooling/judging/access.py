@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pyrite.pooling.judging.folder import make_private, private_file
@@ -113,8 +113,12 @@ class AccessControl:
         if scope["type"] != "http":
             return
 
+        started = False
+
         async def send_guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
@@ -122,7 +126,13 @@ class AccessControl:
         # TLS may end here or at a proxy in front of the server.
         forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
         scope["encrypted"] = self._encrypted or "https" in (scope["scheme"], forwarded)
-        await (self._answer(request) or self._app)(scope, receive, send_guarded)
+        try:
+            await (self._answer(request) or self._app)(scope, receive, send_guarded)
+        except Exception as error:
+            if not started:  # the server logs the traceback
+                message = f"The server failed ({type(error).__name__}: {error})."[:500]
+                await JSONResponse({"message": message}, 500)(scope, receive, send_guarded)
+            raise
 
     def _answer(self, request: Request) -> Response | None:
         """Return a refusal, or the exchange of a token for a cookie; None admits the request."""
@@ -177,5 +187,12 @@ def _from_page(headers: Headers) -> bool:
     if site is not None and site != "same-origin":
         return False
     if origin is not None:
-        return urlsplit(origin).netloc == headers.get("host")
+        return _netloc(origin) == headers.get("host")
     return site is not None
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # as http://[
+        return None

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import Stemmer
-from bm25s.stopwords import STOPWORDS_EN_PLUS
 
 from pyrite.pooling.judging.folder import make_private, private_file
 from pyrite.pooling.pool import Pool
@@ -20,6 +19,7 @@ from pyrite.ranking.collections.arrow_files import mapped, write
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.reading import WORD
+from pyrite.ranking.stop_words import STOP_WORDS
 from pyrite.ranking.whole_file import replace_file
 
 FOUND = 20
@@ -156,7 +156,7 @@ class Marking:
             raise BadInput(f"no stemmer for {stemming!r}", "stemming", f"choose null or one of {known}")
         self._stemming = stemming
         words = [lowered for _, lowered in _words(query)]
-        self._terms = set(self._stems([word for word in words if word not in STOPWORDS_EN_PLUS] or words))
+        self._terms = set(self._stems([word for word in words if word not in STOP_WORDS] or words))
 
     def pieces(self, text: str) -> list[Piece]:
         """Split the text into pieces, which joined are the text."""

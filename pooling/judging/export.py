@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
-from pyrite.pooling.judging.store import Snapshot
+from pyrite.pooling.judging.export_files import trec_lines, write
+from pyrite.pooling.judging.store import KNOWN, Snapshot
 from pyrite.pooling.runs import by_value
-from pyrite.ranking import trec_files
-from pyrite.ranking.errors import BadInput
-from pyrite.ranking.whole_file import replace_file
 
 Rule = Literal["highest", "first", "last"]
 RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
     "highest": max, "first": lambda grades: grades[0], "last": lambda grades: grades[-1],
 }  # fmt: skip
 """The grade that counts of several, given in the order in which they were made."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Starts of a text that a spreadsheet takes for a formula; the last are the wide forms of =, +, - and @."""
 _ORDINALS = ("first", "second", "third")
-_QRELS = {"query": pl.String(), "document": pl.String(), "grade": pl.Int64()}
 
 
 def qrels(snapshot: Snapshot, rule: Rule) -> str:
-    """Return all judgements as TREC qrels, one line per document: topic, 0, document, grade.
+    """Return all judgements as TREC qrels, one line per document, see `grades_of`: topic, 0, document, grade."""
+    return trec_lines(grades_of(snapshot, rule)).decode()
+
+
+def grades_of(snapshot: Snapshot, rule: Rule) -> pl.DataFrame:
+    """Return the grade of each document: topic, document, grade.
 
     Judgements made before are included. If a document was judged before and now, the new grade counts, and if the owner
     resolved a disagreement, the owner's while assessors differ. Topics and documents are in order, numbers by value.
@@ -36,13 +39,14 @@ def qrels(snapshot: Snapshot, rule: Rule) -> str:
     decided = {(topic, document): [grade] for topic, document, grade in snapshot.resolved.iter_rows()}
     grades |= {place: grade for place, grade in decided.items() if _differ(places.get(place, []))}
     rows = [(topic, document, RULES[rule](grades[topic, document])) for topic, document in _in_order(grades)]
-    return _qrels(pl.DataFrame(rows, _QRELS, orient="row"))
+    return pl.DataFrame(rows, KNOWN, orient="row")
 
 
 def disagreements(snapshot: Snapshot, rule: Rule) -> str:
     """Return the documents with different grades as a table with tabs: by assessor, and which grade counts.
 
-    Each judge has two columns. Those of a document with fewer judges than others are empty.
+    Each judge has two columns. Those of a document with fewer judges than others are empty. A text that a spreadsheet
+    would take for a formula begins with an apostrophe.
     """
     places = _by_document(snapshot.judgements)
     disputed = [place for place in _in_order(places) if _differ(places[place])]
@@ -54,7 +58,8 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
         grades = [grade for _, grade in places[place]]
         counts = resolved.get(place, RULES[rule](grades))
         empty = [""] * 2 * (judges - len(grades))
-        rows.append([*place, str(counts), *(str(value) for judged in places[place] for value in judged), *empty])
+        judged = [text for name, grade in places[place] for text in (plain(name), str(grade))]
+        rows.append([*map(plain, place), str(counts), *judged, *empty])
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
@@ -80,10 +85,10 @@ def table(snapshot: Snapshot) -> str:
 
 
 def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
-    """Write qrels and, if a document has two judgements, the disagreements: `PATH.disagreements.tsv`, which is
-    returned.
+    """Write qrels in the form of the file's name and, if a document has two judgements, the disagreements:
+    `PATH.disagreements.tsv`, which is returned.
     """
-    write(path, qrels(snapshot, rule))
+    write(path, grades_of(snapshot, rule))
     if all(len(by_assessor) < 2 for by_assessor in _by_document(snapshot.judgements).values()):
         return None
     return write(path.with_name(f"{path.name}.disagreements.tsv"), disagreements(snapshot, rule))
@@ -96,24 +101,19 @@ def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
     judged = pl.concat([snapshot.known, snapshot.judgements.drop_nulls("grade").select(snapshot.known.columns)])
     pair = {"query": "topic", "document": "document"}
     left = grades.rename(pair).join(judged, on=["topic", "document"], how="anti", maintain_order="left")
-    rows = left.select(query="topic", document="document", grade="grade")
-    return write(path.with_name(f"{path.name}.machine.txt"), _qrels(rows))
+    return write(path.with_name(f"{path.name}.machine.txt"), left.select("topic", "document", "grade"))
 
 
-def write(path: Path, content: str) -> Path:
-    """Write a file completely or not at all."""
-    try:
-        with replace_file(path) as temporary:
-            temporary.write_text(content, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise BadInput(f"can't be written ({error.strerror})", path) from None
-    return path
+def plain(text: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def _no_formula(column: str) -> pl.Expr:
     text = pl.col(column)
     marked = pl.concat_str(pl.lit("'"), text)
-    return pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(marked).otherwise(text).alias(column)
+    is_formula = pl.any_horizontal(text.str.starts_with(start) for start in FORMULA)
+    return pl.when(is_formula).then(marked).otherwise(text).alias(column)
 
 
 def _by_document(judgements: pl.DataFrame) -> dict[tuple[str, str], list[tuple[str, int]]]:
@@ -131,9 +131,3 @@ def _differ(by_assessor: Sequence[tuple[str, int]]) -> bool:
 
 def _in_order(places: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(places, key=lambda place: (by_value(place[0]), place[1].encode()))
-
-
-def _qrels(rows: pl.DataFrame) -> str:
-    content = io.BytesIO()
-    trec_files.write_qrels(content, rows)
-    return content.getvalue().decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,20 +15,19 @@ from pyrite.pooling.across_topics import AcrossTopics
 from pyrite.pooling.campaign import Campaign
 from pyrite.pooling.judging.access import Link, links_of, secret_of
 from pyrite.pooling.judging.documents import CollectionSearch, PooledDocuments
+from pyrite.pooling.judging.log_check import check_log
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.progress import TopicProgress
+from pyrite.pooling.judging.requests import LONGEST_ID
 from pyrite.pooling.judging.server import application
 from pyrite.pooling.judging.session import Session
-from pyrite.pooling.judging.store import Store
+from pyrite.pooling.judging.store import FILE, Store, damaged
 from pyrite.pooling.judging.topics import TopicText
 from pyrite.pooling.judging.view import View
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.simulation import Method
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import check_ids
-
-LONGEST_ID = 100_000
-"""Bytes of an id that a request of the page can hold, whatever its characters are."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,9 @@ def open_judging(
     folder = Path(out)
     store = Store(folder, settings, known, grow=grow)
     try:
+        check_log(store.events(), options.grades, folder / FILE)
         search = None if collection is None else CollectionSearch(collection, stemming)
-        session = Session(pool, method, store, options, tried, None if search is None else search.holds)
+        session = Session(pool, method, store, options, tried, _nothing_else if search is None else search.holds)
         outside = session.state.outside()
         if outside and collection is not None:
             found = [frame.select("id", "text").filter(pl.col("id").is_in(sorted(outside))) for frame in collection()]
@@ -100,8 +101,10 @@ def open_judging(
         view = View(session, topics, texts, stemming, title, search)
         app = application(session, view, folder, links, hosts, encrypted)
         _rehearse(session, method)
-    except BaseException:
+    except BaseException as error:
         store.close()
+        if isinstance(error, sqlite3.Error):
+            raise damaged(error, folder / FILE) from None
         raise
     lacking, blank = texts.missing(pool)
     before = pl.DataFrame(schema={"query": pl.String, "grade": pl.Int32}) if qrels is None else qrels
@@ -116,6 +119,11 @@ def open_judging(
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),
     }
     return Judging(session, store, app, links, notes)
+
+
+def _nothing_else(document: str) -> bool:
+    """Return whether a document that no run has may be judged on a page without a search."""
+    return False
 
 
 def _rehearse(session: Session, method: Method) -> None:

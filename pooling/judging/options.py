@@ -13,6 +13,8 @@ from pyrite.ranking.bounds import AtLeast, NonNegative, Positive, checked
 from pyrite.ranking.errors import BadInput
 
 LONGEST_NAME = 40
+OWNER = "owner"
+"""The name under which the owner's decisions are kept."""
 LONGEST_NOTE = 2000
 
 
@@ -82,6 +84,8 @@ class Options:
 def assessor_name(name: str) -> str:
     """Normalize an assessor's name, and refuse one that is empty, too long or not printable."""
     plain = " ".join(unicodedata.normalize("NFC", name).split())
+    if plain.casefold() == OWNER:
+        raise BadInput(f"{plain} can't be an assessor's name: the owner's decisions are kept under it", "assessors")
     if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
         raise BadInput(f"an assessor's name has 1 to {LONGEST_NAME} printable characters", "assessors")
     return plain

@@ -21,7 +21,15 @@ def _clean(note: str) -> str:
     return note.strip()
 
 
-Id = Annotated[str, StringConstraints(min_length=1)]
+def _short(id: str) -> str:
+    if len(id.encode()) > LONGEST_ID:
+        raise ValueError("is too long")
+    return id
+
+
+LONGEST_ID = 100_000
+"""Bytes of an id that a request of the page can hold, whatever its characters are."""
+Id = Annotated[str, StringConstraints(min_length=1), AfterValidator(_short)]
 RequestId = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 """An id of a request, the same if the page sends it again."""
 Note = Annotated[str, AfterValidator(_clean)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -20,11 +22,14 @@ from starlette.routing import Route
 
 from pyrite.pooling.judging import export, store
 from pyrite.pooling.judging.access import AccessControl, Link, set_cookie
+from pyrite.pooling.judging.options import OWNER
 from pyrite.pooling.judging.requests import Id, Note, Refused, RequestId, parse, well_formed
 from pyrite.pooling.judging.session import Session, Stale
 from pyrite.pooling.judging.view import View
 
 LONGEST_BODY = 1 << 20
+SLOW = 2
+"""Threads for searches, whose index takes minutes to build, and for downloads; the others wait for these."""
 Endpoint = Callable[[Request], Any]
 _PAGE = {
     "/": ("index.html", "text/html"),
@@ -67,10 +72,8 @@ def application(
         middleware=[
             Middleware(AccessControl, links=links, cookie=f"pyrite-{server}", hosts=hosts, encrypted=encrypted)
         ],
-        exception_handlers={
-            Refused: _refused, ClientDisconnect: _refused, sqlite3.Error: _not_saved, Exception: _failed,
-        },
-    )  # fmt: skip
+        exception_handlers={Refused: _refused, ClientDisconnect: _refused, sqlite3.Error: _not_saved},
+    )
 
 
 class _Handlers:
@@ -82,25 +85,28 @@ class _Handlers:
 
     def __init__(self, session: Session, view: View, folder: Path, cookie: str) -> None:
         self._session, self._view, self._folder, self._cookie = session, view, folder, cookie
+        self._slow: CapacityLimiter | None = None  # it belongs to an event loop
 
     def act(self, act: Callable[..., None]) -> Endpoint:
         """An endpoint that changes the session and returns the page's new state."""
+        slow = act is Session.take
 
         def run(link: Link, assessor: str, **fields: Any) -> dict[str, Any]:
             act(self._session, assessor, **fields)
             return self._state(link, assessor)
 
-        return self._endpoint(run, act)
+        return self._endpoint(run, act, slow=slow)
 
     def look(self, look: Callable[..., dict[str, Any]]) -> Endpoint:
         """An endpoint for assessors that changes nothing."""
-        return self._endpoint(lambda link, assessor, **fields: look(self._view, assessor, **fields), look)
+        slow = look is View.found
+        return self._endpoint(lambda link, assessor, **fields: look(self._view, assessor, **fields), look, slow=slow)
 
     def own(self, act: Callable[..., None]) -> Endpoint:
         """An endpoint for the owner, which returns the overview."""
 
         def run(link: Link, assessor: str, **fields: Any) -> dict[str, Any]:
-            act(self._session, assessor or "owner", **fields)
+            act(self._session, assessor or OWNER, **fields)
             return self._view.overview()
 
         return self._endpoint(run, act, of_owner=True)
@@ -111,15 +117,24 @@ class _Handlers:
         async def endpoint(request: Request) -> Response:
             if not _link(request).owner:
                 return _owner_only()
-            text = await run_in_threadpool(lambda: content(store.read(self._folder), self._session.options.resolve))
+            text = await self._in_turn(lambda: content(store.read(self._folder), self._session.options.resolve))
             return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
         return endpoint
 
     def _endpoint(
-        self, run: Callable[..., dict[str, Any]], function: Callable[..., Any], of_owner: bool = False
+        self,
+        run: Callable[..., dict[str, Any]],
+        function: Callable[..., Any],
+        of_owner: bool = False,
+        slow: bool = False,
     ) -> Endpoint:
-        """An endpoint that returns what `run` returns for the link, the assessor and the arguments of the function."""
+        """An endpoint that returns what `run` returns for the link, the assessor and the arguments of the function.
+
+        Args:
+            slow: whether it may wait for the index of the search.
+        """
+        in_thread = self._in_turn if slow else run_in_threadpool
 
         async def endpoint(request: Request) -> Response:
             link, assessor = _link(request), self._assessor(request)
@@ -129,12 +144,18 @@ class _Handlers:
                 return self._ask_for_name(link)
             fields = await _fields(request, function)
             try:
-                return _json(await run_in_threadpool(run, link, assessor, **fields))
+                return _json(await in_thread(run, link, assessor, **fields))
             except Stale as stale:
                 state = await run_in_threadpool(self._state, link, assessor)
                 return _json({"message": str(stale), "state": state}, 409)
 
         return endpoint
+
+    async def _in_turn(self, function: Callable[..., Any], *arguments: Any, **fields: Any) -> Any:
+        """Call a function in one of `SLOW` threads, so that judging has the others."""
+        if self._slow is None:
+            self._slow = CapacityLimiter(SLOW)
+        return await to_thread.run_sync(functools.partial(function, *arguments, **fields), limiter=self._slow)
 
     async def sign_in(self, request: Request) -> Response:
         """Sign in under a name, and remember it in a cookie."""
@@ -259,8 +280,3 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _not_saved(request: Request, error: Exception) -> Response:
     return _json({"message": f"This could not be saved ({error}). Is the disk full?"}, 503)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    """Answer a failure that another attempt will not pass. The server logs its traceback."""
-    return _json({"message": f"The server failed ({type(error).__name__}: {error})."[:500]}, 500)

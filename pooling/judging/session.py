@@ -18,7 +18,7 @@ from pyrite.pooling.judging.options import LONGEST_NOTE, Options, assessor_name
 from pyrite.pooling.judging.requests import Id, Refused, RequestId
 from pyrite.pooling.judging.revocable_order import Place, RevocableOrder
 from pyrite.pooling.judging.state import Judgement, JudgingState
-from pyrite.pooling.judging.store import Event, Kind, Store
+from pyrite.pooling.judging.store import FILE, Event, Kind, Store
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.simulation import Method
 from pyrite.ranking.errors import BadInput
@@ -82,7 +82,11 @@ class Session:
         self.state = JudgingState(self._orders(method), limits, names, options, pool.relevant_from, self.gold)
         self._owners = self._named_owners()
         for event in store.events():
-            self.state.apply(event)
+            try:
+                self.state.apply(event)
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                what = f"event {event.id} does not fit this pool ({type(error).__name__}: {error})"
+                raise BadInput(what, FILE, "the file was edited or damaged: put a copy of it back") from None
         for name in self.state.assessors:
             if not self.is_listed(name):
                 self._release(name)
@@ -248,8 +252,10 @@ class Session:
 
     def take(self, assessor: str, topic: Id, document: Id) -> None:
         """Put a document that the assessor found on the screen, of the pool or not: "judge this too"."""
+        with self.up_to_date() as state:
+            known = topic in self.topics and state.has(self.topics[topic], document)
         # Outside the lock: the index may have to be built first, while others judge.
-        exists = self._holds is None or self._holds(document)
+        exists = known or self._holds is None or self._holds(document)
         with self.up_to_date() as state:
             self._check_signed_in(assessor)
             place = self._place(topic, document)

@@ -199,6 +199,10 @@ class JudgingState:
         """Return the number of a document; the next free one if neither the pool nor an assessor has it yet."""
         return self._documents[topic].get(document, len(self._names[topic]))
 
+    def has(self, topic: int, document: str) -> bool:
+        """Return whether the pool has a document in a topic, or an assessor found it before."""
+        return document in self._documents[topic]
+
     def name_of(self, place: Place) -> str:
         """Return the id of a document."""
         return self._names[place[0]][place[1]]

@@ -15,6 +15,7 @@ import polars as pl
 
 from pyrite.pooling.judging.folder import check_local, make_private, private_file
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.links import refuse_links
 
 FILE, LOCK = "judgements.sqlite", "server.lock"
 KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}
@@ -107,6 +108,7 @@ class Store:
         self._clock, self._grow = clock, grow
         with ExitStack() as failed:  # release the folder unless everything succeeds
             try:
+                refuse_links(folder)
                 make_private(folder)
                 check_local(folder)
                 for name in (FILE, LOCK):  # the log next to a database has its mode
@@ -116,7 +118,10 @@ class Store:
                 self._connection = failed.enter_context(closing(_connected(self._path)))
                 _make_tables(self._connection)
                 self._set_up(folder, settings, known)
+                _check_file(self._connection, self._path)
             except (OSError, sqlite3.Error) as error:
+                if isinstance(error, sqlite3.Error) and ("malformed" in str(error) or "decode" in str(error)):
+                    raise damaged(error, folder / FILE) from None
                 raise BadInput(f"can't keep judgements there ({error})", folder, "choose another out=") from None
             failed.pop_all()
 
@@ -225,8 +230,29 @@ def read(folder: Path) -> Snapshot:
                     connection, "SELECT topic, document, grade FROM events WHERE kind = 'resolve' ORDER BY id", KNOWN
                 ).unique(["topic", "document"], keep="last", maintain_order=True),
             )
+    except (sqlite3.Error, pl.exceptions.PolarsError, TypeError, ValueError) as error:  # a value of another type
+        raise BadInput(f"can't be read ({error})", folder / FILE) from None
+
+
+def events_of(folder: Path) -> list[Event]:
+    """Return the events of a folder, whether or not a server is writing to it."""
+    try:
+        with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
+            return [_event(row) for row in connection.execute(f"{_SELECT} ORDER BY id").fetchall()]
     except sqlite3.Error as error:
         raise BadInput(f"can't be read ({error})", folder / FILE) from None
+
+
+def damaged(fault: object, path: Path) -> BadInput:
+    """Return the error for a file that can't be read whole."""
+    recover = f"sqlite3 {path.name} .recover | sqlite3 recovered.sqlite"
+    return BadInput(f"is damaged ({fault})", path, f"put a copy of it back, or save what can be read: {recover}")
+
+
+def _check_file(connection: sqlite3.Connection, path: Path) -> None:
+    (found,), *_ = connection.execute("PRAGMA quick_check").fetchall()
+    if found != "ok":
+        raise damaged(" ".join(found.split())[:200], path)
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -19,12 +19,13 @@ from pyrite.ranking.mean_vectors import MeanVectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.splits import Split
-from pyrite.ranking.terms import Terms as TermReader
+from pyrite.ranking.terms import TermNumbers
 from pyrite.ranking.vectors import PackagedGlove, WordVectors
 
 Terms = list[NDArray[np.int32]]
 
 _LEAD = 20  # terms of a document that count as its lead
+_CHARACTERS = 5  # of a sequence within words
 _DIMENSIONS = 100
 _MU = 1000.0
 
@@ -76,9 +77,10 @@ class SystemInputs:
         """Words without any change, all of them."""
         return _index(*self._unstemmed)
 
-    def grams(self, n: int) -> TermIndex:
-        """The sequences of n characters within words."""
-        return character_grams(self.words, self._unstemmed[2], n)
+    @cached_property
+    def grams(self) -> TermIndex:
+        """The sequences of five characters within words."""
+        return character_grams(self.words, self._unstemmed[2], _CHARACTERS)
 
     @cached_property
     def pairs(self) -> TermIndex:
@@ -106,11 +108,9 @@ class SystemInputs:
         """The inputs of the project's retrieval functions."""
         return Sources(self.collection, self.encoded, self.vectors)
 
-    def bag_of_vectors(self, idf: bool) -> Scores:
-        """Compute the cosine of mean word vectors, exactly, by faiss."""
+    def bag_of_vectors(self) -> Scores:
+        """Compute the cosine of mean word vectors, weighted by idf, exactly, by faiss."""
         topics = replace(self.encoded, queries=self.encoded.queries.take(self.split.test))
-        if not idf:
-            topics = replace(topics, idf=np.ones_like(topics.idf))
         index = MeanVectorIndex(Sources(self.collection, topics, self.vectors), "bag of vectors")
         return self.spread(index.search(topics.queries, self.depth))
 
@@ -153,7 +153,7 @@ class SystemInputs:
         out.
         """
         documents, queries = self.collection.documents, self.collection.queries
-        reader = TermReader(options.of(self.collection))
+        reader = TermNumbers(options.of(self.collection))
         texts, learned = reader.tokenize(documents), list(reader.terms)
         topics = [topic[topic < len(learned)] for topic in reader.tokenize(queries[self.split.test])]
         # Terms are learned in no particular order. Sorted, sums are the same to the last bit.

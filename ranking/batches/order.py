@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.batch import Batch
 from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.part import Part
 from pyrite.ranking.vectors import WordVectors
 
 
-class BatchOrder(ABC):
+class BatchOrder(Part):
     """The order of an epoch's examples, and so the queries that share a batch and its in-batch negatives.
 
     An epoch sees each example once, in any order.
     """
 
-    def prepare(self, encoded: EncodedCollection, vectors: WordVectors, queries: NDArray[np.integer]) -> None:  # noqa: B027
+    def prepare(self, encoded: EncodedCollection, vectors: WordVectors, queries: NDArray[np.integer]) -> None:
         """Prepare for a run.
 
         Args:

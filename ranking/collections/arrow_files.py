@@ -8,7 +8,6 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from pyrite.ranking.backing import BackedPath, damaged, fetched, publish
 from pyrite.ranking.whole_file import replace_file
 
 
@@ -23,10 +22,9 @@ def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.Dat
 
 
 def write_whole(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
-    """Write chunks into a file, which is replaced whole and which other machines can fetch."""
+    """Write chunks into a file, which is replaced whole."""
     with replace_file(path) as temporary:
         write(temporary, schema, chunks)
-    publish(path)
 
 
 def batches(path: Path, rows: int) -> Iterator[pl.DataFrame]:
@@ -46,15 +44,9 @@ def mapped(path: Path) -> pl.DataFrame:
 
     Raises:
         OSError, pa.ArrowInvalid: if there is no such file, or it is not whole.
-        BadInput: the same, for a file that had to be fetched.
     """
     # polars' read_ipc reads the whole file into memory since its version 2.
-    try:
-        table = pa.ipc.open_file(pa.memory_map(str(fetched(path)))).read_all()
-    except pa.ArrowInvalid:
-        if isinstance(path, BackedPath):
-            raise damaged(path) from None
-        raise
+    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     return pl.DataFrame(pl.from_arrow(table, rechunk=False))
 
 

@@ -5,8 +5,9 @@ Thakur et al. 2021, *BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -17,8 +18,8 @@ from pyrite.ranking.collections.json_documents import read_entries
 from pyrite.ranking.collections.judgement_files import judgements_of
 from pyrite.ranking.collections.opened import ENDINGS, plain_name
 from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
-from pyrite.ranking.collections.row_files import NO_DATA
-from pyrite.ranking.collections.splits import SPLIT_FILES, split_named
+from pyrite.ranking.collections.row_files import NO_DATA, check_parts
+from pyrite.ranking.collections.splits import SPLIT_FILES, TEST, split_named
 from pyrite.ranking.errors import BadInput
 
 TABLES = (".tsv", ".txt", ".csv", ".json", ".jsonl")
@@ -35,9 +36,19 @@ class Beir(FolderWithCandidates):
     Any of them may be compressed. As on the hub, they may be folders of parquet files: `corpus/*.parquet`,
     `queries/*.parquet`, `qrels/test*.parquet` (or `default/`, as MTEB has them). A query belongs to the split whose
     file judges it. `metadata.category` and `metadata.subcategory` of documents and queries are kept.
+
+    Args:
+        subset: one of several collections in the same folders, whose files are called by them, as NanoBEIR's are on the
+            hub (`corpus/NanoNQ-00000-of-00001.parquet`). Its queries are cross-validated.
     """
 
     version = 3
+
+    subset: str | None = field(default=None, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        return self.subset or super().name
 
     def sources(self) -> dict[str, str]:
         files = [*self._files("corpus"), *self._files("queries"), *(file for _, file in self._qrels())]
@@ -61,54 +72,90 @@ class Beir(FolderWithCandidates):
 
     def facts(self) -> dict[str, str]:
         read = {file.name for _, file in self._qrels()}
-        others = [file.name for file in sorted(self._qrels_folder().iterdir()) if file.name not in read]
-        others = [name for name in others if not NO_DATA.fullmatch(name)]
-        for name in ("corpus", "queries"):
-            read_name = self._files(name)[0].name
-            twins = (f"{name}.jsonl{ending}" for ending in ("", *ENDINGS))
-            others += [twin for twin in twins if twin != read_name and (self.folder / twin).exists()]
-        return not_read(others)
+        beside = [file.name for file in sorted(self._qrels_folder().iterdir())]
+        others = [name for name in beside if name not in read and not NO_DATA.fullmatch(name)]
+        twins = {name: [f"{name}.jsonl{ending}" for ending in ("", *ENDINGS)] for name in ("corpus", "queries")}
+        unread = ((name, twin) for name, several in twins.items() for twin in several if (self.folder / twin).exists())
+        return not_read([*others, *(twin for name, twin in unread if twin != self._files(name)[0].name)])
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         for file in self._files(name):
             yield from read_entries(file, faults)
 
     def _files(self, name: str) -> list[Path]:
+        """Return the files of documents or queries: one with a usual name, or the parts in a folder of this name."""
         here = self.folder
-        plain = here / f"{name}.jsonl"
         names = [f"{name}.jsonl{packed}" for packed in ("", *ENDINGS)] + [f"{name}.parquet", f"{name}.json"]
-        if file := next((here / file for file in names if (here / file).exists()), None):
-            return [file]
-        parts = sorted((here / name).glob("*.parquet"))
-        if not parts:
-            inner = sorted(inner for inner in here.iterdir() if inner.is_dir() and (inner / plain.name).exists())
-            there = ", ".join(sorted(file.name for file in here.iterdir())[:6]) or "nothing"
-            remedy = f"name the folder in it: collection.path={inner[0]}" if inner else "a BEIR folder has one of them"
-            raise BadInput(f"no such file, and no {name}/*.parquet; the folder holds {there}", plain, remedy)
-        return parts
+        present = [here / file for file in names if (here / file).exists()]
+        of_subset = sorted((here / f"{self.subset}-{name}").glob("*.parquet"))  # as MTEB has languages
+        files = present[:1] or of_subset or self._chosen(sorted((here / name).glob("*.parquet")))
+        if not files:
+            raise self._without(name)
+        check_parts(files)
+        return files
+
+    def _without(self, name: str) -> BadInput:
+        """Return the error for a folder without documents or queries."""
+        here = self.folder
+        if self.subset is None and self.subsets():
+            return self._without_qrels(here, [])
+        inner = [inner for inner in sorted(here.iterdir()) if (inner / f"{name}.jsonl").exists()]
+        there = ", ".join(sorted(file.name for file in here.iterdir())[:6]) or "nothing"
+        remedy = f"name the folder in it: collection.path={inner[0]}" if inner else "a BEIR folder has one of them"
+        what = f"no such file, and no {name}/*.parquet; the folder holds {there}"
+        return BadInput(what, here / f"{name}.jsonl", remedy)
 
     def _qrels_folder(self) -> Path:
-        here = self.folder
-        return here / "default" if not (here / "qrels").exists() and (here / "default").is_dir() else here / "qrels"
+        """Return the folder of judgements: `qrels`, or `default` as MTEB has it, or that of a language."""
+        folders = [self.folder / name for name in ("qrels", f"{self.subset}-qrels", "default")]
+        return next(filter(Path.is_dir, folders), folders[0])
 
-    def _qrels(self) -> list[tuple[str, Path]]:
+    def _chosen(self, files: list[Path]) -> list[Path]:
+        """Return the files of the subset that `subset` names, if it names one."""
+        return files if self.subset is None else [file for file in files if file.name.startswith(f"{self.subset}-")]
+
+    def _qrels(self) -> list[tuple[str | None, Path]]:
         """Return the split and path of each file of judgements; several if a split is in parts of parquet."""
         qrels = self._qrels_folder()
-        present = sorted(qrels.iterdir()) if qrels.is_dir() else []
-        files: list[tuple[str, Path]] = []
-        for split, names in SPLIT_FILES.items():
-            plain = [
-                file for file in present if plain_name(file) in {f"{n}{ending}" for n in names for ending in TABLES}
-            ]
-            parts = [file for file in present if file.suffix == ".parquet" and split_named(file.name) == split]
-            # The same name packed and unpacked is one file.
-            kinds = {plain_name(file): file for file in reversed(plain)} | ({"parquet": parts[0]} if parts else {})
-            if len(kinds) > 1:
-                both = " and ".join(file.name for file in kinds.values())
-                raise BadInput(f"two files of the split {split} ({both})", qrels, "move one of them elsewhere")
-            files += [(split, file) for file in parts or list(kinds.values())]
+        there = sorted(qrels.iterdir()) if qrels.is_dir() else []
+        in_folder = self.subset is not None and qrels.name == "qrels"  # with the files of other subsets
+        files = [(TEST, file) for file in self._chosen(there)] if in_folder else self._of_splits(there)
         if not files:
-            there = f" (it holds {', '.join(file.name for file in present[:6])})" if present else ""
-            remedy = "a BEIR folder has at least one: name the file by its split, for example qrels/test.tsv"
-            raise BadInput(f"no train.tsv, dev.tsv or test.tsv in it{there}", qrels, remedy)
+            raise self._without_qrels(qrels, there)
+        check_parts([file for _, file in files])
         return files
+
+    def _of_splits(self, present: list[Path]) -> list[tuple[str | None, Path]]:
+        """Return the split and path of the files that are called by a split; refuse two forms of one split."""
+        files: list[tuple[str | None, Path]] = []
+        for split in SPLIT_FILES:
+            parts = [file for file in present if file.suffix == ".parquet" and split_named(file.name) == split]
+            plain = self._of_split(split, present)
+            if len(kinds := [*plain, *parts[:1]]) > 1:
+                both = " and ".join(file.name for file in kinds)
+                raise BadInput(
+                    f"two files of the split {split} ({both})", present[0].parent, "move one of them elsewhere"
+                )
+            files += [(split, file) for file in parts or plain]
+        return files
+
+    def _of_split(self, split: str, present: list[Path]) -> list[Path]:
+        """Return the files that are called by a split, each name once, packed or not."""
+        names = {f"{name}{ending}" for name in SPLIT_FILES[split] for ending in TABLES}
+        return list({plain_name(file): file for file in reversed(present) if plain_name(file) in names}.values())
+
+    def subsets(self) -> list[str]:
+        """Return the names of the collections that are in the same folders."""
+        parts = (re.fullmatch(r"(.+)-00000-of-\d+\.parquet", file.name) for file in (self.folder / "qrels").glob("*"))
+        of_folders = [folder.name.removesuffix("-qrels") for folder in self.folder.glob("*-qrels")]
+        named = [match[1] for match in parts if match and not split_named(match[1])]
+        return sorted([*named, *of_folders])
+
+    def _without_qrels(self, qrels: Path, present: list[Path]) -> BadInput:
+        """Return the error for a folder without judgements of a split."""
+        if subsets := self.subsets():
+            what = f"it holds the judgements of {len(subsets)} collections ({', '.join(subsets[:4])})"
+            return BadInput(what, self.folder, f"choose one of them: collection.subset={subsets[0]}")
+        there = f" (it holds {', '.join(file.name for file in present[:6])})" if present else ""
+        remedy = "a BEIR folder has at least one: name the file by its split, for example qrels/test.tsv"
+        return BadInput(f"no train.tsv, dev.tsv or test.tsv in it{there}", qrels, remedy)

@@ -53,36 +53,29 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     if judgements.is_empty():
         raise _nothing("not one judgement of a known document for a known query", reader, faults)
     judged = judgements.select(pl.col("query"), "split").unique("query")
-    facts = dict(reader.facts())
-    if repeated:
-        facts["judgements given again"] = f"{repeated:,} ({checks.MERGED[reader.qrels_repeated]})"
-    if unjudged := len(queries) - len(judged):
-        facts["queries without judgements"] = f"{unjudged:,} left out"
+    unjudged = len(queries) - len(judged)
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
-    given = reader.read_given(faults)
-    facts |= {what: f"{count:,}" for what, count in faults.notes.items()}
-    queries, judgements, given, joined = checks.join_repeats(queries, judgements, given)
-    if joined:
-        facts["queries with the text of another"] = f"{joined:,} joined to it, with their judgements"
-    if set(queries["split"]) == {splits.TEST}:
-        facts[splits.TEST_ONLY] = f"{len(queries):,} queries, which are cross-validated"
-    elif set(queries["split"]) == {splits.DEV, splits.TEST}:
-        facts[splits.NO_TRAINING] = f"{(queries['split'] == splits.DEV).sum():,}"
-    final, tests = splits.usable(queries), ""
-    if set(queries["split"]) == {splits.TRAIN, splits.DEV} and final["split"].null_count() == 0:
-        tests = f"{(final['split'] == splits.TEST).sum():,} ({(final['split'] == splits.DEV).sum():,} of train are dev)"
+    read = reader.read_given(faults)
+    queries, judgements, read, joined = checks.join_repeats(queries, judgements, read)
+    final = splits.usable(queries)
     write(folder / "queries.arrow", STORED["queries"], [final])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
-    asked = len(given)
-    given = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
-    known = checks.known_ids(documents, given["document"])
-    given = given.join(known.rename("document").to_frame(), on="document", how="semi", maintain_order="left")
-    if asked and not len(given):
-        raise BadInput("no candidate is of a known query and document", reader.name, "are its ids those of the files?")
-    if len(given) < asked:
-        facts["candidates of queries or documents that are not there"] = f"{asked - len(given):,} left out"
-    if 0 < (unscored := given["score"].null_count()) < len(given):
-        facts["candidates without a score, where others have one"] = f"{unscored:,} of {len(given):,}"
+    given = _known_candidates(read, queries, documents, reader)
+    unscored = given["score"].null_count() % max(1, len(given))  # of some, not of all
+    facts = {
+        **reader.facts(),
+        **_counted({
+            "judgements given again": (repeated, f" ({checks.MERGED.get(reader.qrels_repeated)})"),
+            "queries without judgements": (unjudged, " left out"),
+        }),
+        **_counted({what: (count, "") for what, count in faults.notes.items()}),
+        **_counted({"queries with the text of another": (joined, " joined to it, with their judgements")}),
+        **_of_splits(queries),
+        **_counted({
+            "candidates of queries or documents that are not there": (len(read) - len(given), " left out"),
+            "candidates without a score, where others have one": (unscored, f" of {len(given):,}"),
+        }),
+    }  # fmt: skip
     tables: list[tuple[list[str], Iterator[pl.DataFrame]]] = [
         (documents.columns, (part for file in piece_files(folder) for part in batches(file, _CHUNK // 5))),
         *((part.columns, part.iter_slices(_CHUNK // 5)) for part in (
@@ -92,8 +85,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         write(folder / GIVEN_FILE, GIVEN, [given])
         tables.append((given.columns, given.iter_slices(_CHUNK // 5)))
     fingerprint = _fingerprint(tables, facts)
-    if tests:  # not in the fingerprint, which the splits of the queries are in
-        facts[splits.NO_TEST] = tests
+    facts |= _of_test(queries, final)  # not in the fingerprint, which the splits of the queries are in
     about = {
         "name": reader.name,
         "fingerprint": fingerprint,
@@ -106,6 +98,45 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         "empty": [name for name in documents.columns if documents[name].null_count() == len(documents)],
     }
     (folder / ABOUT).write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
+    """Return the facts that are so for some, each a number and what follows it."""
+    return {what: f"{count:,}{more}" for what, (count, more) in counts.items() if count}
+
+
+def _of_splits(queries: pl.DataFrame) -> dict[str, str]:
+    """Return the fact that a collection lacks splits."""
+    facts = {
+        (splits.TEST,): (splits.TEST_ONLY, f"{len(queries):,} queries, which are cross-validated"),
+        (splits.DEV, splits.TEST): (splits.NO_TRAINING, f"{(queries['split'] == splits.DEV).sum():,}"),
+    }
+    return dict([facts[key]] if (key := _splits_in(queries)) in facts else [])
+
+
+def _of_test(queries: pl.DataFrame, final: pl.DataFrame) -> dict[str, str]:
+    """Return the fact that dev is the test, if a collection has no other."""
+    if _splits_in(queries) != (splits.DEV, splits.TRAIN) or final["split"].null_count():
+        return {}
+    tested, dev = ((final["split"] == split).sum() for split in (splits.TEST, splits.DEV))
+    return {splits.NO_TEST: f"{tested:,} ({dev:,} of train are dev)"}
+
+
+def _splits_in(queries: pl.DataFrame) -> tuple[str | None, ...]:
+    """Return the splits of queries, in the order of their names; None stands for none."""
+    return tuple(sorted(queries["split"].unique(), key=str))
+
+
+def _known_candidates(
+    given: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, reader: Reader
+) -> pl.DataFrame:
+    """Return the candidates whose query and document are there."""
+    of_queries = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
+    known = checks.known_ids(documents, of_queries["document"]).rename("document").to_frame()
+    known_ones = of_queries.join(known, on="document", how="semi", maintain_order="left")
+    if len(given) and not len(known_ones):
+        raise BadInput("no candidate is of a known query and document", reader.name, "are its ids those of the files?")
+    return known_ones
 
 
 def _nothing(what: str, reader: Reader, faults: Faults) -> BadInput:

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from hashlib import blake2b
@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import polars as pl
 import pyarrow as pa
 
-from pyrite.ranking.backing import BackedPath, NotWhole, at_hand, fetched, latest, publish
 from pyrite.ranking.collections.arrow_files import mapped
 from pyrite.ranking.collections.build import ABOUT, GIVEN_FILE, build
 from pyrite.ranking.collections.collection import Collection
@@ -33,7 +31,6 @@ from pyrite.ranking.whole_file import FULL
 
 _LAYOUT = 4  # counted up when the same files would be checked differently, or the cached ones change their form
 _UNFINISHED = ".unfinished-"
-_UNPUBLISHED = ".unpublished"  # in an entry that is not yet published to other machines
 _DAY = 86_400  # seconds
 UNREAD = {"path", "tokenizer", "language", "subwords"}
 """Options that do not change what is read: the path is one of the sources."""
@@ -44,6 +41,18 @@ def default_cache() -> Path:
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("pyrite"))
+
+
+def cache_folder(place: str | Path | None) -> Path:
+    """Return the cache's folder by `cache=` or PYRITE_CACHE; without either, the user's default.
+
+    Raises:
+        BadInput: if it is a URI.
+    """
+    if place and "://" in str(place):
+        remedy = "give a folder on a disk that all machines share, or leave it out: results still go to out=URI"
+        raise BadInput(f"{place} is a URI, which a cache no longer takes", "cache", remedy)
+    return Path(place).expanduser() if place else default_cache()
 
 
 def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run: Run = in_turn) -> Collection:
@@ -66,7 +75,6 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     entry = _entry(reader, cache)
     collection = _load(entry, strict)
     if collection is not None:
-        _publish(entry, _last(reader, entry.parent))
         return _read_as(collection, reader.reading)
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -76,9 +84,7 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
         raise BadInput(f"cannot be written ({error.strerror})", cache, "choose another cache folder") from None
     try:
         with _held(unfinished):
-            build(reader, Path(str(unfinished)), reader.faults(strict), run)  # on this machine, wherever its tasks run
-            if isinstance(entry, BackedPath):
-                (unfinished / _UNPUBLISHED).touch()
+            build(reader, unfinished, reader.faults(strict), run)
             _install(unfinished, entry)
     except OSError as error:
         if error.errno not in FULL:
@@ -89,7 +95,6 @@ def open_collection(reader: Reader, cache: str | Path, strict: bool = True, run:
     collection = _load(entry, strict)
     if collection is None:
         raise RuntimeError(f"{entry} was written and cannot be read back")
-    _publish(entry, _last(reader, entry.parent))
     return _read_as(collection, reader.reading)
 
 
@@ -110,69 +115,31 @@ def is_cached(reader: Reader, cache: str | Path, strict: bool = True) -> bool:
 
 
 def _entry(reader: Reader, cache: str | Path) -> Path:
-    """Return the folder of a collection: by the state of its files, or the last that another machine made."""
-    root = cache if isinstance(cache, BackedPath) else Path(cache).expanduser()
-    try:
-        key = _key(reader)
-        return root / f"{_plain(reader.name)}-{key}"
-    except BadInput:  # the files are not on this machine
-        known = latest(_last(reader, root)) if isinstance(root, BackedPath) else None
-        if known is None:
-            raise
-        return root / Path(str(json.loads(known))).name
-
-
-def _last(reader: Reader, root: Path) -> Path:
-    """Return the file that names the last folder made with these options, for machines without the files."""
-    options = {"reader": f"{type(reader).__module__}.{type(reader).__qualname__}", "version": [_LAYOUT, reader.version]}
-    options |= {field.name: getattr(reader, field.name) for field in fields(reader) if field.name not in OF_USE}
-    if "path" in options:
-        options["path"] = os.path.abspath(os.path.expanduser(str(options["path"])))
-    return root / f"{_digest(options)}.json"
-
-
-def _publish(entry: Path, last: Path) -> None:
-    """Publish a collection that was read here to other machines: `ABOUT` last, without which it does not exist."""
-    if not isinstance(entry, BackedPath) or not (entry / _UNPUBLISHED).exists():
-        return
-    for file in sorted(entry.glob("*.arrow")):
-        publish(file)
-    publish(entry / ABOUT)
-    last.write_text(json.dumps(entry.name))
-    publish(last)
-    (entry / _UNPUBLISHED).unlink(missing_ok=True)
+    """Return the folder of a collection, by the state of its files."""
+    key = _key(reader)  # first: it refuses a name that is no text
+    return Path(cache).expanduser() / f"{_plain(reader.name)}-{key}"
 
 
 def _load(entry: Path, strict: bool) -> Collection | None:
     """Return the collection in a cache folder; None if it is missing, damaged, or has skipped faults if `strict`."""
     try:
-        about = json.loads(fetched(entry / ABOUT).read_text(encoding="utf-8"))
+        about = json.loads((entry / ABOUT).read_text(encoding="utf-8"))
         if strict and about["skipped"]:
             return None
         files = tuple(entry / Path(name).name for name in about["documents"])
-        here = _here(files)
-        documents = mapped_pieces(files) if here else pl.DataFrame()
+        documents = mapped_pieces(files)
         queries, judgements = (mapped(entry / f"{part}.arrow") for part in ("queries", "judgements"))
         id_table = IdTable(tuple(entry / Path(name).name for name in about["ids"]))
-        if id_table.files and _here(id_table.files):
+        if id_table.files:
             _ = id_table.table  # whether it is whole
-        has_given = about["given"] and at_hand(entry / GIVEN_FILE)
-        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if has_given else {}
-    except (OSError, ValueError, KeyError, pa.ArrowException, NotWhole):
+        given: dict[str, Any] = {"given": mapped(entry / GIVEN_FILE)} if about["given"] else {}
+    except (OSError, ValueError, KeyError, pa.ArrowException):
         return None
-    collection = Collection(
+    return Collection(
         about["name"], about["fingerprint"], documents, queries, judgements, about["skipped"], about["facts"],
         **given, files=files, rows=tuple(about["documents"].values()), ids=id_table if id_table.files else None,
         empty=tuple(about["empty"]), source=about["source"],
     )  # fmt: skip
-    if not here:
-        del vars(collection)["documents"]  # which are opened when they are first read
-    return collection
-
-
-def _here(files: Iterable[Path]) -> bool:
-    """Return False if some are yet to be fetched. A missing file of a plain folder is noticed when it is opened."""
-    return all(file.exists() or not isinstance(file, BackedPath) for file in files)
 
 
 def _install(folder: Path, entry: Path) -> None:

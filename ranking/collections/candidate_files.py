@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,24 @@ from pyrite.ranking.collections.faults import Faults, RowFault
 from pyrite.ranking.collections.json_rows import DECODER, json_rows, parsed
 from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.lines import lines
+from pyrite.ranking.collections.names import IDS, first_value
 from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.reader import GIVEN, FolderReader
 from pyrite.ranking.collections.row_files import read_rows
-from pyrite.ranking.collections.row_forms import IDS, number
+from pyrite.ranking.collections.row_values import number, numbers
 
 QUERIES = ("qid", "query_id", "query-id", "query")
-DOCUMENTS = re.compile(r"(pos|neg|positive|negative)s?(_document|_passage)?(_?p?ids?)?(_\d+)?", re.I)
-"""Names of columns of documents: pos, neg_pids, positive_ids, negative_document_ids, negative_2."""
+DOCUMENTS = re.compile(
+    r"(pos|neg|positive|negative)s?(_document|_passage)?(_?p?ids?)?(_\d+)?|(document|doc|passage|p)_?ids", re.I
+)
+"""Names of columns of documents: pos, neg_pids, positive_ids, negative_document_ids, negative_2, document_ids."""
 SCORES = ("score", "ce-score", "ce_score")
+SCORES_OF = {
+    **dict.fromkeys(("document_ids", "doc_ids", "passage_ids", "docids", "pids", "p_ids"), "scores"),
+    **{name: f"{name[:3]}_scores" for name in ("pos", "neg", "pos_ids", "neg_ids", "pos_pids", "neg_pids")},
+}
+"""The column of the scores of a column of documents, as PyLate's distillation data has them."""
+Scored = tuple[str, float | None]
 Candidate = tuple[str, str, float | None]
 _BETWEEN = r"[\t,]|[ ]+"
 """A character between the ids of a triple."""
@@ -76,27 +86,40 @@ def each_once(rows: pl.DataFrame, faults: Faults) -> pl.DataFrame:
 
 
 def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFrame:
+    """Return the candidates of a file: those of the first of `FORMS` that it has, or those of a run."""
     if plain_name(file).endswith(".parquet"):
-        first = next((row for _, row in read_rows(file, faults)), {})
-        is_row = any(map(DOCUMENTS.fullmatch, first))
+        is_row = any(map(DOCUMENTS.fullmatch, next((row for _, row in read_rows(file, faults)), {})))
         return _of_rows(file, read_rows(file, faults), faults) if is_row else _of_run(file, faults)
-    _, line = next(lines(file, Faults(strict=False)), (0, ""))
-    line = line.strip()
+    first = next(lines(file, Faults(strict=False)), (0, ""))[1].strip()
+    read = next((read for fits, read in FORMS if fits(file, first)), _of_run)
+    return read(file, faults)
+
+
+def _is_list(file: Path, line: str) -> bool:
+    """Return whether lines are a query's id and documents' ids, or pairs of an id and a score."""
     items = parsed(line) if line.startswith("[") else None
-    if items and len(items) > 1 and not isinstance(items[0], list) and not any(isinstance(it, dict) for it in items):
-        return _of_lists(file, faults)
-    if line.startswith(("{", "[")):
-        entry = next((entry for _, entry in json_rows(file, Faults(strict=False))), {})
-        is_row = any(map(DOCUMENTS.fullmatch, entry))
-        return _of_rows(file, json_rows(file, faults), faults) if is_row else _of_run(file, faults)
+    plain = isinstance(items, list) and len(items) > 1 and not isinstance(items[0], list)
+    return plain and not any(isinstance(item, dict) for item in items)
+
+
+def _is_row(file: Path, line: str) -> bool:
+    """Return whether a file is rows of a query and documents by name."""
+    entries = json_rows(file, Faults(strict=False)) if line.startswith(("{", "[")) else iter(())
+    return any(map(DOCUMENTS.fullmatch, next((entry for _, entry in entries), {})))
+
+
+def _has_texts(file: Path, line: str) -> bool:
+    """Return whether lines are two ids and their texts, as in MS MARCO's top1000."""
     cells = line.split("\t")
-    if len(cells) == 4 and not re.fullmatch(r"-?[\d.]+", cells[2].strip()) and cells[2].strip().lower() != "rank":
-        return _of_lines(file, r"\t", 4, faults)
+    return len(cells) == 4 and not re.fullmatch(r"-?[\d.]+|rank", cells[2].strip().lower())
+
+
+def _is_triple(file: Path, line: str) -> bool:
+    """Return whether lines are three ids. The first rank of a run is 1."""
     cells = re.split(_BETWEEN, line)
     third = cells[2].strip().lower() if len(cells) == 3 else "rank"
-    is_rank = third == "1" and "triple" not in file.name.lower()  # as in MS MARCO's runs, whose first rank is 1
-    is_triple = not is_rank and third not in ("rank", "score")
-    return _of_lines(file, _BETWEEN, 3, faults) if is_triple else _of_run(file, faults)
+    no_triple = {"rank", "score"} if "triple" in file.name.lower() else {"rank", "score", "1"}
+    return not line.startswith(("{", "[")) and third not in no_triple
 
 
 def _of_run(file: Path, faults: Faults) -> pl.DataFrame:
@@ -107,14 +130,14 @@ def _of_run(file: Path, faults: Faults) -> pl.DataFrame:
     return rows.filter(~pl.col("score").is_infinite().fill_null(False))
 
 
-def _of_lines(file: Path, between: str, count: int, faults: Faults) -> Iterator[Candidate]:
-    """Yield the documents of lines of ids: all after the query of three, or the second of four cells."""
+def _of_lines(file: Path, faults: Faults, between: str, count: int, last: int) -> Iterator[Candidate]:
+    """Yield the documents of lines of `count` cells: those after the query, up to the `last`."""
     for place, line in lines(file, faults):
-        cells = re.split(between, line.strip())
-        if len(cells) != count:
-            faults.report("broken line", f"not {count} cells, but {len(cells)}", file, place)
-        elif place > 1 or cells[0].lower() not in QUERIES:  # a header
-            yield from ((cells[0], document, None) for document in (cells[1:] if count == 3 else cells[1:2]))
+        query, *documents = re.split(between, line.strip())
+        if len(documents) + 1 != count:
+            faults.report("broken line", f"not {count} cells, but {len(documents) + 1}", file, place)
+        elif place > 1 or query.lower() not in QUERIES:  # a header
+            yield from ((query, document, None) for document in documents[:last])
 
 
 def _of_lists(file: Path, faults: Faults) -> Iterator[Candidate]:
@@ -129,32 +152,53 @@ def _of_lists(file: Path, faults: Faults) -> Iterator[Candidate]:
         yield from ((str(query), *document) for document in scored)
 
 
+def _json_rows(file: Path, faults: Faults) -> Iterator[Candidate]:
+    return _of_rows(file, json_rows(file, faults), faults)
+
+
+FORMS: tuple[tuple[Callable[[Path, str], bool], Callable[[Path, Faults], Iterable[Candidate]]], ...] = (
+    (_is_list, _of_lists),
+    (_is_row, _json_rows),
+    (_has_texts, partial(_of_lines, between=r"\t", count=4, last=1)),
+    (_is_triple, partial(_of_lines, between=_BETWEEN, count=3, last=2)),
+)
+"""The forms of candidates that are no run, by their first line, and how each is read."""
+
+
 def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: Faults) -> Iterator[Candidate]:
+    """Yield the candidates of rows: a query's id, and lists of documents by name, with their scores."""
     for place, row in rows:
-        query = next((row[name] for name in QUERIES if row.get(name) is not None), None)
+        query = first_value(QUERIES, row)
         names = [name for name in row if DOCUMENTS.fullmatch(name)]
         if query is None or not names:
             there = ", ".join(row) or "nothing"
             faults.report("broken line", f"no qid, or neither pos nor neg: it has {there}", file, place)
             continue
         try:
-            documents = [document for name in names for document in _ids(row[name])]
+            lists = [_scored(_ids(row[name]), row.get(SCORES_OF.get(name, ""))) for name in names]
         except RowFault as fault:
             faults.report_row(fault, file, place)
-            continue
-        yield from ((str(query), *document) for document in documents)
+        else:
+            yield from ((str(query), *document) for found in lists for document in found)
 
 
-def _ids(value: Any) -> Iterator[tuple[str, float | None]]:
+def _scored(found: list[Scored], scores: Any) -> list[Scored]:
+    """Return documents with the scores of a list beside them, if there is one."""
+    beside = numbers(scores, "score")
+    if beside and len(beside) != len(found):
+        raise RowFault(f"not as many scores as documents ({len(beside)} for {len(found)})")
+    return [(name, given) for (name, _), given in zip(found, beside, strict=True)] if beside else found
+
+
+def _ids(value: Any) -> list[Scored]:
+    """Return the ids of a value and their scores: an id, an object with one, lists of these, or lists by system."""
+    if isinstance(value, str) and value.startswith("["):  # a cell of CSV
+        value = parsed(value) or value
     if isinstance(value, Mapping):
-        identifier = next((value[name] for name in IDS if name in value), None)
+        identifier, score = first_value(IDS, value), first_value(SCORES, value)
         if identifier is not None:
-            score = next((value[name] for name in SCORES if value.get(name) is not None), None)
-            yield str(identifier), None if score is None else number(score, "score")
-            return
+            return [(str(identifier), None if score is None else number(score, "score"))]
         value = list(value.values())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        for item in value:
-            yield from _ids(item)
-    elif value is not None:
-        yield str(value), None
+        return [document for item in value for document in _ids(item)]
+    return [] if value is None else [(str(value), None)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.ranking.collections.arrow_files import mapped
 from pyrite.ranking.collections.ids import IdTable
-from pyrite.ranking.collections.pieces import mapped_pieces
 from pyrite.ranking.reading import WORDS, Reading
 
 
@@ -25,8 +22,7 @@ class Collection:
         name: "pydocs", or the name of the folder it was read from.
         fingerprint: 16 hex digits of its whole content and facts. The same files elsewhere have the same fingerprint.
         documents: id, text (title and body joined by a space), category, subcategory (Strings, the last two may be
-            null). Mapped from a file in the cache, so that millions of documents cost no memory of the process. If
-            files are yet to be fetched, this fetches all of them; `size` and `gather` fetch fewer.
+            null). Mapped from a file in the cache, so that millions of documents cost no memory of the process.
         queries: id, text, split, category, subcategory (Strings). Each has a judgement. The split is "train", "dev"
             or "test", and all three occur; or it is null for all, and `splits.folds` makes splits in turn.
         judgements: query, document (Strings), grade (Int32): above 0 is relevant, otherwise judged not relevant.
@@ -66,16 +62,8 @@ class Collection:
     duplicates: str = field(default="keep", kw_only=True)
 
     def changed(self, **fields: Any) -> Collection:
-        """Return a copy with other fields; `dataclasses.replace` would open the documents."""
-        other = copy.copy(self)
-        vars(other).update(fields)
-        return other
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "documents" or not vars(self).get("files"):
-            raise AttributeError(name)
-        vars(self)["documents"] = documents = mapped_pieces(self.files)
-        return documents
+        """Return a copy with other fields."""
+        return replace(self, **fields)
 
     @property
     def pieces(self) -> tuple[Path, ...]:
@@ -85,23 +73,11 @@ class Collection:
     @property
     def size(self) -> int:
         """The number of documents."""
-        return len(self.documents) if "documents" in vars(self) else sum(self.rows)
+        return len(self.documents)
 
     def gather(self, column: str, rows: NDArray[np.integer]) -> pl.Series:
-        """Return a column of some documents, in the order of `rows`, opening only the files that hold them."""
-        rows = np.asarray(rows, np.int64)
-        if "documents" in vars(self):
-            return self.documents[column].gather(rows.astype(np.uint32))
-        if not len(rows):
-            return pl.Series(column, [], pl.String)
-        ends = np.cumsum(self.rows)
-        holder = np.searchsorted(ends, rows, side="right")
-        parts, places = [], []
-        for number in np.unique(holder):
-            places.append(np.flatnonzero(holder == number))
-            local = rows[places[-1]] - (ends[number] - self.rows[number])
-            parts.append(mapped(self.files[number])[column].gather(local.astype(np.uint32)))
-        return pl.concat(parts).gather(np.argsort(np.concatenate(places)))
+        """Return a column of some documents, in the order of `rows`."""
+        return self.documents[column].gather(np.asarray(rows).astype(np.uint32))
 
     def document_rows(self, ids: pl.Series) -> pl.Series:
         """Return the row of each document id (UInt32), null if there is no such document."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.msmarco import MsMarco
 from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.collections.trec import Trec
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.hub import HUB
+from pyrite.ranking.hub import HUB, local_path
 
 FOLDERS = {"beir": Beir, "msmarco": MsMarco, "trec": Trec}
 """Readers of folders by the names of their formats. The first one that can read a folder is taken."""
@@ -29,22 +30,33 @@ def format_of(path: str | Path) -> str:
     Raises:
         BadInput: if there is no such folder, or nothing that a reader knows.
     """
-    place = Path(path).expanduser()
-    if str(path).startswith(HUB) or place.is_file() or (place.suffix and not place.exists()):
+    if str(path).startswith(HUB):
+        return "pairs"
+    place = local_path(path)
+    if place.is_file() or (place.suffix and not place.exists()):
         return "pairs"  # its reader reports what is wrong with a file
     if not place.exists():
         raise BadInput("no such folder", place, "check the path, or give the format with collection=NAME too")
-    if name := _recognised(place):
+    if name := recognised(place):
         return name
     inside = sorted(place.iterdir())
-    inner = next((folder for folder in inside if folder.is_dir() and _recognised(folder)), None)
+    inner = [folder for folder in inside if folder.is_dir() and recognised(folder)]
     remedy = f"give collection=NAME, of {', '.join([*FOLDERS, 'pairs'])}; docs/guide/collections.md has their files"
-    remedy = f"name the folder in it: {inner}" if inner else remedy
+    remedy = f"name the folder in it: {inner[0]}" if inner else remedy
     holds = ", ".join(file.name for file in inside[:6]) or "nothing"
     raise BadInput(f"can't recognise the format of the collection (the folder holds {holds})", place, remedy)
 
 
-def _recognised(folder: Path) -> str | None:
+def reader_of(path: str | Path) -> Reader:
+    """Return the reader of a collection, see `format_of`."""
+    readers: dict[str, Callable[..., Reader]] = {**FOLDERS, "pairs": Pairs}
+    return readers[format_of(path)](path=str(path))
+
+
+def recognised(folder: Path) -> str | None:
+    """Return the format of a folder; None if no reader knows its files."""
+    if Beir(folder).subsets():
+        return "beir"  # whose reader asks for one of them
     readers = {name: reader(folder) for name, reader in FOLDERS.items()}
     for name, reader in readers.items():
         if _finds(reader.sources):

@@ -5,12 +5,16 @@ MacAvaney et al. 2021, *Simplified Data Wrangling with ir_datasets*.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import logging
+import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import polars as pl
 
@@ -18,6 +22,12 @@ from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, together
 from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
 from pyrite.ranking.errors import BadInput
+
+PICKLES = (
+    "ir_datasets.indices.lz4_pickle", "ir_datasets.indices.zpickle_docstore",
+    "ir_datasets.indices.indexed_tsv_docstore", "ir_datasets.datasets.aol_ia", "ir_datasets.datasets.c4",
+)  # fmt: skip
+"""Modules of ir_datasets that read pickles."""
 
 
 @dataclass
@@ -57,7 +67,7 @@ class IrDatasets(Reader):
                 raise BadInput("its documents are not those of " + first, other, "take splits of one collection")
         rows = (
             (document.doc_id, document.default_text(), None, None, f"{first} documents", number)
-            for number, document in _all(documents.docs_iter, first)
+            for number, document in _all(_documents(documents), first)
         )
         return frames(rows, DOCUMENTS)
 
@@ -79,6 +89,38 @@ class IrDatasets(Reader):
 
     def _splits(self) -> dict[str | None, str]:
         return {None: self.ids} if isinstance(self.ids, str) else dict(self.ids.items())
+
+
+def _documents(documents: Any) -> Callable[[], Iterable[Any]]:
+    """Return what iterates over documents, from their files: stores that ir_datasets builds of them are pickles."""
+    try:
+        source = getattr(documents.docs_store(), "init_iter_fn", documents.docs_iter)
+    except (NotImplementedError, AttributeError):
+        return cast("Callable[[], Iterable[Any]]", documents.docs_iter)
+    plain = inspect.unwrap(getattr(source, "__func__", source))  # a decorator takes a store that was built
+    return functools.partial(plain, source.__self__) if inspect.ismethod(source) else plain
+
+
+class _Unread:
+    """Stands for the module `pickle` in modules of ir_datasets while they read."""
+
+    def load(self, *_: Any, **__: Any) -> NoReturn:
+        raise OSError("it would read pickles, which could run any code")
+
+    loads = load
+
+
+@contextmanager
+def _no_pickles() -> Iterator[None]:
+    modules = [sys.modules[name] for name in PICKLES if name in sys.modules]
+    before = [module.pickle for module in modules]
+    try:
+        for module in modules:
+            module.pickle = _Unread()  # type: ignore[attr-defined]
+        yield
+    finally:
+        for module, kept in zip(modules, before, strict=True):
+            module.pickle = kept  # type: ignore[attr-defined]
 
 
 def _package() -> Any:
@@ -104,8 +146,9 @@ def _dataset(id: str, needed: str) -> Any:
 def _all(iterate: Any, id: str) -> Iterator[tuple[int, Any]]:
     """Yield numbered entries; an error of ir_datasets becomes one line."""
     try:
-        entries: Iterable[Any] = iterate()
-        yield from enumerate(entries, 1)
+        with _no_pickles():
+            entries: Iterable[Any] = iterate()
+            yield from enumerate(entries, 1)
     except (OSError, EOFError, RuntimeError, ValueError, zlib.error) as error:
         remedy = "connect to the network once, or put its files where ir_datasets looks for them"
         what = f"ir_datasets cannot read or download it ({type(error).__name__}: {str(error)[:200]})"

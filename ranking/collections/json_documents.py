@@ -10,8 +10,9 @@ from typing import Any
 from pyrite.ranking.collections.faults import Faults, RowFault
 from pyrite.ranking.collections.json_rows import Point, array_items, json_lines
 from pyrite.ranking.collections.lines import lines
+from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first
 from pyrite.ranking.collections.row_files import read_rows
-from pyrite.ranking.collections.row_forms import IDS, TEXT
+from pyrite.ranking.collections.row_values import titled
 
 NAMES = ("_id", "id", "query_id", "qid", *(name for name in IDS if name not in ("_id", "id")))
 TEXTS = (*TEXT, "query")
@@ -43,7 +44,7 @@ def read_entries(file: Path, faults: Faults, within: tuple[int, int] | None = No
 def _identifier(entry: object) -> str:
     if not isinstance(entry, dict):
         raise RowFault("not a JSON object")
-    name = next((name for name in NAMES if name in entry), None)
+    name = first(NAMES, entry)
     if name is None:
         raise RowFault(f"no `_id` (or id, docid, docno, qid): it has {', '.join(entry) or 'nothing'}")
     if not isinstance(entry[name], str | int) or isinstance(entry[name], bool | Point):
@@ -52,17 +53,16 @@ def _identifier(entry: object) -> str:
 
 
 def _text(entry: Any) -> str:
-    name = next((name for name in TEXTS if name in entry), None)
+    name = first(TEXTS, entry)
     if name is None:
         raise RowFault(f"no `text` (or contents, passage, query): it has {', '.join(entry)}")
     # Some exports write null for what is empty, and a list of paragraphs.
-    title, body = entry.get("title") or "", entry[name] or ""
-    if isinstance(body, list) and all(isinstance(paragraph, str) for paragraph in body):
-        body = " ".join(body)
-    for key, value in (("title", title), (name, body)):
-        if not isinstance(value, str) or isinstance(value, Point):
-            raise RowFault(f"`{key}` is not a string")
-    return f"{title} {body}" if title else body
+    texts = {key: entry.get(key) or "" for key in (TITLE, name)}
+    if isinstance(texts[name], list) and all(isinstance(paragraph, str) for paragraph in texts[name]):
+        texts[name] = " ".join(texts[name])
+    if wrong := [key for key, text in texts.items() if not isinstance(text, str) or isinstance(text, Point)]:
+        raise RowFault(f"`{wrong[0]}` is not a string")
+    return titled(texts[TITLE], texts[name])
 
 
 def _label(entry: Any, key: str) -> str | None:

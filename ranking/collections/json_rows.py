@@ -1,20 +1,22 @@
-"""Reads rows from JSON: an object per line, an array of objects, or the nested form of SQuAD."""
+"""Reads rows from JSON: an object per line, an array of objects, or a whole table in one object."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.lines import blocks, lines
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
+from pyrite.ranking.collections.pair_dialects import unnamed
 from pyrite.ranking.collections.splits import split_named
 from pyrite.ranking.errors import BadInput
 
 _GAP = re.compile(r"[\s,]*")
+Table = Mapping[str, Any]
 
 
 class Point(str):
@@ -38,29 +40,29 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
     Raises:
         BadInput: if an array or a whole object is broken.
     """
-    head = _head(file, encoding)
-    items = parsed(head) if head.startswith("[") else None
-    is_row = isinstance(items, list) and not any(isinstance(item, (dict, list)) for item in items)
-    if head.startswith("[") and not is_row:
-        entries = array_items(file, faults, encoding)
-    elif head.startswith("{") and ".json" in file.name.lower() and head.split("\n", 1)[0].rstrip() == "{":
-        entries = _whole(file, faults, encoding)
-    else:
-        entries = json_lines(file, faults, encoding)
-    for number, entry in entries:
+    for number, entry in entries_of(file, faults, encoding):
         if isinstance(entry, dict):
-            yield from _expanded(number, entry)
-        elif isinstance(entry, list) and len(entry) > 1 and not any(isinstance(item, dict) for item in entry):
+            yield from ((number, row) for row in _expanded(entry))
+        elif _is_row(entry):
             yield number, dict(zip(unnamed(len(entry)), entry, strict=True))
         else:
             what = "neither a JSON object nor a list of a query, a positive and negatives"
             faults.report("broken line", what, file, number)
 
 
-def unnamed(count: int) -> list[str]:
-    """Return names for the columns of rows without names: a query, a positive and negatives."""
-    names = ["query", "positive", "negative", *(f"negative_{number}" for number in range(2, count))]
-    return names[:count]
+def entries_of(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
+    """Yield what a file of JSON holds: the lines, the items of an array, or one object over several lines."""
+    head = _head(file, encoding)
+    first = parsed(head) if head.startswith("[") else None
+    opens_object = head.split("\n", 1)[0].rstrip() == "{" and ".json" in file.name.lower()
+    if head.startswith("[") and not (isinstance(first, list) and not any(isinstance(it, (dict, list)) for it in first)):
+        return array_items(file, faults, encoding)
+    return _whole(file, faults, encoding) if opens_object else json_lines(file, faults, encoding)
+
+
+def _is_row(entry: Any) -> bool:
+    """Return whether an entry is a list of a query and documents."""
+    return isinstance(entry, list) and len(entry) > 1 and not any(isinstance(item, dict) for item in entry)
 
 
 def _head(file: Path, encoding: str) -> str:
@@ -98,41 +100,42 @@ def json_lines(
     for number, line in lines(file, faults, encoding, within):
         try:
             entry = parse(line)
-        except json.JSONDecodeError as error:
-            what = f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})"
-            if line.lstrip().startswith("<"):
-                what = "not JSON but HTML: was a page downloaded instead of the file?"
-            faults.report("broken line", what, file, number)
-        except UnicodeEncodeError:
-            faults.report("broken line", "half of a surrogate pair, which is no character", file, number)
-        except RecursionError:
-            faults.report("broken line", "nested too deeply", file, number)
+        except (json.JSONDecodeError, UnicodeEncodeError, RecursionError) as error:
+            faults.report("broken line", _complaint(error, line), file, number)
         else:
             yield number, entry
 
 
+def _complaint(error: Exception, line: str) -> str:
+    """Return what is wrong with a line."""
+    if line.lstrip().startswith("<"):
+        return "not JSON but HTML: was a page downloaded instead of the file?"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON ({error.msg.removesuffix(' at')} at character {error.pos + 1})"
+    return (
+        "nested too deeply" if isinstance(error, RecursionError) else "half of a surrogate pair, which is no character"
+    )
+
+
 def array_items(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
     """Yield the items of an array, holding as much text as the longest item and a block."""
-    rest, number, opened = "", 1, False
+    rest, number = "", 1
+    opened = False
     for _, text in blocks(file, faults, encoding):
         rest += text
-        position = 0
-        if not opened:
-            position = rest.index("[") + 1
-            number += rest.count("\n", 0, position)
-            opened = True
+        position = 0 if opened else rest.index("[") + 1
+        number += rest.count("\n", 0, position)
+        opened = True
         while True:
             start = _GAP.match(rest, position).end()  # type: ignore[union-attr]
             number += rest.count("\n", position, start)
             position = start
-            if rest[position : position + 1] in ("", "]"):
-                break
             try:
                 entry, end = DECODER.raw_decode(rest, position)
             except RecursionError:
                 raise BadInput("nested too deeply", f"{file}:{number}") from None
             except json.JSONDecodeError:
-                break  # the rest of the item is in the next block
+                break  # the end of the array, or the rest of the item is in the next block
             yield number, entry
             number += rest.count("\n", position, end)
             position = end
@@ -151,51 +154,77 @@ def _whole(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any
         raise BadInput("nested too deeply", file) from None
 
 
-def rows_of_columns(entry: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Return the rows of a whole table in one object; None if the object is a row.
-
-    A table has a list per column, or an object by row per column (`to_json` of pandas), or an object per row by its
-    number (`orient="index"`), or `columns` and `data` (`orient="split"`), or rows by split, which get a column `split`.
-    """
-    first = next(iter(entry.values()), None)
-    if not isinstance(first, (list, dict)) or len(entry) < 2:
-        return None
-    keys, values = list(entry), list(entry.values())
-    if {"columns", "data"} <= set(keys):
-        return [dict(zip(entry["columns"], row, strict=False)) for row in entry["data"]]
-    if all(split_named(key) and isinstance(value, list) for key, value in entry.items()):
-        return [{**row, "split": split} for split, rows in entry.items() for row in rows if isinstance(row, dict)]
-    if all(isinstance(value, dict) for value in values):
-        if all(key.isdecimal() for key in keys):
-            return values
-        if (
-            isinstance(first, dict)
-            and first
-            and all(value.keys() == first.keys() for value in values)
-            and all(key.isdecimal() for key in first)
-        ):
-            return [dict(zip(keys, (value[row] for value in values), strict=True)) for row in first]
-        return None
-    are_columns = all(isinstance(value, list) and len(value) == len(first) for value in values)
-    if not first or not are_columns or not all(isinstance(item, str) for item in first):
-        return None
-    return [dict(zip(keys, row, strict=True)) for row in zip(*values, strict=True)]
+def _are(kind: type, items: Iterable[Any]) -> bool:
+    return all(isinstance(item, kind) for item in items)
 
 
-def _expanded(number: int, entry: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _is_by_split(table: Table) -> bool:
+    return all(map(split_named, table)) and _are(list, table.values())
+
+
+def _is_by_row(table: Table) -> bool:
+    return _are(dict, table.values()) and all(map(str.isdecimal, table))
+
+
+def _is_by_column(table: Table) -> bool:
+    """Return whether there is an object by the same rows for each column."""
+    rows = [list(value) for value in table.values() if isinstance(value, dict)]
+    return (
+        len(rows) == len(table)
+        and rows[0] != []
+        and all(map(str.isdecimal, rows[0]))
+        and rows.count(rows[0]) == len(rows)
+    )
+
+
+def _has_lists(table: Table) -> bool:
+    """Return whether there is a list of as many items for each column, the first one of texts."""
+    lists = [value for value in table.values() if isinstance(value, list)]
+    lengths = set(map(len, lists))
+    return len(lists) == len(table) and len(lengths) == 1 and lengths != {0} and _are(str, lists[0])
+
+
+def _turned(table: Table) -> list[Mapping[str, Any]]:
+    """Return the rows of columns, which are lists or objects by row."""
+    columns = (value.values() if isinstance(value, dict) else value for value in table.values())
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+TABLES: tuple[tuple[Callable[[Table], bool], Callable[[Table], list[Mapping[str, Any]]]], ...] = (
+    (lambda table: {"columns", "data"} <= table.keys(),  # orient="split" of pandas
+     lambda table: [dict(zip(table["columns"], row, strict=False)) for row in table["data"]]),
+    (_is_by_split,
+     lambda table: [{**row, "split": split} for split, rows in table.items() for row in rows if isinstance(row, dict)]),
+    (_is_by_row, lambda table: list(table.values())),  # orient="index"
+    (_is_by_column, _turned),  # to_json of pandas
+    (_has_lists, _turned),
+)  # fmt: skip
+"""The forms of a whole table in one object, in the order in which they are tried, and how its rows are read."""
+
+
+def rows_of_columns(entry: Table) -> list[Mapping[str, Any]] | None:
+    """Return the rows of a whole table in one object; None if the object is a row."""
+    if len(entry) < 2 or not isinstance(next(iter(entry.values())), (list, dict)):
+        return None
+    return next((rows(entry) for fits, rows in TABLES if fits(entry)), None)
+
+
+def _expanded(entry: Table) -> Iterator[Table]:
     """Yield the rows of an object: itself, or the questions that SQuAD has in its `data`."""
     data = entry.get("data")
-    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        yield number, entry
+    if not isinstance(data, list) or not _are(dict, data):
+        yield entry
         return
     for item in data:
-        if not isinstance(item.get("paragraphs"), list):
-            yield number, item
-            continue
-        for paragraph in item["paragraphs"]:
-            for question in paragraph.get("qas", []):
-                answered = not question.get("is_impossible", False)
-                yield number, {
-                    "query": question.get("question"), "query_id": question.get("id"),
-                    "document": paragraph.get("context"), "label": "1" if answered else "0",
-                }  # fmt: skip
+        paragraphs = item.get("paragraphs")
+        yield from _questions(paragraphs) if isinstance(paragraphs, list) else [item]
+
+
+def _questions(paragraphs: list[Any]) -> Iterator[Table]:
+    """Yield the questions of paragraphs of SQuAD."""
+    of_paragraphs = ((paragraph, question) for paragraph in paragraphs for question in paragraph.get("qas", []))
+    for paragraph, question in of_paragraphs:
+        yield {
+            "query": question.get("question"), "query_id": question.get("id"), "document": paragraph.get("context"),
+            "label": str(int(not question.get("is_impossible", False))),
+        }  # fmt: skip

@@ -8,19 +8,21 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import polars as pl
 
-from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.faults import SKIP, Faults
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
 from pyrite.ranking.errors import BadInput
 
 BLANK = r"[ \t\x0B\x0C]"
 QUOTED = (",", ";")
 """Separators of tables whose fields may be in quotes."""
+ROWS = 50_000
+"""Rows of a table with quotes that are read at once."""
 BLOCK = 8 << 20  # bytes read at once; a block costs a few times that while it is taken apart
 
 
@@ -77,10 +79,11 @@ def tables(
     *,
     separator: str | None = None,
     encoding: str = "utf-8",
-    header: Collection[str] | Literal[True] = (),
+    header: bool = False,
     within: tuple[int, int] | None = None,
     comments: bool = False,
     more: bool = False,
+    remedy: str = SKIP,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file of columns, one frame per block: millions of lines in seconds.
 
@@ -92,52 +95,79 @@ def tables(
         separator: the one character between fields, which may be in quotes if it is one of `QUOTED`. None for any run
             of blanks and tabs.
         encoding: see `blocks`.
-        header: True if the first line is a header, which is skipped; or, without quotes, names that a header may have,
-            in lower case: a first line of names is skipped if one is among them.
+        header: whether the first line is a header, which is skipped.
         within: see `blocks`.
-        comments: whether lines that begin with # are skipped.
+        comments: whether lines that begin with # are skipped. Those that would be rows are counted.
         more: whether text after the last column is counted and not read; otherwise such lines are broken.
+        remedy: what to do with a line that is broken.
 
     Yields:
         The columns, then `line` (Int64), the number of each row's line.
     """
-    quoted, unread = separator in QUOTED, not (within and within[0])
-    more = more and not quoted
-    pattern = _pattern(list(columns), separator, more)
-    for first, text in blocks(path, faults, encoding, within):
-        rows = pl.Series("text", [text]).str.split("\n").explode().to_frame()
-        rows = rows.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
-        rows = rows.filter(pl.col("text").str.contains(r"^\s*[^#\s]" if comments else r"\S"))
-        texts = rows["text"].str.strip_suffix("\r")
-        if quoted:
-            fields = _quoted_fields(texts, list(columns), str(separator))
-        else:
-            fields = texts.str.extract_groups(pattern).struct.unnest()
+    names = list(columns)
+    if separator in QUOTED:
+        read = _quoted_fields(path, faults, encoding, names, str(separator), comments)
+    else:
+        read = _plain_fields(blocks(path, faults, encoding, within), _pattern(names, separator, more), comments, faults)
+    skipped = int(header and not (within and within[0]))
+    for fields in read:
+        fields, skipped = fields[skipped:], max(0, skipped - len(fields))
         typed = fields.select(_typed(name, dtype) for name, dtype in columns.items())
         good = typed.select(pl.all_horizontal(pl.all().is_not_null())).to_series()
         if more:  # `1 Q0 an id 1 0.5 mine`: the tag would be a number, and the rest what it is not
-            good &= fields["_more"].is_null() | fields[list(columns)[-1]].cast(pl.Float64, strict=False).is_null()
-        if header and unread and len(good):
-            unread = False
-            words = [] if quoted else [fields[name][0] for name in columns]
-            if header is True or (not good[0] and _is_header(words, header)):
-                rows, fields, typed, good = rows[1:], fields[1:], typed[1:], good[1:]
+            good &= fields["_more"].is_null() | fields[names[-1]].cast(pl.Float64, strict=False).is_null()
+            longer = fields.filter(good)["_more"].str.contains(r"\S").sum()
+            faults.note("lines with text after their last column, which is not read", int(longer))
         if not good.all():
             worst = int(good.arg_min() or 0)
             what = _complaint(dict(columns), fields.row(worst, named=True), typed.row(worst, named=True), separator)
-            faults.report("broken line", what, path, rows["line"][worst], times=int((~good).sum()))
-        if more:
-            longer = fields.filter(good)["_more"].str.contains(r"\S").sum()
-            faults.note("lines with text after their last column, which is not read", int(longer))
-        kept = [name for name in columns if not name.startswith("_")]
-        yield typed.select(kept).with_columns(rows["line"]).filter(good)
+            faults.report("broken line", what, path, fields["line"][worst], times=int((~good).sum()), remedy=remedy)
+        kept = [name for name in names if not name.startswith("_")]
+        yield typed.select(kept).with_columns(fields["line"]).filter(good)
 
 
-def _quoted_fields(texts: pl.Series, names: list[str], separator: str) -> pl.DataFrame:
-    """Return the fields of each line, all null if it has another number of them."""
-    lines = (next(csv.reader([text], delimiter=separator, skipinitialspace=True)) for text in texts)
-    rows = [fields if len(fields) == len(names) else [None] * len(names) for fields in lines]
-    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
+def _plain_fields(
+    read: Iterator[tuple[int, str]], pattern: str, comments: bool, faults: Faults
+) -> Iterator[pl.DataFrame]:
+    """Yield the fields of each line as texts, all null if it does not match, and `line`."""
+    for first, text in read:
+        rows = pl.Series("text", [text]).str.split("\n").explode().to_frame()
+        rows = rows.with_row_index("line", offset=first).with_columns(pl.col("line").cast(pl.Int64))
+        rows = rows.filter(pl.col("text").str.contains(r"\S"))
+        if comments:
+            remarks = rows.filter(pl.col("text").str.contains(r"^\s*#"))
+            like_rows = remarks["text"].str.strip_suffix("\r").str.contains(pattern).sum()
+            faults.note("lines that begin with # and would be rows without it (left out)", int(like_rows))
+            rows = rows.filter(~pl.col("text").str.contains(r"^\s*#"))
+        fields = rows["text"].str.strip_suffix("\r").str.extract_groups(pattern).struct.unnest()
+        yield fields.with_columns(rows["line"])
+
+
+def _quoted_fields(
+    path: str | Path, faults: Faults, encoding: str, names: list[str], separator: str, comments: bool
+) -> Iterator[pl.DataFrame]:
+    """Yield the fields of each row as texts, all null if it has another number of them, and `line`, its first line.
+
+    A field in quotes may have line breaks.
+    """
+    texts = (line for _, text in blocks(path, faults, encoding) for line in text.removesuffix("\n").split("\n"))
+    kept = ("" if comments and line.lstrip().startswith("#") else line for line in texts)
+    reader = csv.reader((f"{line}\n" for line in kept), delimiter=separator, skipinitialspace=True)
+    rows: list[list[str | int | None]] = []
+    line = 1
+    for fields in reader:
+        if any(fields):
+            rows.append([*(fields if len(fields) == len(names) else [None] * len(names)), line])
+        line = reader.line_num + 1
+        if len(rows) >= ROWS:
+            yield _texts(rows, names)
+            rows = []
+    yield _texts(rows, names)
+
+
+def _texts(rows: list[list[str | int | None]], names: Sequence[str]) -> pl.DataFrame:
+    schema = {**dict.fromkeys(names, pl.String), "line": pl.Int64}
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _whole_lines(path: str | Path, within: tuple[int, int] | None, encoding: str) -> Iterator[bytes]:
@@ -199,13 +229,6 @@ def _decode_singly(raw: bytes, encoding: str, faults: Faults, path: str | Path, 
             faults.report_encoding(f"byte 0x{byte:02x} is not {encoding}", path, number, "latin-1")
             texts.append("")
     return "\n".join(texts)
-
-
-def _is_header(fields: Sequence[str | None], names: Collection[str]) -> bool:
-    """Return whether a line names columns: words without digits, one of them in `names`."""
-    words = [(field or "").strip(' "').lower() for field in fields]
-    is_word = (not word or word in names or re.fullmatch(r"[^\W\d][^\d.<>]*", word) for word in words)
-    return bool(set(words) & set(names)) and all(is_word)
 
 
 def _pattern(names: list[str], separator: str | None, more: bool) -> str:

@@ -87,14 +87,14 @@ class MsMarco(FolderWithCandidates):
         file = self._documents()
         columns, named = _columns(file, _PASSAGE)
         text = pl.concat_str([name for name in ("title", "body", "text") if name in columns], separator=" ")
-        for rows in tables(file, columns, faults, separator="\t", header=named or (), within=portion):
+        for rows in tables(file, columns, faults, separator="\t", header=named, within=portion):
             yield rows.select("id", text.alias("text"), *_no_category(file), "line").select(*DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         parts = []
         for file in dict.fromkeys(queries for queries, _ in self._splits().values()):
             columns, named = _columns(file, _QUERY)
-            rows = tables(file, columns, faults, separator="\t", header=named or ())
+            rows = tables(file, columns, faults, separator="\t", header=named)
             parts += [part.with_columns(_no_category(file)) for part in rows]
         return together(parts, QUERIES)
 

@@ -7,16 +7,21 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from pyrite.ranking.errors import BadInput
 
+RATIO, MOST = 200, 4_000_000_000
+"""A file that decompresses to more than both, RATIO times its size and MOST bytes, is refused."""
+ANY_SIZE = "PYRITE_ANY_SIZE"
+"""The environment variable that lifts this."""
 FORMS = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 """The first bytes of a compressed file, and the ending of its name."""
 ENDINGS = tuple(f".{ending}" for ending in FORMS.values())
@@ -34,6 +39,14 @@ OTHERS = {
 """The first bytes of files that no reader can read: what they are, and what to do."""
 
 
+TAR = b"ustar"
+"""What an archive of tar has at its byte 257."""
+
+
+def _is_tar(path: str | Path) -> tuple[str, str | Path, str]:
+    return "is a tar archive", path, "unpack it with tar -xf"
+
+
 def compression_of(path: str | Path) -> str | None:
     """Return the ending for a file's compression, from its first bytes; None if it is not compressed.
 
@@ -41,7 +54,9 @@ def compression_of(path: str | Path) -> str | None:
         BadInput: if it is an archive, or only a pointer to the file.
     """
     with open(path, "rb") as file:
-        head = file.read(32)
+        head = file.read(512)
+    if head[257:262] == TAR:
+        raise BadInput(*_is_tar(path))
     if (other := next((other for magic, other in OTHERS.items() if head.startswith(magic)), None)) is not None:
         raise BadInput(other[0], path, other[1])
     return next((ending for magic, ending in FORMS.items() if head.startswith(magic)), None)
@@ -67,7 +82,10 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             remedy = f"copy it again, or rename it without .{ending} if it is not compressed"
             raise BadInput(f"not a {kind} file, or truncated at its very start", path, remedy)
         with open(path, "rb") as file:
-            yield _decompressed(file, form)
+            stream = _decompressed(file, form)
+            if form is not None and stream.peek(512)[257:262] == TAR:
+                raise BadInput(*_is_tar(path))
+            yield stream if form is None else bounded(stream, path)
     except FileNotFoundError:
         raise BadInput("no such file", path) from None
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, pa.ArrowException) as error:
@@ -76,6 +94,33 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
         if form is not None and error.errno is None:  # of bz2 and Zstandard
             raise BadInput(f"truncated or damaged .{form} ({error})", path, "copy it again") from None
         raise BadInput(f"cannot be read ({error.strerror or error})", path) from None
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends with an error once it has given more bytes than a file of its size can well hold."""
+
+    def __init__(self, inner: Any, path: str | Path, most: int) -> None:
+        self._inner, self._path, self._left = inner, path, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._inner.read(len(buffer))
+        buffer[: len(content)] = content
+        self._left -= len(content)
+        if self._left < 0:
+            what = f"decompresses to more than {RATIO} times its size and {MOST / 1e9:.0f} GB"
+            raise BadInput(what, self._path, f"if it is right: {ANY_SIZE}=1 in the environment")
+        return len(content)
+
+
+def bounded(stream: Any, path: str | Path) -> BinaryIO:
+    """Return a decompressed stream that refuses to become far larger than its file."""
+    if os.environ.get(ANY_SIZE):
+        return cast("BinaryIO", stream)
+    most = max(MOST, RATIO * os.path.getsize(path))
+    return cast("BinaryIO", io.BufferedReader(_Bounded(stream, path, most), 1 << 17))
 
 
 def _decompressed(file: BinaryIO, form: str | None) -> Any:

@@ -7,20 +7,21 @@ import os
 import re
 import sys
 import sysconfig
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
-from importlib.util import find_spec
 from pathlib import Path
 
 from pyrite.ranking.errors import BadInput
 
-PROJECT = Path(__file__).resolve().parents[2]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# The packages of the built-in collection, whatever else is installed: a change of this list changes the collection.
+PACKAGES = (
+    "fonttools", "fsspec", "huggingface-hub", "joblib", "matplotlib", "mpmath", "networkx", "numba", "numpy", "optuna",
+    "pandas", "pillow", "polars", "pyarrow", "pydantic", "pyparsing", "ray", "requests", "rich", "scikit-learn",
+    "scipy", "sqlalchemy", "sympy", "torch", "transformers",
+)  # fmt: skip
 _FOR_TESTS = re.compile(r"(tests?|testing|_tests|idle_test)/|(test_[^/]*|[^/]*_test|conftest)\.py$")
 _NO_PACKAGES = {"site-packages", "dist-packages", "__pycache__"}
-_OURS = "pyrite-ir"
 
 
 @dataclass(frozen=True)
@@ -48,39 +49,14 @@ def tree(folder: Path) -> list[Source]:
     return modules
 
 
-def dependencies(installed: Iterable[Distribution] | None = None) -> dict[str, Distribution]:
-    """Return the installed distributions that Pyrite needs, that those need, and so on, by name and in its order.
-
-    The requirements of an extra count if they are installed, for whatever reason. If Pyrite is not installed, its
-    requirements are read from the `pyproject.toml` next to the packages, as on a cluster that received only the source.
+def installed(path: Sequence[str] | None = None) -> dict[str, Distribution]:
+    """Return those of `PACKAGES` that are installed, by name.
 
     Args:
-        installed: all distributions; those of this environment by default.
+        path: the folders to search; `sys.path` by default.
     """
-    present: dict[str, Distribution] = {}
-    for distribution in distributions(path=_path()) if installed is None else installed:
-        present.setdefault(_normalised(distribution.name), distribution)  # the first on the path is the one in use
-    here = present.get(_OURS)
-    waiting = list(_required(here.requires or [] if here else _declared(PROJECT / "pyproject.toml")))
-    needed: dict[str, Distribution] = {}
-    while waiting:
-        name = waiting.pop()
-        if name in present and name not in needed and name != _OURS:
-            needed[name] = present[name]
-            waiting.extend(_required(present[name].requires or []))
-    return dict(sorted(needed.items()))
-
-
-def _path() -> list[str]:
-    """Return the folders to search for packages, including the one that Ray adds to the path when it is imported.
-
-    So the collection is the same in a process that has not imported it.
-    """
-    ray = find_spec("ray")
-    bundled = (
-        [str(Path(location) / "thirdparty_files") for location in (ray.submodule_search_locations or [])] if ray else []
-    )
-    return [*bundled, *(folder for folder in sys.path if folder not in bundled)]
+    by_name = {name: next(iter(distributions(name=name, path=[*(path or sys.path)])), None) for name in PACKAGES}
+    return {name: one for name, one in by_name.items() if one is not None}
 
 
 def sources(distribution: Distribution) -> list[Source]:
@@ -117,24 +93,3 @@ def _module(file: str, prefix: str = "") -> str | None:
     if not all(part.isidentifier() for part in parts):
         return None
     return f"{prefix}{'.'.join(parts)}".rstrip(".") or None
-
-
-def _required(requirements: Iterable[str]) -> Iterator[str]:
-    """Yield the names in requirements such as `fsspec[http]>=2024; extra == "data"`."""
-    for requirement in requirements:
-        name = _NAME.match(requirement.strip())
-        if name:
-            yield _normalised(name.group())
-
-
-def _declared(pyproject: Path) -> list[str]:
-    if not pyproject.exists():
-        return []
-    project: Mapping[str, object] = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    needed = list(project.get("dependencies", []))  # type: ignore[call-overload]
-    extras: Mapping[str, list[str]] = project.get("optional-dependencies", {})  # type: ignore[assignment]
-    return [*needed, *(requirement for extra in extras.values() for requirement in extra)]
-
-
-def _normalised(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

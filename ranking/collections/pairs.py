@@ -20,12 +20,22 @@ from pyrite.ranking.bounds import Between, checked
 from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.faults import Faults, RowFault
+from pyrite.ranking.collections.pair_dialects import BESIDE
 from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
-from pyrite.ranking.collections.row_files import Row, TextOptions, kind_of, read_rows, row_files, unread_files
-from pyrite.ranking.collections.row_forms import BESIDE, Parts, RowForm
+from pyrite.ranking.collections.row_files import (
+    Row,
+    TextOptions,
+    check_parts,
+    classes_of,
+    kind_of,
+    read_rows,
+    row_files,
+    unread_files,
+)
+from pyrite.ranking.collections.row_forms import Parts, RowForm
 from pyrite.ranking.collections.splits import TEST, TRAIN, shuffled, split_named
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.hub import HUB, local_path
+from pyrite.ranking.hub import HUB, URI, local_path
 
 CHUNK = 50_000
 """Documents of a frame."""
@@ -87,7 +97,8 @@ class Pairs(Reader):
 
     @property
     def name(self) -> str:
-        path = Path(self.path) if str(self.path).startswith(HUB) else Path(self.path).expanduser().resolve()
+        named = Path(self.path).expanduser()
+        path = named if URI.match(str(self.path)) or str(self.path).startswith(HUB) else named.resolve()
         return path.name.split(".")[0]
 
     def sources(self) -> dict[str, str]:
@@ -104,6 +115,7 @@ class Pairs(Reader):
         rows = content.rows.drop_nulls("grade")
         judged = _agreed(rows, faults)
         content.source["joined"] = len(rows) - len(judged)
+        content.facts |= _without_zero(judged["grade"], self.relevant_from)
         judged = judged.select(pl.col(name).cast(kind) for name, kind in JUDGEMENTS.items())
         if not set(judged["split"].drop_nulls().unique()) <= {TRAIN}:
             return judged.with_columns(pl.col("split").fill_null(TRAIN))
@@ -149,6 +161,7 @@ class Pairs(Reader):
     def _fill(self, content: _Content, faults: Faults) -> None:
         form = RowForm(self.query, self.positive, self.negatives, self.scores, self.label, self.relevant_from)
         files = self._files()
+        check_parts([file for _, file in files])
         unnamed = [file.name for split, file in files if split is None]
         if 0 < len(unnamed) < len(files):
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
@@ -176,6 +189,7 @@ class Pairs(Reader):
         beside = itertools.chain.from_iterable(ids)
         for split, file in files:
             kind = kind_of(file)
+            form.classes = classes_of(file)
             count, names, labelled, skipped = 0, dict[str, None](), None, dict(faults.skipped)
             for line, row in read_rows(file, faults, options, form.names()):
                 count += 1
@@ -193,6 +207,8 @@ class Pairs(Reader):
                     faults.report_row(fault, file, line)
                     continue
                 labelled = parts.labelled
+                if parts.empty:
+                    faults.report("empty text", "a document is empty", file, line, times=parts.empty)
                 content.source["rows"] += 1
                 of_row = split_named(row["split"]) if isinstance(row.get("split"), str) else None
                 content.splits += of_row is not None
@@ -339,6 +355,15 @@ def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
         remedy = "fix it, or set strict=false to take the highest label and count such pairs"
         faults.report("contradicting labels", what, row["file"], row["line"], times=len(wrong), remedy=remedy)
     return grades
+
+
+def _without_zero(grades: pl.Series, relevant_from: float | None) -> dict[str, str]:
+    """Return the fact that all labels are above 0, as stars from 1 to 5 are, which makes all pairs relevant."""
+    if relevant_from is not None or grades.n_unique() < 2 or int(grades.min() or 0) < 1:  # type: ignore[arg-type]
+        return {}
+    labels = f"{grades.min()} to {grades.max()}, none is 0"
+    remedy = "collection.relevant_from= sets the lowest relevant one"
+    return {"judgements by labels that are all above 0": f"{labels}: all {len(grades):,} pairs are relevant ({remedy})"}
 
 
 def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Builds the built-in collection from the docstrings of Python's standard library and Pyrite's dependencies.
+"""Builds the built-in collection from the docstrings of Python's standard library and of a fixed list of packages.
 
 It is real text on every machine, without a download. A docstring's first paragraph summarises in a sentence what the
 rest explains, like a question and its answer.
@@ -44,7 +44,7 @@ class _Entry(NamedTuple):
         return self.id, text, self.module.partition(".")[0], self.module, self.module, None
 
 
-class _Content(NamedTuple):
+class _Documentation(NamedTuple):
     documents: list[tuple[object, ...]]
     queries: list[tuple[object, ...]]
     judgements: list[tuple[object, ...]]
@@ -53,7 +53,8 @@ class _Content(NamedTuple):
 @checked
 @dataclass
 class Pydocs(Reader):
-    """The docstrings of the standard library and of Pyrite's installed dependencies.
+    """The docstrings of the standard library and of the packages that `pyrite.ranking.collections.packages.PACKAGES`
+    names.
 
     The category is the package (`torch`), the subcategory the module (`torch.nn.functional`), ids are dotted names
     (`torch.nn.functional.relu`). Nearly empty and repeated texts are dropped, modules for tests are not read. Other
@@ -62,7 +63,7 @@ class Pydocs(Reader):
 
     Args:
         queries: "first_paragraph": the first paragraph of a docstring is the query, the rest its one relevant
-            document; about 29,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
+            document; about 27,000 pairs. Or "topics", an ad hoc task: the first paragraph of a class or module is
             the topic, and the whole docstrings of its members (of its methods, or of its classes and functions) are
             its relevant documents, at least three. Equal topics are one, with the members of both. A class that is a
             topic contributes only the rest of its docstring as a document: the first paragraph would find itself.
@@ -95,12 +96,16 @@ class Pydocs(Reader):
     def facts(self) -> dict[str, str]:
         if self.folders is not None:
             return {}
-        return {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
+        facts = {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
+        absent = [name for name in packages.PACKAGES if name not in self._versions]
+        return facts | ({"packages that are not installed": ", ".join(absent)} if absent else {})
 
     @cached_property
     def _versions(self) -> dict[str, str]:
-        installed = packages.dependencies()
-        return {"Python": platform.python_version(), **{name: one.version for name, one in installed.items()}}
+        return {
+            "Python": platform.python_version(),
+            **{name: one.version for name, one in packages.installed().items()},
+        }
 
     @cached_property
     def _sources(self) -> list[packages.Source]:
@@ -109,15 +114,16 @@ class Pydocs(Reader):
         else:
             modules = packages.standard_library()
             modules += [
-                source for distribution in packages.dependencies().values() for source in packages.sources(distribution)
+                source for distribution in packages.installed().values() for source in packages.sources(distribution)
             ]
         distinct = {source.path: source for source in modules if source.path.is_file()}
         return sorted(distinct.values(), key=lambda source: (source.module, source.path))
 
     @cached_property
-    def _content(self) -> _Content:
+    def _content(self) -> _Documentation:
         sources = self._sources
-        extracted = docstrings([(source.module, str(source.path)) for source in sources])
+        files = [(source.module, str(source.path)) for source in sources]
+        extracted = docstrings(files, bytecode=self.folders is None)
         entries = list(_entries(extracted, [source.module for source in sources]))
         fewest = _FEWEST_WORDS[self.queries] if self.document_words is None else self.document_words
         if self.queries == "topics":
@@ -138,8 +144,8 @@ def _entries(extracted: Sequence[Docstring], modules: Sequence[str]) -> Iterator
         yield _Entry(id, docstring.name, docstring.kind, module, _flat(first), "".join(rest).strip(), whole)
 
 
-def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
-    content = _Content([], [], [])
+def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Documentation:
+    content = _Documentation([], [], [])
     queries: set[str] = set()
     answers: set[str] = set()
     for entry in entries:
@@ -155,7 +161,7 @@ def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> 
     return content
 
 
-def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Content:
+def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Documentation:
     members: dict[tuple[str, str], list[_Entry]] = {}  # by the module and dotted name of their parent
     for entry in entries:
         if entry.kind != "module" and _has_words(entry.whole, document_words):
@@ -180,7 +186,7 @@ def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) ->
             if member.id in texts:
                 relevant[documents[_flat(texts[member.id])].id] = None
 
-    content = _Content([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
+    content = _Documentation([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
     for text, (entry, relevant) in topics.items():
         if len(relevant) >= _FEWEST_MEMBERS:
             content.queries.append(entry.row(text))

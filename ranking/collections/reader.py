@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,8 @@ import polars as pl
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.opened import compression_of
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import local_path
+from pyrite.ranking.part import Part
 from pyrite.ranking.reading import Reading
 
 OF_USE = {"self": ("drop", "keep"), "duplicates": ("keep", "merge")}
@@ -34,13 +36,13 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
     "split": pl.String(),
     **_PLACE,
 }
-NOTED = ("queries ", "documents ", "files ", "judgements ", "candidates ", "rows ", "columns ")
+NOTED = ("queries ", "documents ", "files ", "judgements ", "candidates ", "rows ", "columns ", "packages ")
 """The beginnings of facts that are shown when a collection is opened."""
 GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
 
 
 @dataclass
-class Reader(ABC):
+class Reader(Part):
     """The base of all readers, one per format: finds the files and parses their lines.
 
     A reader does not look for duplicates, unknown ids or empty texts: `open_collection` does, for every format. Every
@@ -148,7 +150,7 @@ class FolderReader(Reader):
         Raises:
             BadInput: if it is not a folder.
         """
-        named = Path(self.path).expanduser()
+        named = local_path(self.path)
         if not named.is_dir():
             what = "not a folder" if named.exists() else "no such folder"
             raise BadInput(what, named, "check the path (collection.path=)")

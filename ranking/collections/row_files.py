@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.json_rows import Point, json_rows, rows_of_columns, unnamed
+from pyrite.ranking.collections.json_rows import Point, json_rows, rows_of_columns
 from pyrite.ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
-from pyrite.ranking.collections.row_forms import NAME_BESIDE
+from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
 from pyrite.ranking.collections.splits import split_named
 from pyrite.ranking.errors import BadInput
 
@@ -81,23 +82,65 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
         return [(split_named(path.name), path)]
     if not path.is_dir():
         raise BadInput("no such file or folder", path, "check the path (collection.path=)")
-    if (path / "dataset_dict.json").is_file():
-        splits: list[str] = _json(path / "dataset_dict.json")["splits"]
-        return [(split_named(name), file) for name in splits for file in _saved(path / name)]
-    if (path / "state.json").is_file():
-        return [(None, file) for file in _saved(path)]
-    folder = path / "data" if (path / "data").is_dir() else path
-    files = [(split_named(file.name), file) for file in _tables_in(folder)]
-    for inner in sorted(folder.iterdir()):
-        if inner.is_dir() and split_named(inner.name):
-            files += [(split_named(inner.name), file) for file in _tables_in(inner)]
-    if not files:
-        inner_folders = [inner.name for inner in sorted(folder.iterdir()) if inner.is_dir() and _tables_in(inner)]
-        if inner_folders:
-            remedy = f"name one of them: collection.path={folder / inner_folders[0]}"
-            raise BadInput(f"holds no table, but its folders do ({', '.join(inner_folders)})", folder, remedy)
-        raise BadInput("holds no table", folder, f"a table is a file that ends in {ENDINGS_OF_TABLES}")
+    files = next(filter(None, (layout(path) for layout in (_saved_splits, _saved, _tables))), None)
+    if files is None:
+        raise _without_tables(path)
     return files
+
+
+def _saved_splits(folder: Path) -> list[tuple[str | None, Path]]:
+    """Return the files of splits that the library datasets has saved."""
+    index = folder / "dataset_dict.json"
+    splits: list[str] = _json(index)["splits"] if index.is_file() else []
+    return [(split_named(name), file) for name in splits for _, file in _saved(folder / name)]
+
+
+def _saved(folder: Path) -> list[tuple[str | None, Path]]:
+    """Return the files of a table that the library datasets has saved."""
+    state = folder / "state.json"
+    entries = _json(state)["_data_files"] if state.is_file() else []
+    return [(None, folder / str(entry["filename"])) for entry in entries]
+
+
+def _tables(folder: Path) -> list[tuple[str | None, Path]]:
+    """Return the tables of a folder, or of its folder `data`, and those in folders named by splits."""
+    folder = _of_data(folder)
+    of_splits = [inner for inner in sorted(folder.iterdir()) if split_named(inner.name)]
+    files = [(split_named(file.name), file) for file in _tables_in(folder)]
+    return files + [(split_named(inner.name), file) for inner in of_splits for file in _tables_in(inner)]
+
+
+def _of_data(folder: Path) -> Path:
+    return folder / "data" if (folder / "data").is_dir() else folder
+
+
+def _without_tables(path: Path) -> BadInput:
+    """Return the error for a folder without a table."""
+    folder = _of_data(path)
+    if inner := [inner.name for inner in sorted(folder.iterdir()) if _tables_in(inner)]:
+        remedy = f"name one of them: collection.path={folder / inner[0]}"
+        return BadInput(f"holds no table, but its folders do ({', '.join(inner)})", folder, remedy)
+    return BadInput("holds no table", folder, f"a table is a file that ends in {ENDINGS_OF_TABLES}")
+
+
+PART = re.compile(r"(?P<before>.*?)(?P<number>\d+)(?P<of>[-_. ]of[-_. ])(?P<count>\d+)(?P<after>.*)", re.I)
+"""The name of a part of a table, as train-00000-of-00003.parquet."""
+
+
+def check_parts(files: Sequence[Path]) -> None:
+    """Refuse files whose names say that a part of them is missing."""
+    parts: dict[tuple[Path, str, str, str, str], dict[int, str]] = {}
+    for match, file in ((match, file) for file in files if (match := PART.fullmatch(file.name))):
+        key = (file.parent, match["before"], match["of"], match["count"], match["after"])
+        parts.setdefault(key, {})[int(match["number"])] = match["number"]
+    for (folder, before, of, count, after), numbers in parts.items():
+        first = int(int(count) in numbers)  # counted from 0, or from 1
+        missing = next((number for number in range(first, int(count) + first) if number not in numbers), None)
+        if missing is not None:
+            width = len(next(iter(numbers.values())))
+            name = f"{before}{missing:0{width}}{of}{count}{after}"
+            remedy = f'copy it there; to read the others alone, rename them without "{of}{count}"'
+            raise BadInput(f"is missing ({len(numbers)} of {int(count)} parts are there)", folder / name, remedy)
 
 
 def unread_files(path: Path, read: Sequence[Path]) -> list[str]:
@@ -107,10 +150,10 @@ def unread_files(path: Path, read: Sequence[Path]) -> list[str]:
     folders = {path, *(file.parent for file in read)}
     held = {*read, *folders, path / "dataset_dict.json", *(folder.parent for folder in folders)}
     others = (
-        other for folder in sorted(folders) for other in sorted(folder.iterdir())
-        if other not in held and not NO_DATA.fullmatch(other.name) and (other.is_file() or _tables_in(other))
+        other for folder in sorted(folders) for other in sorted(folder.iterdir()) if other not in held
     )  # fmt: skip
-    return [str(other.relative_to(path)) for other in others]
+    holds = (other for other in others if not NO_DATA.fullmatch(other.name) and (other.is_file() or _tables_in(other)))
+    return [str(other.relative_to(path)) for other in holds]
 
 
 def _tables_in(folder: Path) -> list[Path]:
@@ -143,8 +186,6 @@ def read_rows(
     Raises:
         BadInput: if the file is not in the format that its name shows.
     """
-    from pyarrow import parquet
-
     try:
         compression_of(file)
         match kind_of(file):
@@ -153,7 +194,7 @@ def read_rows(
             case "json":
                 yield from _json_rows(file, faults, options)
             case "parquet":
-                with parquet.ParquetFile(file) as table:
+                with pq.ParquetFile(file) as table:
                     yield from _of_batches(table.iter_batches(ROWS))
             case "arrow":
                 with pa.memory_map(str(file)) as source:
@@ -207,25 +248,30 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
         if said:
             first, more = _peek(text)
             start += more
-        separator = options.separator or (said[1] if said else "\t" if tabs else separator_of(first))
+        usual = "\t" if tabs else separator_of(first)
+        separator = options.separator or (said[1] if said else usual)
         if "\0" in first:
             remedy = f"if it is UTF-16 without its mark, set {faults.encoding}=utf-16-le"
             raise BadInput(f"a NUL character, which is no {encoding} text", f"{file}:{start}", remedy)
         cells = next(csv.reader([first], delimiter=separator), [])
         named = not tabs or _is_header(cells, names)
-        numbers = [number for number, cell in enumerate(cells, 1) if cell.strip().isdigit()]
-        if not named and len(cells) > 1 and numbers:
-            place = f"{file}:{start}"
-            if len(numbers) == len(cells):
-                what = "every cell of the first row is a number: are they ids, not texts?"
-                raise BadInput(what, place, NAME_BESIDE)
-            what = f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
-            remedy = "write a header above, such as qid, query, positive, negative, label, between tabs"
-            raise BadInput(what, place, remedy)
-        quote = options.quote if options.quote is not None else '"' if named else ""
+        if not named:
+            _check_texts(cells, f"{file}:{start}")
+        quote = options.quote if options.quote is not None else '"' * named
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(itertools.chain([first], text), delimiter=separator, strict=True, **quoting)
         yield from _of_table(table, file, faults, encoding, named, start)
+
+
+def _check_texts(cells: Sequence[str], place: str) -> None:
+    """Refuse a first row without a header that has numbers, which are ids or labels."""
+    numbers = [number for number, cell in enumerate(cells, 1) if cell.strip().isdigit()]
+    if not numbers or len(cells) < 2:
+        return
+    if len(numbers) == len(cells):
+        raise BadInput("every cell of the first row is a number: are they ids, not texts?", place, NAME_BESIDE)
+    what = f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
+    raise BadInput(what, place, "write a header above, such as qid, query, positive, negative, label, between tabs")
 
 
 def _is_header(cells: Sequence[str], names: Sequence[str]) -> bool:
@@ -252,9 +298,28 @@ def separator_of(header: str) -> str:
 
 
 def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool, first: int) -> Iterator[Row]:
-    header: list[str] = []
-    line = first
-    while True:
+    """Yield the rows of a table of cells, the first of which names the columns if it is `named`."""
+    rows = _cells(table, file, faults, first)
+    ahead = list(itertools.islice(rows, 1))
+    line, top = ahead[0] if ahead else (first, [])
+    header = [cell.strip() for cell in top] if named else unnamed(len(top))
+    if again := next((name for name in header if name and header.count(name) > 1), None):
+        raise BadInput(f"two columns are called {again!r}", f"{file}:{line}", "rename one of them")
+    for start, cells in itertools.chain([] if named else ahead, rows):
+        wrong = re.search("[\udc80-\udcff]", "".join(cells))
+        if len(cells) != len(header):
+            faults.report("broken line", f"{len(cells)} cells, and {len(header)} in the first row", file, start)
+        elif wrong:
+            what = f"byte 0x{ord(wrong[0]) - 0xDC00:02x} is not {encoding}"
+            faults.report_encoding(what, file, start, "cp1252")
+        else:
+            yield start, dict(zip(header, cells, strict=True))
+
+
+def _cells(table: Any, file: Path, faults: Faults, first: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line and the cells of each row that is not blank; `first` is the line before the table."""
+    line, ends = first, False
+    while not ends:
         try:
             cells = next(table, None)
         except csv.Error as error:
@@ -262,39 +327,19 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
             what = "a quote that begins here is never closed" if ends else f"not CSV ({error})"
             remedy = "write it twice within a cell, or read the file with collection.quote=''"
             faults.report("broken line", what, file, line, remedy=remedy)
-            cells = None if ends else []
-        if cells is None:
-            return
+            cells = []
+        ends = ends or cells is None
         start, line = line, table.line_num + first
-        if not cells or cells == [""]:
-            continue
-        if not header:
-            header = [cell.strip() for cell in cells] if named else unnamed(len(cells))
-            if again := next((name for name in header if name and header.count(name) > 1), None):
-                raise BadInput(f"two columns are called {again!r}", f"{file}:{start}", "rename one of them")
-            if named:
-                continue
-        if len(cells) != len(header):
-            what = f"{len(cells)} cells, and {len(header)} in the first row"
-            faults.report("broken line", what, file, start)
-            continue
-        if wrong := next((sign for cell in cells for sign in cell if "\udc80" <= sign <= "\udcff"), None):
-            what = f"byte 0x{ord(wrong) - 0xDC00:02x} is not {encoding}"
-            faults.report_encoding(what, file, start, "cp1252")
-            continue
-        yield start, dict(zip(header, cells, strict=True))
+        if cells and cells != [""]:
+            yield start, cells
 
 
 def _json_rows(file: Path, faults: Faults, options: TextOptions) -> Iterator[Row]:
     entries = json_rows(file, faults, options.encoding)
-    first, second = next(entries, None), next(entries, None)
+    ahead = list(itertools.islice(entries, 2))
     # Only the one object of a file may be a whole table: the texts of a row may be in lists of one length too.
-    rows = rows_of_columns(first[1]) if first is not None and second is None else None
-    if first is not None and rows is not None:
-        yield from ((first[0], row) for row in rows)
-        return
-    yield from (entry for entry in (first, second) if entry is not None)
-    yield from entries
+    table = rows_of_columns(ahead[0][1]) if len(ahead) == 1 else None
+    yield from ((ahead[0][0], row) for row in table) if table is not None else itertools.chain(ahead, entries)
 
 
 def _kind(file: Path) -> str | None:
@@ -303,8 +348,32 @@ def _kind(file: Path) -> str | None:
     return None if packed and kind in ("parquet", "arrow") else kind
 
 
-def _saved(folder: Path) -> list[Path]:
-    return [folder / str(entry["filename"]) for entry in _json(folder / "state.json")["_data_files"]]
+def classes_of(file: Path) -> dict[str, list[str]]:
+    """Return the names of the classes of a table's columns, as the library datasets saves them with it."""
+    info = file.parent / "dataset_info.json"
+    features = _json(info).get("features") if info.is_file() else _features(file)
+    found = features.items() if isinstance(features, Mapping) else ()
+    named = {name: feature.get("names") for name, feature in found if isinstance(feature, Mapping)}
+    return {name: names for name, names in named.items() if isinstance(names, list)}
+
+
+def _features(file: Path) -> Any:
+    """Return the library's description of the columns of a parquet or Arrow file; None if it has none."""
+    metadata = {"parquet": lambda: pq.read_metadata(file).metadata, "arrow": lambda: _metadata(file)}.get(
+        _kind(file) or ""
+    )
+    try:
+        return json.loads((metadata() if metadata else {})[b"huggingface"])["info"]["features"]
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading its rows says what is wrong
+        return None
+
+
+def _metadata(file: Path) -> Any:
+    with pa.memory_map(str(file)) as source:
+        try:
+            return pa.ipc.open_stream(source).schema.metadata
+        except pa.ArrowInvalid:
+            return pa.ipc.open_file(source).schema.metadata
 
 
 def _json(file: Path) -> Any:

@@ -96,7 +96,8 @@ def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
         raise BadInput(f"{k} folds leave no queries to train on", "folds", "take 3 or more")
     if len(queries) < k:
         fewer = "take fewer folds" if len(queries) >= 3 else "3 is the fewest folds: bring more queries, or a split"
-        raise BadInput(f"{len(queries)} queries cannot be cut into {k} folds", "folds", fewer)
+        queries_read = "1 query" if len(queries) == 1 else f"{len(queries)} queries"
+        raise BadInput(f"{queries_read} cannot be cut into {k} folds", "folds", fewer)
     part = {query: position % k for position, query in enumerate(shuffled(queries["id"]))}
     parts = pl.Series([part[query] for query in queries["id"]])
     return [

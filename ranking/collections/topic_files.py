@@ -6,13 +6,15 @@ import csv
 import html
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.json_rows import json_rows
 from pyrite.ranking.collections.lines import blocks, lines
+from pyrite.ranking.collections.names import first, first_value
 from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.row_files import TextOptions, csv_rows, read_rows, separator_of
 from pyrite.ranking.collections.trec_markup import FIELDS, topics
@@ -21,12 +23,18 @@ from pyrite.ranking.errors import BadInput
 NUMBERS = (
     "number", "num", "qid", "query_id", "query-id", "_id", "id", "topic_id", "identifier", "topic", "topicid", "q",
 )  # fmt: skip
+UTTERANCES = (
+    "manual_rewritten_utterance", "automatic_rewritten_utterance", "raw_utterance", "utterance", "resolved_utterance",
+)  # fmt: skip
+"""The text of a turn of a conversation, the one that can be understood alone first."""
+TURNS = ("turn", "turns")
 TEXTS: Mapping[str, tuple[str, ...]] = {
-    "title": ("title", "query", "text", "question", "query_text"),
+    "title": ("title", "query", "text", "question", "query_text", "topic", *UTTERANCES),
     "description": (*FIELDS["description"], "question", "summary"),
     "narrative": (*FIELDS["narrative"], "background", "note"),
 }
 """Names of a topic's fields in XML, JSON and headers."""
+NAMES_OF_TEXTS = frozenset(name for names in TEXTS.values() for name in names)
 Row = tuple[int, Mapping[str, Any]]
 """The line of a topic, and its fields by name."""
 
@@ -68,39 +76,24 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
     """
     for line, row in _rows(file, faults, encoding):
         values = {str(name).lower(): value for name, value in row.items() if value is not None}
-        number = next((values[name] for name in NUMBERS if str(values.get(name, "")).strip()), None)
-        if number is None or isinstance(number, (list, dict)):
+        key = next((name for name in NUMBERS if str(values.get(name, "")).strip()), None)
+        texts = {name: value for name, value in values.items() if name in NAMES_OF_TEXTS and name != key}
+        nested = [name for name, value in texts.items() if isinstance(value, (list, dict))]
+        if key is None or isinstance(values[key], (list, dict)):
             faults.report("broken line", "a topic without a number", file, line)
-            continue
-        texts = {name: value for name, value in values.items() if any(name in names for names in TEXTS.values())}
-        if wrong := next((name for name, value in texts.items() if isinstance(value, (list, dict))), None):
-            faults.report("broken line", f"the {wrong} of topic {number} is no text", file, line)
-            continue
-        number = str(number).lower() if isinstance(number, bool) else str(number).strip()
-        yield line, number, {name: str(value).strip() for name, value in texts.items()}
+        elif nested:
+            faults.report("broken line", f"the {nested[0]} of topic {values[key]} is no text", file, line)
+        else:
+            number = str(values[key]).lower() if isinstance(values[key], bool) else str(values[key]).strip()
+            yield line, number, {name: str(value).strip() for name, value in texts.items()}
 
 
 def _rows(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     if file.name.lower().endswith(".parquet"):
         return read_rows(file, faults)
     head = next((text for _, text in blocks(file, Faults(strict=False), encoding)), "").lstrip("\ufeff \t\r\n")
-    if re.search(r"<top\b[^<>]*>", head, re.I):
-        return topics(file, faults, encoding)
-    if head.startswith("<"):
-        return _xml(file, faults, encoding)
-    if head.startswith(("{", "[")):
-        return (row for number, entry in json_rows(file, faults, encoding) for row in _topics_of(number, entry))
-    first = head.split("\n", 1)[0].rstrip("\r")
-    if "\t" in first:
-        return _columns(file, faults, encoding, "\t")
-    separator = separator_of(first)
-    if _is_header(next(csv.reader([first], delimiter=separator), [])):
-        return csv_rows(file, faults, TextOptions(separator, encoding))
-    if plain_name(file).endswith(".csv"):
-        return _columns(file, faults, encoding, separator)
-    if re.match(r"\d+:", first):  # as of the Million Query tracks
-        return _columns(file, faults, encoding, ":")
-    return topics(file, faults, encoding)  # which names the fault
+    read = next((read for fits, read in FORMS if fits(file, head)), topics)  # which names the fault
+    return read(file, faults, encoding)
 
 
 def _xml(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
@@ -149,38 +142,80 @@ def _is_header(cells: Sequence[str]) -> bool:
     return bool(set(lower) & set(NUMBERS) and set(lower) & {name for names in TEXTS.values() for name in names})
 
 
-def _topics_of(line: int, entry: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield the topics of an object: itself, those in a list of it, or one per key, which is the number."""
+def _json(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
+    """Yield the topics of a file of JSON."""
+    for number, entry in json_rows(file, faults, encoding):
+        yield from ((number, topic) for found in _topics_of(entry) for topic in _turns_of(found))
+
+
+def _topics_of(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the topics of an object: itself, those in a list of it, or one per key, which is the number."""
     if any(str(name).lower() in NUMBERS for name in entry):
-        yield line, entry
-        return
+        return [entry]
     lists = [value for value in entry.values() if isinstance(value, list)]
     if len(lists) == 1 and all(isinstance(item, dict) for item in lists[0]):
-        yield from ((line, item) for item in lists[0])
-    elif "positive" in entry and "query" in entry:  # a list of a number and a text
-        yield line, {"number": entry["query"], "title": entry["positive"]}
-    else:
-        for number, value in entry.items():
-            yield line, {"number": number} | (value if isinstance(value, dict) else {"title": value})
+        return lists[0]
+    if {"query", "positive"} <= entry.keys():  # a list of a number and a text
+        return [{"number": entry["query"], "title": entry["positive"]}]
+    of_keys = ((number, value if isinstance(value, dict) else {"title": value}) for number, value in entry.items())
+    return [{"number": number} | texts for number, texts in of_keys]
+
+
+def _turns_of(topic: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a topic, or the turns of a conversation as TREC CAsT has them, which are topics by two numbers: 31_1."""
+    turns = topic.get(first(TURNS, topic) or "")
+    number = first_value(NUMBERS, topic)
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        return [topic]
+    return [{**turn, "number": f"{number}_{first_value(NUMBERS, turn)}"} for turn in turns]
 
 
 def _columns(file: Path, faults: Faults, encoding: str, separator: str) -> Iterator[Row]:
-    """Yield the topics of a file of numbers and texts."""
+    """Yield the topics of a file of numbers and texts, which may begin with a header."""
     header = ["number", "title", "description", "narrative"]
-    first = True
+    ahead = True
     for number, line in lines(file, faults, encoding):
-        line = line.rstrip("\r")
-        if separator == ":":
-            cells = re.split(r":(?:\d+:)?", line, maxsplit=1)  # some have a priority in between
-        else:
-            cells = next(csv.reader([line], delimiter=separator)) if separator != "\t" else line.split("\t")
-        if first:
-            first = False
-            if _is_header(cells):
-                header = [cell.strip().lower() for cell in cells]
-                continue
+        cells = _cells(line.rstrip("\r"), separator)
+        named = ahead and _is_header(cells)
+        header = [cell.strip().lower() for cell in cells] if named else header
+        ahead = False
         if not 2 <= len(cells) <= len(header):
             what = f"not a number and a text between {separator!r}" if len(cells) < 2 else f"{len(cells)} columns"
             faults.report("broken line", what, file, number)
-            continue
-        yield number, dict(zip(header, cells, strict=False))
+        elif not named:
+            yield number, dict(zip(header, cells, strict=False))
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if separator == ":":
+        return re.split(r":(?:\d+:)?", line, maxsplit=1)  # some have a priority in between
+    return line.split("\t") if separator == "\t" else next(csv.reader([line], delimiter=separator))
+
+
+def _is_table(file: Path, head: str) -> bool:
+    """Return whether the first line is a header."""
+    line = head.split("\n", 1)[0].rstrip("\r")
+    return _is_header(next(csv.reader([line], delimiter=separator_of(line)), []))
+
+
+def _table(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
+    return csv_rows(file, faults, TextOptions(None, encoding))
+
+
+def _csv(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
+    """Yield the topics of a CSV file without a header."""
+    line = next((line for _, line in lines(file, Faults(strict=False), encoding)), "")
+    return _columns(file, faults, encoding, separator_of(line.rstrip("\r")))
+
+
+_Reader = Callable[[Path, Faults, str], Iterator[Row]]
+FORMS: tuple[tuple[Callable[[Path, str], Any], _Reader], ...] = (
+    (lambda file, head: re.search(r"<top\b[^<>]*>", head, re.I), topics),
+    (lambda file, head: head.startswith("<"), _xml),
+    (lambda file, head: head.startswith(("{", "[")), _json),
+    (lambda file, head: "\t" in head.split("\n", 1)[0], partial(_columns, separator="\t")),
+    (_is_table, _table),
+    (lambda file, head: plain_name(file).endswith(".csv"), _csv),
+    (lambda file, head: re.match(r"\d+:", head), partial(_columns, separator=":")),  # of the Million Query tracks
+)
+"""The forms of topics, by the beginning of the file, in the order in which they are tried, and how each is read."""

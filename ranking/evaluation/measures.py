@@ -62,7 +62,7 @@ def ranking_keys(scores: npt.NDArray[np.float32], tie_key: Grades) -> npt.NDArra
     return (bits.astype(np.uint64) << np.uint64(32)) | tie_key.astype(np.uint32)
 
 
-class Judged:
+class JudgedQueries:
     """All judgements of each query, flat: the base of the measures' scales.
 
     Args:
@@ -111,12 +111,12 @@ class Measure(ABC):
     cutoff: int | None = None
     rel: int = 1
 
-    def scale(self, judged: Judged) -> Values:
+    def scale(self, judged: JudgedQueries) -> Values:
         """Return the divisor of the total [queries]; if it is 0 the measure is 0."""
         return np.ones(judged.queries)
 
     @abstractmethod
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[Any]:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> npt.NDArray[Any]:
         """Return [queries], from grades in ranked order [queries, some], none beyond the cutoff, and their ranks.
 
         `UNJUDGED` documents have a grade of that value if the measure `needs_judged`, and 0 or less otherwise.
@@ -128,10 +128,10 @@ class AP(Measure):
 
     about = "average precision"
 
-    def scale(self, judged: Judged) -> Values:
+    def scale(self, judged: JudgedQueries) -> Values:
         return judged.count(self.rel)
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         relevant = ranked >= self.rel
         precision = np.cumsum(relevant, axis=1, dtype=np.int32) / ranks
         return precision.sum(axis=1, where=relevant)
@@ -142,7 +142,7 @@ class RR(Measure):
 
     about = "reciprocal rank"
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         relevant = ranked >= self.rel
         if not relevant.shape[1]:
             return np.zeros(len(relevant))
@@ -156,10 +156,10 @@ class P(Measure):
     about = "precision"
     needs_cutoff = True
 
-    def scale(self, judged: Judged) -> Values:
+    def scale(self, judged: JudgedQueries) -> Values:
         return np.full(judged.queries, self.cutoff, np.float64)
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[np.int64]:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> npt.NDArray[np.int64]:
         return np.count_nonzero(ranked >= self.rel, axis=1)
 
 
@@ -176,7 +176,7 @@ class Success(Measure):
     about = "success"
     needs_cutoff = True
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> npt.NDArray[np.bool_]:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> npt.NDArray[np.bool_]:
         return np.count_nonzero(ranked >= self.rel, axis=1) > 0
 
 
@@ -191,13 +191,13 @@ class NDCG(Measure):
     about = "normalised discounted cumulated gain"
     dcg: str = "log2"
 
-    def scale(self, judged: Judged) -> Values:
+    def scale(self, judged: JudgedQueries) -> Values:
         grades, rank = judged.best_first
         counted = rank < self.cutoff if self.cutoff is not None else np.ones(len(rank), bool)
         gains = np.where(counted, self._gains(grades) / np.log2(rank + 2), 0.0)
         return np.bincount(judged.query, gains, judged.queries).astype(np.float64)
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         return (self._gains(ranked) / np.log2(ranks + 1)).sum(axis=1)
 
     def _gains(self, grades: Grades) -> Values:
@@ -210,7 +210,7 @@ class Rprec(AP):
 
     about = "precision at the number of relevant documents"
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         return ((ranked >= self.rel) & (ranks <= self.scale(judged)[:, None])).sum(axis=1, dtype=np.float64)
 
 
@@ -225,7 +225,7 @@ class RBP(Measure):
     about = "rank-biased precision"
     p: float = 0.8
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         return ((ranked >= self.rel) * (1 - self.p) * self.p ** (ranks - 1.0)).sum(axis=1)
 
 
@@ -234,7 +234,7 @@ class ERR(Measure):
 
     about = "expected reciprocal rank"
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         stops = (np.exp2(np.clip(ranked, 0, 4)) - 1) / 16
         looks = np.cumprod(1 - stops, axis=1) / np.maximum(1 - stops, 1e-300)
         return (stops * looks / ranks).sum(axis=1)
@@ -246,7 +246,7 @@ class Bpref(AP):
     about = "preference between judged documents"
     needs_judged = True
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         relevant = self.scale(judged)[:, None]
         most = np.minimum(relevant, judged.count(0, self.rel)[:, None])
         above = np.minimum(np.cumsum((ranked >= 0) & (ranked < self.rel), axis=1), relevant)
@@ -260,7 +260,7 @@ class InfAP(AP):
     about = "inferred average precision"
     needs_judged = True
 
-    def total(self, ranked: Grades, ranks: Grades, judged: Judged) -> Values:
+    def total(self, ranked: Grades, ranks: Grades, judged: JudgedQueries) -> Values:
         hit = ranked >= self.rel
         relevant: npt.NDArray[np.int64] = np.cumsum(hit, axis=1) - hit
         known = relevant + np.cumsum((ranked >= 0) & ~hit, axis=1)
@@ -346,7 +346,7 @@ class Evaluator:
     def __init__(
         self, measures: Sequence[str], judged: Sequence[Grades | Sequence[int]], relevant_from: int = 1
     ) -> None:
-        self._judged = every = Judged(judged)
+        self._judged = every = JudgedQueries(judged)
         self.queries = every.queries
         self._measures = {name: parse(name, relevant_from) for name in measures}
         self._scales = {name: measure.scale(every) for name, measure in self._measures.items()}

@@ -13,6 +13,7 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Objective, Scorer
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 
@@ -37,7 +38,7 @@ class Matryoshka(Objective):
     @checked
     def __init__(
         self,
-        of: Objective,
+        of: Objective = Softmax(),  # noqa: B008
         dimensions: Sequence[Annotated[int, AtLeast(1)]] = (),
         weights: Sequence[Annotated[float, NonNegative]] | None = None,
     ) -> None:

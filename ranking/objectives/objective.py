@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.objectives.block import Block
+from pyrite.ranking.part import Part
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 
@@ -34,20 +35,17 @@ class Stage:
 class Scorer(Protocol):
     """A function that scores a batch of blocks, each a positive and its negatives."""
 
-    def __call__(
-        self, level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None
-    ) -> Tensor:
+    def __call__(self, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
         """Return the scores of one pass through the ranker, with a gradient.
 
         Args:
-            level: the level of compression. A ranker may have a model per level.
             columns: int64 [b, k], the documents of each block to score. None scores all 1 + n.
             dimensions: numbers of first dimensions of the vectors. If given, the result has one more axis in front: the
                 scores of the whole vectors, and then of each number.
         """
 
 
-class Objective(ABC):
+class Objective(Part):
     """The base of all training objectives: a loss of the scores of a positive and its negatives.
 
     Everywhere, column 0 of `scores` [b, 1 + n] is the positive and the others are negatives. Most objectives define
@@ -76,7 +74,7 @@ class Objective(ABC):
         """Return documents and scores for all queries, e.g. a teacher's. None if the objective needs none."""
         return None
 
-    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:  # noqa: B027
+    def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         """Prepare for a run.
 
         Args:
@@ -92,7 +90,7 @@ class Objective(ABC):
         """Return the rankers that are trained in turn. By default there is one."""
         return [Stage()]
 
-    def check_block(self, negatives: int) -> None:  # noqa: B027
+    def check_block(self, negatives: int) -> None:
         """Refuse blocks with too few negatives per query (`BadInput`)."""
 
     @abstractmethod

@@ -35,7 +35,7 @@ class Pairwise(PairObjective):
         return mean_over_present(self.cost(scores[:, :1] - scores[:, 1:]), block.present[:, 1:])
 
 
-class PairwiseHinge(Pairwise):
+class Hinge(Pairwise):
     """The hinge loss of each pair: max(0, margin − (s(positive) − s(negative))).
 
     Args:

@@ -12,12 +12,12 @@ from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Scorer, Stage
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 
 PICKS = ("top", "random")
 
 
-class BlockLoss(SoftmaxLikelihood):
+class BlockLoss(Softmax):
     """SIR V0, the loss of a block of a positive and its negatives, and the base of V1 to V4.
 
     −log P⁰ − Σ_j log(1 − P^j), where P is the softmax of the block's scores (Pu et al. 2021, equations 1 and 2).
@@ -39,6 +39,7 @@ class Compressing(BlockLoss):
         BadInput: if the levels do not get smaller, or a pick is unknown.
     """
 
+    @checked
     def __init__(self, levels: Sequence[int] = (48, 16), pick: str | list[str] = "top") -> None:
         self.levels = list(levels)
         falling = all(above > below for above, below in zip(self.levels, self.levels[1:], strict=False))
@@ -75,6 +76,10 @@ class SequentialSIR(Compressing):
         return [Stage(), *(Stage(k, pick, self.flows) for k, pick in zip(self.levels, self.picks, strict=True))]
 
 
+class FlowingSIR(SequentialSIR, flows=True):
+    """SIR V2: as V1, but the weights of a level are those with which the next one starts."""
+
+
 class JointSIR(Compressing):
     """SIR V3: one set of weights for all levels; the losses of the first and the last level are added.
 
@@ -99,11 +104,11 @@ class JointSIR(Compressing):
         first = score()
         columns = torch.arange(first.shape[1], device=first.device).expand_as(first)
         blocks = [(first, block.present, columns)]
-        for level, (size, pick) in enumerate(zip(self.levels, self.picks, strict=True), start=1):
+        for size, pick in zip(self.levels, self.picks, strict=True):
             scores, present, columns = blocks[-1]
             kept = survivors(scores.detach(), present, size, pick, generator)
             columns, present = columns.gather(1, kept), present.gather(1, kept)
-            scores = scores.gather(1, kept) if self.passes == "one" else score(level, columns)
+            scores = scores.gather(1, kept) if self.passes == "one" else score(columns)
             blocks.append((scores, present, columns))
         return self.of_levels(blocks), first
 
@@ -114,13 +119,13 @@ class JointSIR(Compressing):
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         """Return the loss of scores that are the same at each level. A random pick draws the same at each call."""
 
-        def score(level: int = 0, columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
+        def score(columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
             return scores if columns is None else scores.gather(1, columns)
 
         return self.of_passes(score, block, torch.Generator().manual_seed(0))[0]
 
 
-class ConditionalSIR(JointSIR):
+class SIR(JointSIR):
     """SIR V4: each level is judged by its probability given the levels before it; all losses are added.
 
     CPR_i = softmax(P_1 ⊙ … ⊙ P_i) over the documents of level i, where P_l is the softmax of level l (Pu et al. 2021,

@@ -35,7 +35,7 @@ class TemperedObjective(SoftmaxObjective):
         self.temperature = temperature
 
 
-class SoftmaxLikelihood(SoftmaxObjective):
+class Softmax(SoftmaxObjective):
     """−log of the positive's share in a softmax over the sampled set C_s (Cohen et al. 2019, section 5.3)."""
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:

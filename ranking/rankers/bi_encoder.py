@@ -8,18 +8,18 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.packing import Packing, buckets
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained import Pretrained
-from pyrite.ranking.rankers.sentence_folder import SentenceFolder
+from pyrite.ranking.rankers.pretrained_weights import downloaded
+from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
 from pyrite.ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
 from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
 from pyrite.ranking.texts import Texts
@@ -39,8 +39,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
     writes the latter. A long text is cut.
 
     Args:
-        max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number
-            (with a smaller preset at most the preset's), or else the preset's.
+        max_query: subwords read of a query, not counting the checkpoint's prompt. None takes the checkpoint's number,
+            or else as many as it has positions.
         pooling: mean (of all tokens), cls (the first token), last (the last token, for decoders, in which only that
             one has seen the whole text), max, weightedmean (by position) or mean_sqrt_len_tokens. None takes the
             checkpoint's, or else mean, and last for a language model.
@@ -66,10 +66,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
-        preset: str = "paper",
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -83,14 +81,11 @@ class BiEncoder(TransformerRanker, DenseRanker):
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
         categories: bool = False,
-        labels: LabelCounts | None = None,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
         truncate_dim: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        source = SentenceFolder.read(checkpoint).with_prompts(query_prompt, document_prompt)
-        widths = self.widths(checkpoint, preset, layers, max_query, max_document, source)
         for name, value, known in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
             if value is not None and value not in known:
                 raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose one of {', '.join(known)}")
@@ -101,9 +96,16 @@ class BiEncoder(TransformerRanker, DenseRanker):
         if frozen and categories:
             remedy = "set ranker.categories=false, or ranker.frozen=null"
             raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, generator = self.options, inputs.generator
+        checkpoint, similarity, tied, frozen = options.checkpoint, options.similarity, options.tied, options.frozen
+        max_query, max_document, truncate_dim = options.max_query, options.max_document, options.truncate_dim
+        source = SentenceFolder.read(downloaded(checkpoint)).with_prompts(options.query_prompt, options.document_prompt)
+        self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         if tied and not source.tied:
             raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
-        model, drawn = self._load(source, checkpoint, widths["layers"], generator)
+        model, drawn = self._load(source, options.layers, generator)
         self.drawn = [name for name in drawn if not name.startswith("pooler.")]
         routes = [_route(model, name, checkpoint, self.heads) for name in ("query", "document")]
         self.similarity = similarity or model.similarity_fn_name
@@ -116,12 +118,12 @@ class BiEncoder(TransformerRanker, DenseRanker):
             raise BadInput("normalizes only some of its vectors", checkpoint, "choose a checkpoint that does not")
         # A shorter vector is normalized again only for a cosine.
         self.unit = self.similarity == "cosine" or (unit[0] and similarity is None and self.truncate_dim is None)
-        heads = [_head(route, pooling, self.unit or similarity == "dot") for route in routes]
-        self.scale = (20.0 if self.similarity == "cosine" or unit[0] else 1.0) if scale is None else scale
+        heads = [_head(route, options.pooling, self.unit or similarity == "dot") for route in routes]
+        by_default = 20.0 if self.similarity == "cosine" or unit[0] else 1.0
+        self.scale = by_default if options.scale is None else options.scale
         self.prompts, self._declared = source.prompts, dict(model.prompts)
         self._default_prompt = model.default_prompt_name
         self.tokenizer = routes[0][0].tokenizer
-        self.lengths = (widths["max_query"], widths["max_document"])
         self.packing = Packing.of(self.tokenizer, pair=False)
         prompts = [count_subwords(self.tokenizer, prompt) for prompt in (source.prompts.query, source.prompts.document)]
         self.max_query, self.max_document = (n + prompt for n, prompt in zip(self.lengths, prompts, strict=True))
@@ -132,7 +134,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
             if hasattr(reader.model, "pooler"):
                 # Vectors come from the last layer, so nothing would train it.
                 reader.model.pooler = None
-            return Pretrained(reader.model, precision, gradient_checkpointing, compiled, budget)
+            return self.running(reader.model)
 
         self._readers = [routes[0][0], routes[1][0]]
         self._output = self._readers[0].modality_config["text"]["method_output_name"]
@@ -146,10 +148,12 @@ class BiEncoder(TransformerRanker, DenseRanker):
             if routes[1][0].tokenizer.get_vocab() != self.tokenizer.get_vocab():
                 raise BadInput("its two towers read different subwords", checkpoint, "choose one whose towers agree")
             self.document_tower, self.document_head = tower(self._readers[1]), heads[1]
-        self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, precision == "float16"
+        self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, options.precision == "float16"
         self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
         reach = min(self.query_tower.reach, self.document_tower.reach)
-        self.check_reach(checkpoint, self.packing.specials, reach)
+        typed = {"max_query": max_query, "max_document": max_document}
+        self.check_reach(checkpoint, self.packing.specials, reach, typed)
+        self.document_reach = self.max_document
         sizes = [module.get_embedding_dimension() for module in (self._readers[0], *self.query_head)
                  if hasattr(module, "get_embedding_dimension")]  # fmt: skip
         size = sizes[-1] or self._readers[0].model.config.vocab_size  # SPLADE's pooling learns it from its first text
@@ -163,21 +167,20 @@ class BiEncoder(TransformerRanker, DenseRanker):
             self.document_head.requires_grad_(False)
 
         self.categories: CategoryInput | None = None
-        if categories:
-            self.categories = CategoryInput(labels, self.dimension, 0.0, generator)
+        if options.categories:
+            self.categories = CategoryInput(inputs.labels, self.dimension, 0.0, generator)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         source = SentenceFolder.read(options["checkpoint"])
         source = source.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
-        widths = cls.widths(**options, source=source)
-        return Subwords(source.query, widths["max_query"], widths["max_document"], source.prompts)
+        typed = options.get("max_query"), options.get("max_document")
+        lengths = cls.lengths_of(options["checkpoint"], *typed, source)
+        return Subwords(source.query, *lengths, source.prompts)
 
-    def _load(
-        self, source: SentenceFolder, checkpoint: str, layers: int | None, generator: torch.Generator
-    ) -> tuple[Any, list[str]]:
+    def _load(self, source: SentenceFolder, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
         """Return the library's model, and the names of the weights that its checkpoint lacks."""
-        return load_model(self.library_class, checkpoint, layers, generator)
+        return load_model(self.library_class, source, layers, generator)
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
@@ -216,9 +219,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
         parts = [texts.padded(min(length, width)) for texts, length in kinds]
         parts = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
-        if not len(padded) and tower.sharding is None:
+        if not len(padded):
             return torch.zeros(0, self.dimension, device=self.device)
-        places = tower.even(list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget)))
+        places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
         passes = [
             {name: tensor.to(self.device) for name, tensor in self.packing.pack(padded[rows]).items()}
             for rows in places
@@ -267,7 +270,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
         routes: list[list[Any]] = []
         for reader, tower, head in zip(self._readers, towers, heads, strict=True):
             reader.model = tower.model
-            reader.query_length, reader.document_length = tokens
+            reader.query_length, reader.document_length = (None if n >= UNLIMITED else n for n in tokens)
             reader.tokenizer.model_max_length = tokens[1]
             routes.append([reader, *head.children(), *([Normalize()] if self.unit else [])])
         modules = routes[1] if towers[0] is towers[1] else [Router.for_query_document(routes[0], routes[1])]

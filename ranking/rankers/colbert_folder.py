@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer
 from pyrite.ranking.packing import Packing
-from pyrite.ranking.rankers.sentence_folder import DECLARED, SentenceFolder, positions_of, read_json
+from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, positions_of, read_json
 from pyrite.ranking.tokenization import Prompts, count_subwords
 
 MARKS = Prompts("[Q] ", "[D] ")
@@ -18,7 +17,7 @@ STANFORD = Prompts("[unused0] ", "[unused1] ")
 SPECIALS = 4
 """The most tokens of a text besides its subwords."""
 LENGTH = 32
-"""Tokens of a query, if a folder fills up queries and does not say to what length."""
+"""Length of a query, if a folder fills up queries and does not say to what length, and in a new ranker (ColBERT's)."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,16 @@ class ColbertFolder:
         late: whether it is a late-interaction checkpoint. Others get marks and a projection.
         marks: the texts before queries and documents.
         tokens: the numbers of tokens of a query and of a document, with special ones and marks; empty if unspecified.
+        longest: the maximum number of tokens of any text. None if unspecified.
+        source: the folder as sentence-transformers describes it.
     """
 
     transformer: str
     late: bool
     marks: Prompts = MARKS
     tokens: Mapping[str, int] = field(default_factory=dict)
+    longest: int | None = None
+    source: SentenceFolder | None = None
 
     @classmethod
     def read(cls, checkpoint: str) -> ColbertFolder:
@@ -55,12 +58,13 @@ class ColbertFolder:
                 "query": stanford.get("query_maxlen") or LENGTH,
                 "document": stanford.get("doc_maxlen") or source.longest,
             }
-            return cls(root, True, Prompts(**(vars(STANFORD) | marks)), _known(lengths))
+            known = _known(lengths)
+            return cls(root, True, Prompts(**(vars(STANFORD) | marks)), known, source.longest, source)
         modules = read_json(root, "modules.json") or []
         kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
         named = declared.get("model_type") in ("ColBERT", "MultiVectorEncoder")
         if not named and kinds not in (["Transformer", "Dense"], ["Transformer"]):
-            return cls(source.document, False)
+            return cls(source.document, False, longest=source.longest, source=source)
         config = read_json(source.document, "sentence_bert_config.json") or {}
         prefixes = {name: declared.get(f"{name}_prefix") for name in ("query", "document")}
         texts = {name: (prefix or "") + getattr(source.prompts, name).removeprefix(prefix or "")
@@ -71,26 +75,25 @@ class ColbertFolder:
             "query": filled or config.get("query_length") or declared.get("query_length") or source.longest,
             "document": config.get("document_length") or declared.get("document_length") or source.longest,
         }
-        return cls(source.document, True, Prompts(**texts), _known(lengths))
+        return cls(source.document, True, Prompts(**texts), _known(lengths), source.longest, source)
 
     def lengths(self) -> dict[str, int]:
-        """Return the subwords of a query and a document, as options of the ranker; empty if unspecified."""
+        """Return the subwords read of a query and of a document, as options of the ranker.
+
+        Those that the folder does not say are `LENGTH` for a query, which is filled up to it, and as many as there are
+        positions for a document.
+        """
+        most = UNLIMITED if self.longest is None else max(1, self.longest - SPECIALS)
+        lengths = {"max_query": min(LENGTH, most), "max_document": most}
         if not self.tokens:
-            return {}
+            return lengths
         tokenizer, positions = read_tokenizer(self.transformer), positions_of(self.transformer)
         specials, texts = Packing.of(tokenizer, pair=False).specials, vars(self.prompts(tokenizer))
-        lengths = {}
         for name, tokens in self.tokens.items():
             mark = mark_of(tokenizer, getattr(self.marks, name)) or ()
             rest = specials + len(mark) + count_subwords(tokenizer, texts[name])
             lengths[f"max_{name}"] = max(1, min(tokens, tokens if positions is None else positions) - rest)
         return lengths
-
-    def bounded(self, lengths: Mapping[str, Any]) -> dict[str, int]:
-        """Return the lengths of a preset, or fewer subwords if the transformer has too few positions."""
-        positions = positions_of(self.transformer)
-        longest = math.inf if positions is None else positions - SPECIALS
-        return {name: max(1, int(min(lengths[name], longest))) for name in ("max_query", "max_document")}
 
     def prompts(self, tokenizer: Any) -> Prompts:
         """Return those marks that are texts, and no single token."""

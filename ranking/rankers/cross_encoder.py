@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.packing import Packing
-from pyrite.ranking.rankers.pretrained import Pretrained, read_model, trim_last_layer
-from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
-from pyrite.ranking.rankers.transformer_ranker import PairRanker
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pretrained import trim_last_layer
+from pyrite.ranking.rankers.pretrained_weights import read_model
+from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Subwords, Tokenization, read_tokenizer
 
@@ -24,12 +25,13 @@ class CrossEncoder(PairRanker):
     """A cross-encoder: a pretrained encoder (BERT, ELECTRA, MiniLM, ModernBERT, …) with one score per pair.
 
     Nogueira and Cho 2019. The head is the architecture's head for one label; a head that the checkpoint lacks is drawn.
-    A long document is cut, or read in passages whose best score counts (FirstP and MaxP, Dai and Callan 2019). The
-    cost of a pair depends on its length, so pairs of similar length are read together.
+    Of a pair that is longer than the checkpoint reads the longer text loses its end, or the document is read in
+    passages whose best score counts (FirstP and MaxP, Dai and Callan 2019). The cost of a pair depends on its length,
+    so pairs of similar length are read together.
 
     Args:
         generator: draws the head if the checkpoint has none.
-        max_document: subwords read of a document, or of each of its passages, in the same way.
+        max_document: subwords read of a document, in the same way; those of a passage are always given.
         passages: the maximum number of passages of a document, with pooling=max.
         pooling: first (the score of the document's beginning) or max (that of its best passage).
         label: the label, by number or name, whose log-probability is the score of a checkpoint whose head has several;
@@ -39,10 +41,8 @@ class CrossEncoder(PairRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
-        preset: str = "paper",
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -55,38 +55,49 @@ class CrossEncoder(PairRanker):
         label: int | str | None = None,
     ) -> None:
         super().__init__()
-        self.label, labels = chosen_label(checkpoint, label)
-        widths = self.widths(checkpoint, preset, layers, max_query, max_document)
-        self.max_query, self.max_document = widths["max_query"], widths["max_document"]
-        self.passages = passages if pooling == "max" else 1
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, generator = self.options, inputs.generator
+        checkpoint, max_query, max_document = options.checkpoint, options.max_query, options.max_document
+        self.label, labels = chosen_label(checkpoint, options.label)
+        source = SentenceFolder.read(checkpoint)
+        self.max_query, self.max_document = self.lengths_of(checkpoint, max_query, max_document, source)
+        self.document_reach = self.max_document
+        self.passages = passages_of(options.passages, options.pooling, checkpoint, max_document)
+        if self.passages > 1:
+            self.document_reach = self.max_document * self.passages
         model, self.drawn = read_model(
-            "AutoModelForSequenceClassification", checkpoint, widths["layers"], generator, num_labels=labels
+            "AutoModelForSequenceClassification", checkpoint, options.layers, generator, num_labels=labels
         )
         trim_last_layer(model)
-        self.pretrained = Pretrained(model, precision, gradient_checkpointing, compiled, budget)
-        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
+        self.pretrained = self.running(model)
+        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         self.tokenizer = read_tokenizer(checkpoint)
         self.packing = Packing.of(self.tokenizer)
-        self.reach = self.pretrained.reach
-        most = self.max_query + self.packing.specials + (max_document or 1)
-        if most > self.reach:
-            what = f"{self.max_query} subwords of a query and {max_document or 1} of a document"
+        self.reach = min(self.pretrained.reach, source.longest or UNLIMITED)
+        if (max_query or 1) + self.packing.specials + (max_document or 1) > self.reach:
+            what = f"{max_query or 1} subwords of a query and {max_document or 1} of a document"
             remedy = "lower ranker.max_document, or read passages with ranker.pooling=max"
             raise BadInput(f"{what} exceed {self.reach} positions", checkpoint, remedy)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
-        widths = cls.widths(**options)
-        passages = options.get("passages", 4) if options.get("pooling", "first") == "max" else 1
-        return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"] * passages)
+        checkpoint, typed = options["checkpoint"], options.get("max_document")
+        max_query, max_document = cls.lengths_of(checkpoint, options.get("max_query"), typed)
+        passages = passages_of(options.get("passages", 4), options.get("pooling", "first"), checkpoint, typed)
+        room = partial(room_of, checkpoint) if passages == 1 else None
+        return Subwords(checkpoint, max_query, max_document * passages, room=room)
 
     def represent_documents(self, documents: Texts) -> Tensor:
+        if self.passages == 1:
+            return super().represent_documents(documents)
         return torch.from_numpy(documents.padded(self.max_document * self.passages)).to(self.device)
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(queries.shape[:-1], documents.shape[:-1])
         texts = queries.expand(*shape, -1).reshape(-1, queries.shape[-1])
-        passages = documents.expand(*shape, -1).reshape(-1, self.max_document)
+        width = documents.shape[-1] // self.passages
+        passages = documents.expand(*shape, -1).reshape(-1, width)
         texts = texts.repeat_interleave(self.passages, 0)
         present = passages[:, 0] > 0
         present[:: self.passages] = True  # the first passage is read even of an empty document
@@ -99,10 +110,7 @@ class CrossEncoder(PairRanker):
 
     def _read(self, queries: Tensor, passages: Tensor) -> Tensor:
         """Return scores of pairs [n]; pairs of similar length are read together."""
-        if self.reach < queries.shape[1] + passages.shape[1] + self.packing.specials:
-            # The passage gets the positions that its query leaves.
-            left = self.reach - self.packing.specials - (queries > 0).sum(1, keepdim=True)
-            passages = passages.masked_fill(torch.arange(passages.shape[1], device=passages.device) >= left, 0)
+        queries, passages = self.fitted(queries, passages)
         lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.packing.specials
 
         def read(rows: Tensor) -> Tensor:
@@ -117,7 +125,27 @@ class CrossEncoder(PairRanker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers and sentence-transformers' `CrossEncoder` read it: safetensors and the tokenizer."""
-        self.save_with_lengths(folder, self.pretrained.model, self.max_query, self.max_document)
+        self.save_with_lengths(folder, self.pretrained.model, (self.max_query, self.max_document))
+
+
+def room_of(checkpoint: str) -> int:
+    """Return the subwords of a query and a document together at most."""
+    longest = SentenceFolder.read(checkpoint).longest
+    return (longest or UNLIMITED) - Packing.of(read_tokenizer(checkpoint)).specials
+
+
+def passages_of(passages: int, pooling: str, checkpoint: str, max_document: int | None) -> int:
+    """Return the number of passages that are read of a document.
+
+    Raises:
+        BadInput: if there are several, and neither an option nor the checkpoint's training says how long one is.
+    """
+    if pooling != "max":
+        return 1
+    if max_document is None and not read_lengths(checkpoint):
+        what = "reads passages, and their length is not given"
+        raise BadInput(what, "ranker.pooling=max", "set ranker.max_document, the subwords of one, as 256")
+    return passages
 
 
 def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, int]:

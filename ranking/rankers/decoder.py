@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing
-from pyrite.ranking.rankers.pretrained import Pretrained, read_model
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pretrained_weights import read_model
+from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
 from pyrite.ranking.rankers.transformer_ranker import PairRanker
 from pyrite.ranking.tokenization import Prompts, Subwords, Tokenization, count_subwords, read_tokenizer
 
@@ -37,10 +37,8 @@ class Decoder(PairRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
-        preset: str = "paper",
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -52,40 +50,55 @@ class Decoder(PairRanker):
         budget: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        widths = self.widths(checkpoint, preset, layers, max_query, max_document)
-        self.lengths = self.max_query, self.max_document = widths["max_query"], widths["max_document"]
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, generator = self.options, inputs.generator
+        checkpoint, words = options.checkpoint, options.words
+        max_query, max_document = options.max_query, options.max_document
+        source = SentenceFolder.read(checkpoint)
+        self.lengths = self.max_query, self.max_document = self.lengths_of(checkpoint, max_query, max_document, source)
         self.tokenizer = read_tokenizer(checkpoint)
-        self.packing, lead = prompt(self.tokenizer, template)
+        self.packing, lead = prompt(self.tokenizer, options.template)
         self.max_query += count_subwords(self.tokenizer, lead.query)
         self.max_document += count_subwords(self.tokenizer, lead.document)
         kind: str = "AutoModelForSequenceClassification" if words is None else "AutoModelForCausalLM"
-        options: dict[str, Any] = {"num_labels": 1} if words is None else {}
+        extra: dict[str, Any] = {"num_labels": 1} if words is None else {}
         model: Any
-        model, self.drawn = read_model(kind, checkpoint, widths["layers"], generator, **options)
+        model, self.drawn = read_model(kind, checkpoint, options.layers, generator, **extra)
         head: Any = getattr(model, "score", None) if words is None else model.get_output_embeddings()
         if not isinstance(head, nn.Linear):
             raise BadInput("has no head over its last token", checkpoint, "choose a decoder, or ranker=cross_encoder")
-        self.body = Pretrained(model.base_model, precision, gradient_checkpointing, compiled, budget)
+        self.body = self.running(model.base_model)
         tied = any(head.weight is weight for weight in model.base_model.parameters())
         # The whole model is kept out of the modules, and with it a head that is the table of tokens: each has one name.
         self._whole: list[Any] = [model, head]
         self.head = None if tied else head
         self.words = None if words is None else torch.tensor(_numbers(self.tokenizer, words))
-        self.has_dropout, self.needs_grad_scaler = self.body.has_dropout, precision == "float16"
-        longest = self.max_query + self.max_document + self.packing.specials
-        if longest > self.body.reach:
-            what = f"{longest} subwords of prompt, query and document are more than its {self.body.reach} positions"
+        self.has_dropout, self.needs_grad_scaler = self.body.has_dropout, options.precision == "float16"
+        self.document_reach = self.max_document
+        self.reach = min(self.body.reach, source.longest or UNLIMITED)
+        longest = (max_query or 1) + (max_document or 1) + self.packing.specials
+        longest += sum(count_subwords(self.tokenizer, text) for text in (lead.query, lead.document))
+        if longest > self.reach:
+            what = f"{longest} subwords of prompt, query and document are more than its {self.reach} positions"
             raise BadInput(what, checkpoint, "lower ranker.max_query or ranker.max_document")
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
-        widths = cls.widths(**options)
-        _, lead = prompt(read_tokenizer(options["checkpoint"]), options.get("template", TEMPLATE))
-        return Subwords(options["checkpoint"], widths["max_query"], widths["max_document"], lead)
+        checkpoint = options["checkpoint"]
+        lengths = cls.lengths_of(checkpoint, options.get("max_query"), options.get("max_document"))
+        packing, lead = prompt(tokenizer := read_tokenizer(checkpoint), options.get("template", TEMPLATE))
+
+        def room() -> int:
+            prompts = sum(count_subwords(tokenizer, text) for text in (lead.query, lead.document))
+            return (SentenceFolder.read(checkpoint).longest or UNLIMITED) - packing.specials - prompts
+
+        return Subwords(checkpoint, *lengths, lead, room)
 
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(queries.shape[:-1], documents.shape[:-1])
         first, second = (texts.expand(*shape, -1).reshape(-1, texts.shape[-1]) for texts in (queries, documents))
+        first, second = self.fitted(first, second)
         lengths = (first > 0).sum(1) + (second > 0).sum(1) + self.packing.specials
 
         def read(rows: Tensor) -> Tensor:
@@ -109,7 +122,7 @@ class Decoder(PairRanker):
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as transformers reads it: safetensors and the tokenizer."""
-        self.save_with_lengths(folder, self._whole[0], *self.lengths)
+        self.save_with_lengths(folder, self._whole[0], self.lengths)
 
 
 def prompt(tokenizer: Any, template: str) -> tuple[Packing, Prompts]:

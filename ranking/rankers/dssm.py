@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 from numba import njit
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -19,25 +18,24 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.row_gradients import RowsRead, wants_rows
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Tokenization
 from pyrite.ranking.trigrams import Trigrams
 
-READ = {"buckets": 30_000, "max_query": 32, "max_document": 256}
-"""The options that the tokens depend on, and their defaults."""
+READ = ("buckets", "max_query", "max_document")
+"""The options that the tokens depend on."""
 
 
-class Dssm(DenseRanker):
+class DSSM(DenseRanker):
     """DSSM: query and document as bags of letter trigrams, each through a tower of tanh layers, compared by cosine.
 
-    Huang et al. 2013 (sections 3.1 to 3.3), as Saeidi et al. 2017 (section 2) rank answers with it. Trained with
-    `objective=softmax` it minimises −log of the right answer's share of a softmax over `scale` · cosine, among itself
-    and its negatives.
+    Huang et al. 2013 (sections 3.1 to 3.3), as Saeidi et al. 2017 (section 2) rank answers with it. Weights start
+    uniformly within √(6 / (inputs + outputs)), as in the original. Trained with `objective=softmax` it minimises −log
+    of the right answer's share of a softmax over `scale` · cosine, among itself and its negatives.
 
     Args:
-        generator: draws the weights, uniformly within √(6 / (inputs + outputs)) as in the original.
-        vectors: ignored; every ranker is offered them.
         preset: `paper`, `small` or `tiny`: the tower if `tower` is None.
         tower: widths of the layers. The last one is the length of a text's vector; the paper's are 300, 300 and 128.
         buckets: the number of buckets that trigrams are hashed to.
@@ -47,7 +45,6 @@ class Dssm(DenseRanker):
             tower.
         scale: γ, the smoothing factor of the softmax.
         categories: whether the first layer reads category and subcategory, one-hot, in addition to the trigrams.
-        labels: the numbers of categories and subcategories.
 
     Raises:
         BadInput: if an option is out of its range, or there is no category to read.
@@ -62,33 +59,35 @@ class Dssm(DenseRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
-        vectors: NDArray[np.float32] | None = None,
         preset: str = "paper",
+        *,
         tower: Sequence[int] | None = None,
-        buckets: int = READ["buckets"],
-        max_query: int = READ["max_query"],
-        max_document: int = READ["max_document"],
+        buckets: int = 30_000,
+        max_query: int = 32,
+        max_document: int = 256,
         tied: bool = True,
         scale: Annotated[float, Positive] = 10.0,
         categories: bool = False,
-        labels: LabelCounts | None = None,
     ) -> None:
         super().__init__()
-        widths = self.resolve_preset(
-            preset, tower=tower, buckets=buckets, max_query=max_query, max_document=max_document
-        )
+        self.resolve_preset(preset, tower=tower, buckets=buckets, max_query=max_query, max_document=max_document)
+        self.scale = scale
+
+    def make(self, inputs: RankerInputs) -> None:
+        options = self.options
+        widths = self.resolve_preset(options.preset, tower=options.tower)
         if not widths["tower"]:
             raise BadInput("there is no layer", "ranker.tower", "give one width at least")
-        self.scale = scale
-        first = _Tower(buckets + 1, widths["tower"], labels, categories, generator)
-        self.towers = nn.ModuleList([first] if tied else [first, copy.deepcopy(first)])  # of queries, of documents
+        labels, rows = inputs.labels, options.buckets + 1
+        first = _Tower(rows, widths["tower"], labels, options.categories, inputs.generator)
+        self.towers = nn.ModuleList(
+            [first] if options.tied else [first, copy.deepcopy(first)]
+        )  # of queries, of documents
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
-        given = {name: options.get(name, default) for name, default in READ.items()}
-        cls.resolve_preset("paper", **given)
-        return Trigrams(**given)
+        made = cls(**{name: value for name, value in options.items() if name in READ}).options
+        return Trigrams(made.buckets, made.max_query, made.max_document)
 
     @property
     def dimension(self) -> int:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.rankers.bag import weighted_mean
 from pyrite.ranking.rankers.category_input import CategoryInput
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, linear, of_inputs
 from pyrite.ranking.texts import Texts
 
@@ -29,13 +27,10 @@ class FeedForward(Ranker):
     its half for the document belong to the representations: `W·[q, d] + c = (W_q·q + c) + W_d·d`.
 
     Args:
-        vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
-        generator: draws the weights of the layers.
         preset: `paper`, `small` or `tiny`: widths that the next two options do not specify.
         lower: widths of the shared layers; the paper's are 2048, 1024, 512.
         upper: widths of the layers over the pair, without the final 1; the paper's are 512, 300.
         categories: whether the first shared layer reads category and subcategory in addition to the vector.
-        labels: the numbers of categories and subcategories.
 
     Raises:
         BadInput: if the preset is unknown, there is no upper layer, or no category to read.
@@ -49,42 +44,43 @@ class FeedForward(Ranker):
 
     def __init__(
         self,
-        vectors: NDArray[np.float32],
-        generator: torch.Generator,
-        preset: str = "paper",
+        preset: str = "small",
+        *,
         lower: Sequence[int] | None = None,
         upper: Sequence[int] | None = None,
         categories: bool = False,
-        labels: LabelCounts | None = None,
     ) -> None:
         super().__init__()
-        widths = self.resolve_preset(preset, lower=lower, upper=upper)
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, vectors, generator = self.options, inputs.words, inputs.generator
+        widths = self.resolve_preset(options.preset, lower=options.lower, upper=options.upper)
         if not widths["upper"]:
             raise BadInput("there is no layer over the pair", "ranker.upper", "give one width at least")
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
         self.term_weights = nn.Parameter(torch.zeros(len(vectors)))
-        inputs = vectors.shape[1]
-        if categories and not widths["lower"]:
+        width_before = vectors.shape[1]
+        if options.categories and not widths["lower"]:
             raise BadInput("there is no layer to read categories with", "ranker.lower", "give one width at least")
         self.lower = nn.ModuleList()
         for width in widths["lower"]:
-            self.lower.append(linear(inputs, width, generator))
-            inputs = width
+            self.lower.append(linear(width_before, width, generator))
+            width_before = width
         joined, *rest = widths["upper"]
-        whole = linear(2 * inputs, joined, generator)
-        self.query_half = linear(inputs, joined, generator)
-        self.document_half = linear(inputs, joined, generator, bias=False)
+        whole = linear(2 * width_before, joined, generator)
+        self.query_half = linear(width_before, joined, generator)
+        self.document_half = linear(width_before, joined, generator, bias=False)
         with torch.no_grad():  # two halves of one layer, drawn as that layer
-            self.query_half.weight.copy_(whole.weight[:, :inputs])
+            self.query_half.weight.copy_(whole.weight[:, :width_before])
             self.query_half.bias.copy_(whole.bias)
-            self.document_half.weight.copy_(whole.weight[:, inputs:])
+            self.document_half.weight.copy_(whole.weight[:, width_before:])
         self.upper = nn.ModuleList()
         for width in (*rest, 1):
             self.upper.append(linear(joined, width, generator))
             joined = width
         self.categories: CategoryInput | None = None
-        if categories:
-            self.categories = CategoryInput(labels, widths["lower"][0], of_inputs(vectors.shape[1]), generator)
+        if options.categories:
+            self.categories = CategoryInput(inputs.labels, widths["lower"][0], of_inputs(vectors.shape[1]), generator)
 
     def read(self, texts: Texts) -> Tensor:
         """Return the output of the shared lower layers. Shape [texts, last lower width]."""

@@ -6,9 +6,7 @@ import string
 from dataclasses import replace
 from typing import Annotated, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,8 +14,10 @@ from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing
 from pyrite.ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
-from pyrite.ranking.rankers.pretrained import Pretrained, quiet
+from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pretrained_weights import downloaded, quiet
 from pyrite.ranking.rankers.ranker import linear
+from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
 from pyrite.ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
 from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
 from pyrite.ranking.texts import Texts
@@ -38,7 +38,7 @@ class LateInteraction(TransformerRanker):
 
     Args:
         max_query: subwords read of a query; mask tokens fill up a shorter one (query augmentation). None takes the
-            checkpoint's number, or else the preset's.
+            checkpoint's number, or else 32, ColBERT's.
         dimension: the length of a token's vector. None takes the checkpoint's, or else 128.
         expansion: whether mask tokens fill up queries. None takes the folder's choice, or else fills up.
         scale: the factor of the scores.
@@ -50,10 +50,8 @@ class LateInteraction(TransformerRanker):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
-        preset: str = "paper",
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -66,10 +64,16 @@ class LateInteraction(TransformerRanker):
         budget: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        source = ColbertFolder.read(checkpoint)
-        widths = self._widths(source, preset, layers, max_query, max_document)
-        self.scale = scale
-        model, drawn = load_model("MultiVectorEncoder", checkpoint, widths["layers"], generator)
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, generator = self.options, inputs.generator
+        checkpoint, dimension = options.checkpoint, options.dimension
+        max_query, max_document = options.max_query, options.max_document
+        source = ColbertFolder.read(downloaded(checkpoint))
+        lengths = self._lengths(source, max_query, max_document)
+        self.scale = options.scale
+        assert source.source is not None
+        model, drawn = load_model("MultiVectorEncoder", source.source, options.layers, generator)
         if model.similarity_fn_name != "maxsim":
             what = f"compares texts by {model.similarity_fn_name}"
             raise BadInput(what, checkpoint, "choose a checkpoint that does so by maxsim")
@@ -101,11 +105,13 @@ class LateInteraction(TransformerRanker):
         )
         self.prompts, self.marks = source.prompts(self.tokenizer), source.marks
         counts = [count_subwords(self.tokenizer, text) for text in (self.prompts.query, self.prompts.document)]
-        self.max_query, self.max_document = widths["max_query"] + counts[0], widths["max_document"] + counts[1]
-        self._fill(expansion, new=not source.late)
-        self.pretrained = Pretrained(transformer, precision, gradient_checkpointing, compiled, budget)
-        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, precision == "float16"
-        self.check_reach(checkpoint, self.for_queries.specials, self.pretrained.reach)
+        self.max_query, self.max_document = lengths[0] + counts[0], lengths[1] + counts[1]
+        self.document_reach = self.max_document
+        self._fill(options.expansion, new=not source.late)
+        self.pretrained = self.running(transformer)
+        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
+        typed = {"max_query": max_query, "max_document": max_document}
+        self.check_reach(checkpoint, self.for_queries.specials, self.pretrained.reach, typed)
 
     def _add_marks(self, transformer: Any, generator: torch.Generator) -> None:
         """Add two tokens that mark queries and documents to the tokenizer and the transformer."""
@@ -148,7 +154,7 @@ class LateInteraction(TransformerRanker):
         reader.query_expansion, reader.query_length = None, None
         reader.query_expansion = filled
         reader.query_length = None if filled is not None and filled["strategy"] == "fixed" else tokens
-        reader.document_length = self.max_document + self.for_documents.specials
+        reader.document_length = None if self.max_document >= UNLIMITED else self._document_tokens
         self.expansion = reader.query_expansion
         if self.expansion is not None:
             fillers = [self.tokenizer.mask_token_id, self.tokenizer.eos_token_id]
@@ -157,24 +163,26 @@ class LateInteraction(TransformerRanker):
             filler = next(token for token in fillers if token is not None)
             self.for_queries = replace(self.for_queries, padding=filler)
 
+    @property
+    def _document_tokens(self) -> int:
+        """The tokens of a document, with special ones and the mark."""
+        return self.max_document + self.for_documents.specials
+
     @classmethod
-    def _widths(
-        cls, source: ColbertFolder, preset: str, layers: int | None, max_query: int | None, max_document: int | None
-    ) -> dict[str, Any]:
-        """Return layers and lengths: the options, or else the folder's, or else the preset's."""
-        given = {"max_query": max_query, "max_document": max_document}
-        if None in given.values():
-            known = source.bounded(cls.resolve_preset(preset)) | source.lengths()
-            given = {name: known[name] if value is None else value for name, value in given.items()}
-        return cls.resolve_preset(preset, layers=layers, **given)
+    def _lengths(cls, source: ColbertFolder, max_query: int | None, max_document: int | None) -> tuple[int, int]:
+        """Return the subwords of a query and of a document: the options, or else the folder's."""
+        read = SentenceFolder("", "")  # not asked if both are given
+        known = source.lengths() if None in (max_query, max_document) else read.lengths()
+        typed = {"max_query": max_query, "max_document": max_document}
+        given = {name: known[name] if length is None else length for name, length in typed.items()}
+        return cls.lengths_of("", given["max_query"], given["max_document"], read)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
-        given = {name: options.get(name) for name in ("layers", "max_query", "max_document")}
         source = ColbertFolder.read(options["checkpoint"])
-        widths = cls._widths(source, options.get("preset", "paper"), **given)
+        lengths = cls._lengths(source, options.get("max_query"), options.get("max_document"))
         prompts = source.prompts(read_tokenizer(source.transformer)) if source.late else None
-        return Subwords(source.transformer, widths["max_query"], widths["max_document"], prompts)
+        return Subwords(source.transformer, *lengths, prompts)
 
     def represent_queries(self, queries: Texts) -> Tensor:
         """Return unit vectors of the queries' tokens [queries, tokens, dimension], 0 after the last one."""
@@ -185,13 +193,14 @@ class LateInteraction(TransformerRanker):
         return self._vectors(documents, self.for_documents, self.max_document, "document")
 
     def _vectors(self, texts: Texts, packing: Packing, most: int, task: str) -> Tensor:
-        """Return token vectors of texts [n, length, dimension]; texts of similar length are read together."""
-        length = most + packing.specials
-        if not len(texts) and self.pretrained.sharding is None:
-            return torch.zeros(len(texts), length, self.dimension, device=self.device)
-        padded = torch.from_numpy(texts.padded(most))
-        lengths = (padded > 0).sum(1) + packing.specials
+        """Return token vectors of texts [n, longest, dimension]; texts of similar length are read together."""
         floor = self.expansion["length"] if task == "query" and self.expansion is not None else 0
+        widest = max(1, min(most, int(texts.lengths.max(initial=1))))
+        length = max(widest + packing.specials, floor)
+        if not len(texts):
+            return torch.zeros(len(texts), length, self.dimension, device=self.device)
+        padded = torch.from_numpy(texts.padded(widest))
+        lengths = (padded > 0).sum(1) + packing.specials
 
         def read(rows: Tensor) -> Tensor:
             packed = packing.pack(padded[rows])
@@ -245,7 +254,7 @@ class LateInteraction(TransformerRanker):
     def save_pretrained(self, folder: str) -> None:
         """Write it as sentence-transformers' `MultiVectorEncoder`."""
         self._readers[0].model = self.pretrained.model
-        self._readers[0].tokenizer.model_max_length = self.max_document + self.for_documents.specials
+        self._readers[0].tokenizer.model_max_length = self._document_tokens
         options: dict[str, Any] = {"prompts": vars(self.marks), "similarity_fn_name": "maxsim"}
         save_model("MultiVectorEncoder", folder, [self._readers[0], *self._after], **options)
 

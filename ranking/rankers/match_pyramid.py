@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, convolution, linear
 from pyrite.ranking.texts import Texts
 
@@ -23,8 +22,6 @@ class MatchPyramid(Ranker):
     and two fully connected layers return a score. Trained with cross-entropy in the original.
 
     Args:
-        vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
-        generator: draws the weights of the layers.
         preset: `paper`, `small` or `tiny`: widths that the other options do not specify.
         channels: feature maps of the two convolutions.
         kernels: sides of the two square kernels.
@@ -54,9 +51,8 @@ class MatchPyramid(Ranker):
 
     def __init__(
         self,
-        vectors: NDArray[np.float32],
-        generator: torch.Generator,
-        preset: str = "paper",
+        preset: str = "small",
+        *,
         channels: Sequence[int] | None = None,
         kernels: Sequence[int] | None = None,
         grid: Sequence[int] | None = None,
@@ -65,20 +61,15 @@ class MatchPyramid(Ranker):
         max_document: int | None = None,
     ) -> None:
         super().__init__()
-        widths = self.resolve_preset(
-            preset,
-            channels=channels,
-            kernels=kernels,
-            grid=grid,
-            hidden=hidden,
-            max_query=max_query,
-            max_document=max_document,
-        )
+
+    def make(self, inputs: RankerInputs) -> None:
+        widths = self.resolve_preset(**vars(self.options))
+        generator = inputs.generator
         self.grid, self.max_query = widths["grid"], widths["max_query"]
         self.max_document = self.document_reach = widths["max_document"]
         if any(cells < 2 or cells % 2 for cells in self.grid):
             raise BadInput(f"grid is {list(self.grid)}", "ranker.grid", "choose two even numbers, 2 or more")
-        self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
+        self.vectors = nn.Parameter(torch.from_numpy(inputs.words.copy()))
         (first, second), (outer, inner) = widths["channels"], widths["kernels"]
         self.first = convolution(1, first, (outer, outer), generator)
         self.second = convolution(first, second, (inner, inner), generator)

@@ -3,47 +3,36 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import Part, all_options, described, parameters_of, path_of
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Tokenization
 
 
-class SharedWeights(Protocol):
-    """Workers that hold parts of one ranker (`pyrite.ranking.sharding.Sharding`)."""
-
-    def passes(self, tower: Any, count: int) -> int:
-        """Return the passes that all workers make next through a transformer, of which this one needs `count`."""
-
-    def finish(self) -> None:
-        """Make empty passes until all workers have finished."""
-
-    def most(self, count: int) -> int:
-        """Return the largest of all workers' counts."""
-
-    def split_state(self, state: dict[str, Any], ranker: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Return a training's state with its tensors split like the ranker's weights."""
-
-
-class Ranker(nn.Module, ABC):
+class Ranker(nn.Module, Part):
     """The base of all rankers: scores documents for queries, in three steps that keep many candidates cheap.
 
     A query and a document are each represented once, by the part of the network that depends on
     one of them alone; `interact` computes what depends on the pair. A collection's candidates are
     then scored at the cost of their distinct documents plus the interactions (`pyrite.ranking.scoring`).
 
-    A subclass takes `vectors`, `generator` and its widths, each None to use the `preset`. A subclass with an option
-    `categories` (texts come with category and subcategory as input) takes `labels` too, their numbers
-    (`pyrite.ranking.rankers.category_input`).
+    The constructor takes plain values, such as widths, and reads no weights: `make` makes them, when a run starts. A
+    subclass with an option `categories` receives texts with category and subcategory, whose numbers are in
+    `inputs.labels` (`pyrite.ranking.rankers.category_input`).
 
     Attributes:
-        presets: the widths by preset name: `paper` as published, `small` for a CPU, `tiny` for tests.
+        presets: the widths of a ranker that starts from nothing, by preset name: `paper` as published, `small` for a
+            CPU, `tiny` for tests.
         pairs: the number of pairs that should interact at once: few enough that the data between two layers stays in
             a core's cache.
         held: the number of documents whose representations should be held at once.
@@ -61,11 +50,35 @@ class Ranker(nn.Module, ABC):
 
     drawn: Sequence[str] = ()
     """The names of the weights that its checkpoint lacks, and that are drawn."""
-    sharding: SharedWeights | None = None
-    """How its weights are split over workers. None if they are all here."""
     document_reach: int | None = None
     """Tokens that it reads of a document, if that is fewer than the collection has: texts that differ only after
     them are alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __init_subclass__(cls, **defaults: Any) -> None:
+        super().__init_subclass__(**defaults)
+        supplied = {"vectors", "generator"} & parameters_of(cls.__init__).keys()
+        if supplied:
+            remedy = "give the constructor its options alone, and make weights in make(self, inputs), of inputs."
+            raise BadInput(f"takes {supplied.pop()} in its constructor", path_of(cls), f"{remedy}vectors and generator")
+
+    def make(self, inputs: RankerInputs) -> None:
+        """Make the weights. A subclass defines it, unless its constructor makes them."""
+
+    def start(self, inputs: RankerInputs) -> Self:
+        """Make the weights, and return the ranker. Each run calls it once."""
+        self.make(inputs)
+        return self
+
+    @property
+    def options(self) -> SimpleNamespace:
+        """The options that it was made with, and the defaults of those that were left out."""
+        return SimpleNamespace(**all_options(self))
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization | None:
@@ -97,16 +110,6 @@ class Ranker(nn.Module, ABC):
     @abstractmethod
     def interact(self, queries: Tensor, documents: Tensor) -> Tensor:
         """Return scores of represented queries [b, 1, …] with represented documents [b, m, …]. Shape [b, m]."""
-
-    def interact_lists(self, queries: Tensor, documents: Tensor, present: Tensor) -> Tensor:
-        """Return scores of whole lists, for rankers whose scores depend on the other documents of the list.
-
-        Args:
-            queries: represented queries, as in `interact`.
-            documents: represented documents, as in `interact`.
-            present: bool [b, m]. If it is False the document does not count and its score is not used.
-        """
-        return self.interact(queries, documents)
 
     @abstractmethod
     def layers(self) -> list[nn.Module]:
@@ -146,10 +149,6 @@ class Ranker(nn.Module, ABC):
         """
         return None
 
-    def at_level(self, level: int) -> Ranker:
-        """Return the ranker for a level of compression (`pyrite.ranking.objectives.self_involvement`), 0 the first."""
-        return self
-
     @property
     def device(self) -> torch.device:
         """The device of its weights."""
@@ -162,6 +161,16 @@ class Ranker(nn.Module, ABC):
     def top_parameters(self, layers: int) -> list[nn.Parameter]:
         """Return the parameters of the top `layers` layers."""
         return [parameter for layer in self.layers()[-layers:] for parameter in layer.parameters()]
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """Join representations of texts, filled up with 0 to the most tokens if a text has a row per token."""
+    most = max((part.shape[1] for part in parts if part.dim() > 1), default=0)
+    return torch.cat([
+        part if part.dim() < 2 or part.shape[1] == most
+        else F.pad(part, (*[0, 0] * (part.dim() - 2), 0, most - part.shape[1]))
+        for part in parts
+    ])  # fmt: skip
 
 
 def check_whole(ranker: Ranker, checkpoint: str) -> None:

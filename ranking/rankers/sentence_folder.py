@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,8 @@ NO_PROMPTS = Prompts()
 DECLARED = "config_sentence_transformers.json"
 NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """Names that checkpoints use for the prompts of queries and of documents."""
-ENOUGH = 512
-"""A limit that no preset exceeds."""
 UNLIMITED = 10**9
-"""Tokenizers without a limit have a larger one."""
+"""A length that no text has; tokenizers without a limit have a larger one."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,9 @@ class SentenceFolder:
         trained: the numbers of tokens by text (`query`, `document`) that it was trained with, special ones and the
             prompt included, if it says so of each.
         longest: the maximum number of tokens of any text. None if unspecified.
-        plain: whether it is a checkpoint of transformers alone, whose positions are its only limit.
+        plain: whether it is a checkpoint of transformers alone.
+        root: the checkpoint's folder, or its name at the hub.
+        folders: the folders of its modules.
     """
 
     query: str
@@ -48,6 +48,8 @@ class SentenceFolder:
     trained: Mapping[str, int] = field(default_factory=dict)
     longest: int | None = None
     plain: bool = False
+    root: str = ""
+    folders: Sequence[str] = ()
 
     def with_prompts(self, query: str | None, document: str | None) -> SentenceFolder:
         """Return a copy with other prompts: a name that the checkpoint declares, or a text. None keeps the old one.
@@ -70,16 +72,15 @@ class SentenceFolder:
         """Whether one transformer reads both."""
         return self.query == self.document
 
-    def lengths(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return subwords of a query and a document: those it was trained with, and its limits; each may be empty."""
-        if not self.trained and (self.longest is None or (self.plain and self.longest >= ENOUGH)):
-            return {}, {}
-        tokenizer = read_tokenizer(self.document)
-        rest = Packing.of(tokenizer, pair=False).specials
-        spare = {kind: rest + count_subwords(tokenizer, prompt) for kind, prompt in vars(self.prompts).items()}
-        trained = {f"max_{kind}": max(1, tokens - spare[kind]) for kind, tokens in self.trained.items()}
-        longest = {f"max_{kind}": max(1, (self.longest or 0) - spare[kind]) for kind in spare}
-        return trained, {} if self.longest is None else longest
+    def lengths(self) -> dict[str, int]:
+        """Return the subwords read of a query and of a document: those it was trained with, or else all that fit."""
+        rest, counts = 0, dict.fromkeys(NAMES, 0)
+        if self.trained or self.longest is not None:
+            tokenizer = read_tokenizer(self.document)
+            rest = Packing.of(tokenizer, pair=False).specials
+            counts = {kind: count_subwords(tokenizer, prompt) for kind, prompt in vars(self.prompts).items()}
+        most = UNLIMITED if self.longest is None else self.longest
+        return {f"max_{kind}": max(1, self.trained.get(kind, most) - rest - counts[kind]) for kind in NAMES}
 
     @classmethod
     def read(cls, checkpoint: str) -> SentenceFolder:
@@ -93,15 +94,17 @@ class SentenceFolder:
             read_json(root, "config.json", needed=True)  # without the hub a missing file looks like an absent one
         modules = read_json(root, "modules.json")
         if modules is None:
-            return cls(root, root, longest=positions_of(root), plain=True)
+            return cls(root, root, longest=_longest(root, {}), plain=True, root=root, folders=[root])
         declared = read_json(root, DECLARED) or {}
         with refused(root):
             listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules]
+        inner = [path for _, path in listed]
         if [kind for kind, _ in listed][:1] in (["Router"], ["Asym"]):
             path = listed[0][1]
             router = read_json(root, f"{path}/router_config.json" if path else "router_config.json", needed=True)
             with refused(root):
                 paths = [str(Path(path) / router["structure"][route][0]) for route in ("query", "document")]
+                inner += [str(Path(path) / name) for route in router["structure"].values() for name in route]
         else:
             paths = [listed[0][1]] * 2 if listed else ["", ""]
         if any(paths) and not Path(root).is_dir():
@@ -109,7 +112,8 @@ class SentenceFolder:
         query, document = (str(Path(root) / path) if path else root for path in paths)
         config = read_json(document, "sentence_bert_config.json") or {}
         prompts, named = prompts_of(root, declared)
-        return cls(query, document, prompts, named, _trained(config), _longest(document, config))
+        longest, folders = _longest(document, config), [str(Path(root) / path) for path in inner]
+        return cls(query, document, prompts, named, _trained(config), longest, root=root, folders=folders)
 
 
 def _trained(config: Mapping[str, Any]) -> dict[str, int]:
@@ -119,12 +123,12 @@ def _trained(config: Mapping[str, Any]) -> dict[str, int]:
 
 def _longest(folder: str, config: Mapping[str, Any]) -> int | None:
     """Return the maximum number of tokens of a text: older folders have it in the library's file, newer in the
-    tokenizer's."""
+    tokenizer's, and no transformer reads more than its positions. None if there is no limit."""
     declared = config.get("max_seq_length") or (read_json(folder, "tokenizer_config.json") or {}).get(
         "model_max_length"
     )
     known = [int(number) for number in (declared, positions_of(folder)) if number is not None and number > 0]
-    return min(known) if declared and min(known) < UNLIMITED else None
+    return min(known, default=UNLIMITED) if min(known, default=UNLIMITED) < UNLIMITED else None
 
 
 def positions_of(folder: str) -> int | None:

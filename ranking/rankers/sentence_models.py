@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.hub_tokenizers import local_root, refused
-from pyrite.ranking.rankers.pretrained import quiet, reading
+from pyrite.ranking.hub_tokenizers import refused
+from pyrite.ranking.rankers.pretrained_weights import (
+    READ,
+    draw_missing,
+    first_layers,
+    missing_weights,
+    quiet,
+    refuse_pickles,
+    unseeded,
+)
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 
 HEADS = {"CNN", "Dense", "Dropout", "LayerNorm", "Normalize", "Pooling", "WeightedLayerPooling", "WordWeights"}
 """Modules that may follow a transformer: they read its states and the mask."""
@@ -33,13 +41,15 @@ def library() -> Any:
     return sentence_transformers
 
 
-def load_model(kind: str, checkpoint: str, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
+def load_model(
+    kind: str, source: SentenceFolder, layers: int | None, generator: torch.Generator
+) -> tuple[Any, list[str]]:
     """Load a model, in evaluation mode and on the CPU. Transformers are read as by `read_model`.
 
     Args:
         kind: its class, e.g. `SentenceTransformer`.
-        checkpoint: a folder, or a name at the hub.
-        layers: layers to keep, as in `pyrite.ranking.rankers.pretrained.read_model`.
+        source: the checkpoint's folder, as it describes itself.
+        layers: layers to keep, as in `pyrite.ranking.rankers.pretrained_weights.read_model`.
         generator: draws the weights that the checkpoint lacks.
 
     Returns:
@@ -49,15 +59,15 @@ def load_model(kind: str, checkpoint: str, layers: int | None, generator: torch.
         BadInput: if it can't be loaded.
     """
     made = getattr(library(), kind)
-    root = local_root(checkpoint)
-    local = Path(root).is_dir()
-    with refused(checkpoint), reading(root, layers, generator) as drawn:
+
+    def read(options: dict[str, Any]) -> Any:
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))  # draws layers that it adds itself
-        model = made(root, device="cpu", local_files_only=local, trust_remote_code=False)
-    return model.eval(), drawn
+        return made(source.root, device="cpu", local_files_only=True, trust_remote_code=False, **options)
+
+    return _load(read, source, layers, generator)
 
 
-def load_splade(checkpoint: str, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
+def load_splade(source: SentenceFolder, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
     """Load a masked language model as a `SparseEncoder`; its arguments and result are those of `load_model`.
 
     The library would make another model of a checkpoint without the head for masked words, which is drawn here.
@@ -66,11 +76,44 @@ def load_splade(checkpoint: str, layers: int | None, generator: torch.Generator)
     from sentence_transformers.base.modules import Transformer
     from sentence_transformers.sparse_encoder.modules import SpladePooling
 
-    root = local_root(checkpoint)
-    with refused(checkpoint), reading(root, layers, generator) as drawn:
-        reader = Transformer(root, transformer_task="fill-mask")
-        model = made(modules=[reader, SpladePooling("max")], device="cpu", local_files_only=True)
+    def read(options: dict[str, Any]) -> Any:
+        reader = Transformer(source.root, transformer_task="fill-mask", **options)
+        return made(modules=[reader, SpladePooling("max")], device="cpu", local_files_only=True)
+
+    return _load(read, source, layers, generator)
+
+
+def _load(
+    read: Callable[[dict[str, Any]], Any], source: SentenceFolder, layers: int | None, generator: torch.Generator
+) -> tuple[Any, list[str]]:
+    """Return a model and the names of its drawn weights.
+
+    Args:
+        read: makes the model, given the library's options for its transformers.
+    """
+    from transformers import AutoConfig
+
+    refuse_pickles(source.folders)
+    with refused(source.root), unseeded():
+        cut = {} if layers is None else first_layers(AutoConfig.from_pretrained(source.query), layers, source.root)
+        model = read({"model_kwargs": dict(READ), "config_kwargs": cut})
+        drawn = []
+        for folder, transformer in _transformers(model, source):
+            config = AutoConfig.from_pretrained(folder, **cut)
+            report = missing_weights(type(transformer), folder, config)
+            drawn += draw_missing(transformer, report, folder, generator)
     return model.eval(), drawn
+
+
+def _transformers(model: Any, source: SentenceFolder) -> Iterator[tuple[str, Any]]:
+    """Yield the folder of each model of transformers that reads queries or documents, and the model."""
+    from transformers import PreTrainedModel
+
+    routes = getattr(model[0], "sub_modules", {"query": [model[0]]})
+    for name in ("query", "document"):
+        transformer = getattr(routes[name][0], "model", None) if name in routes else None
+        if isinstance(transformer, PreTrainedModel):
+            yield getattr(source, name), transformer
 
 
 def save_model(kind: str, folder: str, modules: Sequence[nn.Module], **options: Any) -> None:

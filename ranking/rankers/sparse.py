@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
@@ -41,10 +39,8 @@ class Sparse(BiEncoder):
     @checked
     def __init__(
         self,
-        generator: torch.Generator,
         checkpoint: str,
-        vectors: NDArray[np.float32] | None = None,
-        preset: str = "paper",
+        *,
         layers: int | None = None,
         max_query: int | None = None,
         max_document: int | None = None,
@@ -59,21 +55,12 @@ class Sparse(BiEncoder):
         query_prompt: str | None = None,
         document_prompt: str | None = None,
     ) -> None:
-        options: dict[str, Any] = {
-            "preset": preset, "layers": layers, "max_query": max_query, "max_document": max_document, "tied": tied,
-            "precision": precision, "gradient_checkpointing": gradient_checkpointing, "compiled": compiled,
-            "budget": budget, "query_prompt": query_prompt, "document_prompt": document_prompt,
-        }  # fmt: skip
-        super().__init__(generator, checkpoint, **options)
+        super().__init__(checkpoint)
         self.weights, self.warmup = (query_flops, document_flops), warmup
         self._flops: list[Tensor] = []
 
-    def _load(
-        self, source: SentenceFolder, checkpoint: str, layers: int | None, generator: torch.Generator
-    ) -> tuple[Any, list[str]]:
-        if source.plain:
-            return load_splade(checkpoint, layers, generator)
-        return super()._load(source, checkpoint, layers, generator)
+    def _load(self, source: SentenceFolder, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
+        return load_splade(source, layers, generator) if source.plain else super()._load(source, layers, generator)
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)

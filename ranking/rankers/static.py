@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,6 +14,7 @@ from pyrite.ranking.bounds import AtLeast, NonNegative, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bag import weighted_mean
 from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.static_folder import StaticFolder, StaticTokens, Vocabulary
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Tokenization
@@ -35,9 +35,6 @@ class Static(DenseRanker):
     folder of sentence-transformers' `StaticEmbedding`, or of model2vec. It is written as the former.
 
     Args:
-        vectors: float32 [vocabulary, dimension], the word vectors to start from; row 0 is padding.
-        generator: draws the further dimensions.
-        idf: float32 [vocabulary], the words' weights at first. None weighs them equally.
         preset: `paper`, `small` or `tiny`: 206, 78 or 14 further dimensions, if `further` is None.
         further: dimensions in addition to those of the vectors, drawn at random with their spread, for words that the
             vectors don't know or don't distinguish. None with a checkpoint is 0.
@@ -47,10 +44,9 @@ class Static(DenseRanker):
             further. 0 keeps the vectors as they come. None takes 0 with a checkpoint, whose vectors are trained, and
             0.05 otherwise.
         checkpoint: a folder of sentence-transformers' StaticEmbedding or of model2vec to start from with its tokens, or
-            a name at the hub; it replaces `vectors` and `idf`. None starts from these.
+            a name at the hub. None starts from the words of the run, with their vectors and idf.
         max_query: tokens of a checkpoint that are read of a query. None reads all.
         max_document: tokens of a checkpoint that are read of a document. None reads all.
-        vocabulary: the words of `vectors`, for `save_pretrained`. None if it need not be written.
     """
 
     unit = True
@@ -59,26 +55,28 @@ class Static(DenseRanker):
     @checked
     def __init__(
         self,
-        vectors: NDArray[np.float32],
-        generator: torch.Generator,
-        idf: NDArray[np.float32] | None = None,
         preset: str = "small",
+        *,
         further: int | None = None,
         scale: Annotated[float, Positive] = 20.0,
         spread: Annotated[float, NonNegative] | None = None,
         checkpoint: str | None = None,
         max_query: Annotated[int, AtLeast(1)] | None = None,
         max_document: Annotated[int, AtLeast(1)] | None = None,
-        vocabulary: Vocabulary | None = None,
     ) -> None:
         super().__init__()
-        widths = self.resolve_preset(preset, further=further or None)
+        self.resolve_preset(preset, further=further or None)
+        self.scale = scale
+
+    def make(self, inputs: RankerInputs) -> None:
+        options, vectors, idf = self.options, inputs.words, inputs.idf
+        further, checkpoint, spread = options.further, options.checkpoint, options.spread
+        widths = self.resolve_preset(options.preset, further=further or None)
         if spread is None:
             spread = SPREAD if checkpoint is None else 0
-        self.scale = scale
         count = 0 if further == 0 else widths["further"]
         start = np.log(np.ones(len(vectors), np.float32) if idf is None else np.maximum(idf, 1e-3))
-        self._tokens: str | Vocabulary | None = vocabulary
+        self._tokens: str | Vocabulary | None = inputs.vocabulary
         self._shift = 0
         self._declared: Mapping[str, Any] = {}
         if checkpoint is not None:
@@ -90,7 +88,7 @@ class Static(DenseRanker):
         table = torch.empty(len(vectors), known + count)
         table.numpy()[:, :known] = vectors
         if count:  # numpy's deviation would make two more of these tables
-            table[:, known:] = torch.randn(len(vectors), count, generator=generator) * float(vectors.std())
+            table[:, known:] = torch.randn(len(vectors), count, generator=inputs.generator) * float(vectors.std())
             table[0, known:] = 0
         if spread:
             table *= spread / table.std()

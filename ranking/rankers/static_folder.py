@@ -138,12 +138,21 @@ class StaticTokens(Tokenization):
         from tokenizers import Tokenizer
 
         root, path = _place(self.checkpoint)
-        tokenizer = Tokenizer.from_file(_file(root, path, "tokenizer.json"))
+        file = _file(root, path, "tokenizer.json")
         prompts, _ = prompts_of(root, read_json(root, DECLARED) or {})
         return Tokens(
-            _encoded(tokenizer, collection.documents["text"], self.max_document, prompts.document),
-            _encoded(tokenizer, collection.queries["text"], self.max_query, prompts.query),
+            _encoded(Tokenizer.from_file(file), collection.documents["text"], self.max_document, prompts.document),
+            _encoded(Tokenizer.from_file(file), collection.queries["text"], self.max_query, prompts.query),
         )
+
+    def cut(self, tokens: Tokens) -> str:
+        limits = {"queries": (tokens.queries, self.max_query), "documents": (tokens.documents, self.max_document)}
+        parts = [
+            f"{count:,} of {len(texts):,} {name} have {limit:,} or more"
+            for name, (texts, limit) in limits.items()
+            if limit is not None and (count := int((texts.lengths >= limit).sum()))
+        ]
+        return f"tokens: {' and '.join(parts)}, and no more of them is read" if parts else ""
 
 
 def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None, prompt: str) -> Texts:

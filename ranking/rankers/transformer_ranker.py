@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
-from pyrite.ranking.rankers.pretrained import PRESETS, quiet
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.pretrained import Pretrained
+from pyrite.ranking.rankers.pretrained_weights import quiet
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
 from pyrite.ranking.texts import Texts
@@ -20,16 +23,12 @@ LENGTHS = "text_lengths.json"
 
 
 class TransformerRanker(Ranker):
-    """A ranker whose texts are the subwords of a pretrained transformer.
+    """A ranker whose texts are the subwords of a pretrained transformer, which is read whole.
 
     Args:
-        generator: draws the weights that the checkpoint lacks.
         checkpoint: a folder, or a name at the hub.
-        vectors: ignored; every ranker is offered them.
-        preset: `paper`, `small` (2 layers, 24 + 64 subwords) or `tiny` (1 layer, 12 + 32): layers and lengths that
-            neither the next three options nor the folder specify.
         layers: the number of layers to keep, from the input. None keeps all.
-        max_query: subwords read of a query. None takes the checkpoint's number, or else the preset's.
+        max_query: subwords read of a query. None takes the checkpoint's number, or else as many as it has positions.
         max_document: subwords read of a document, in the same way.
         precision: float32, bfloat16 or float16, see `pyrite.ranking.rankers.pretrained.Pretrained`.
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
@@ -40,52 +39,44 @@ class TransformerRanker(Ranker):
         BadInput: if the checkpoint can't be read or an option is out of its range.
     """
 
-    presets = PRESETS
     max_query: int
     max_document: int
 
-    @classmethod
-    def widths(
-        cls,
-        checkpoint: str,
-        preset: str = "paper",
-        layers: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
-        source: SentenceFolder | None = None,
-        **others: Any,
-    ) -> dict[str, Any]:
-        """Return layers and lengths: the options, or else those of the checkpoint's training, or else the preset's.
+    def running(self, model: Any) -> Pretrained:
+        """Return a transformer with the options by which it is run."""
+        options = self.options
+        return Pretrained(model, options.precision, options.gradient_checkpointing, options.compiled, options.budget)
 
-        A ranker that learned from short texts is worse at long ones, so the checkpoint's lengths come before a
-        preset's. The limit of a folder of sentence-transformers replaces the lengths of the preset `paper`, and bounds
-        those of the smaller presets.
+    @classmethod
+    def lengths_of(
+        cls, checkpoint: str, max_query: int | None, max_document: int | None, source: SentenceFolder | None = None
+    ) -> tuple[int, int]:
+        """Return the subwords read of a query and of a document: the options, or else all that the checkpoint reads.
+
+        A ranker that learned from short texts is worse at long ones, so a checkpoint's lengths are those of its
+        training, if its folder says them, and otherwise the tokens that its tokenizer and its positions allow.
 
         Args:
-            checkpoint, preset, layers, max_query, max_document: options of the constructor.
-            source: the description of the checkpoint's texts, if it may have one.
-            others: other options, which do not matter.
+            checkpoint, max_query, max_document: options of the constructor.
+            source: the description of the checkpoint's texts. None reads it.
 
         Raises:
             BadInput: if an option is out of its range, or the checkpoint's file does not hold lengths.
         """
-        given = {"max_query": max_query, "max_document": max_document}
-        if None in given.values():
-            trained, longest = ({}, {}) if source is None else source.lengths()
-            trained = read_lengths(checkpoint) or trained
-            of_preset = cls.resolve_preset(preset)
-            whole = preset == "paper" and source is not None and not source.plain
-            limits = longest if whole else {name: min(length, of_preset[name]) for name, length in longest.items()}
-            known = limits | trained
-            given = {name: known.get(name) if value is None else value for name, value in given.items()}
-        return cls.resolve_preset(preset, layers=layers, **given)
+        typed = {"max_query": max_query, "max_document": max_document}
+        for name, length in typed.items():
+            if length is not None and length < 1:
+                raise BadInput(f"{name} is {length}", f"ranker.{name}", "choose numbers from 1 up")
+        if None in typed.values():
+            known = read_lengths(checkpoint) or (source or SentenceFolder.read(checkpoint)).lengths()
+            typed = {name: known[name] if length is None else length for name, length in typed.items()}
+        return typed["max_query"] or 1, typed["max_document"] or 1
 
-    def check_reach(self, checkpoint: str, specials: int, reach: float) -> None:
-        """Refuse lengths that exceed the `reach` of the transformer, with `specials` tokens around each text."""
-        for name in ("max_query", "max_document"):
-            length = getattr(self, name)
-            if length + specials > reach:
-                what = f"{length} subwords are more than its {reach} positions"
+    def check_reach(self, checkpoint: str, specials: int, reach: float, typed: Mapping[str, int | None]) -> None:
+        """Refuse typed lengths that exceed the `reach` of the transformer, with `specials` tokens around each text."""
+        for name, length in typed.items():
+            if length is not None and getattr(self, name) + specials > reach:
+                what = f"{getattr(self, name)} subwords are more than its {reach} positions"
                 remedy = f"lower ranker.{name} (of function=embedding, function.embedding.{name})"
                 raise BadInput(what, checkpoint, remedy)
 
@@ -96,25 +87,51 @@ class PairRanker(TransformerRanker):
     pairs = 4096
     reads_apart = False
     tokenizer: Any
+    packing: Packing
+    reach: float
+    """The tokens of a sequence at most."""
 
     def represent_queries(self, queries: Texts) -> Tensor:
-        return torch.from_numpy(queries.padded(self.max_query)).to(self.device)
+        return self._subwords(queries, self.max_query)
 
     def represent_documents(self, documents: Texts) -> Tensor:
-        return torch.from_numpy(documents.padded(self.max_document)).to(self.device)
+        return self._subwords(documents, self.max_document)
 
-    def save_with_lengths(self, folder: str, model: Any, max_query: int, max_document: int) -> None:
+    def _subwords(self, texts: Texts, length: int) -> Tensor:
+        """Return the first subwords of each text, as many as the longest has and at most `length`."""
+        return torch.from_numpy(texts.padded(max(1, min(length, int(texts.lengths.max(initial=1)))))).to(self.device)
+
+    def fitted(self, queries: Tensor, documents: Tensor) -> tuple[Tensor, Tensor]:
+        """Return pairs [n, …] cut so that each fits into the transformer's positions.
+
+        As in transformers' `longest_first`: the longer text loses its end, and both get half if both are longer.
+        """
+        if queries.shape[1] + documents.shape[1] + self.packing.specials <= self.reach:
+            return queries, documents
+        room = int(self.reach) - self.packing.specials
+        lengths = [(texts > 0).sum(1, keepdim=True) for texts in (queries, documents)]
+        shorter = torch.minimum(*lengths).clamp(max=room // 2)
+        longer = torch.maximum(*lengths).minimum(room - shorter)
+        first = lengths[0] <= lengths[1]
+        kept = torch.where(first, shorter, longer), torch.where(first, longer, shorter)
+        columns = [torch.arange(texts.shape[1], device=texts.device) for texts in (queries, documents)]
+        return queries.masked_fill(columns[0] >= kept[0], 0), documents.masked_fill(columns[1] >= kept[1], 0)
+
+    def save_with_lengths(self, folder: str, model: Any, lengths: tuple[int, int]) -> None:
         """Write a model of transformers and the tokenizer into a folder, with the lengths of its texts.
+
+        Lengths that are no shorter than what the folder reads anyhow are not written.
 
         Args:
             model: the model, written as safetensors.
-            max_query: subwords read of a query, not counting prompts.
-            max_document: subwords read of a document, not counting prompts.
+            lengths: subwords read of a query and of a document, not counting prompts.
         """
         with quiet():
             model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        write_json(Path(folder) / LENGTHS, {"max_query": max_query, "max_document": max_document})
+        names = dict(zip(("max_query", "max_document"), lengths, strict=True))
+        if names != SentenceFolder.read(folder).lengths():
+            write_json(Path(folder) / LENGTHS, names)
 
 
 def read_lengths(checkpoint: str) -> dict[str, int]:

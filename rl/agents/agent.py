@@ -3,52 +3,61 @@
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import gymnasium
-import ray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from ray.util.placement_group import get_current_placement_group
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from pyrite.rl.agents.trainer import AgentTrainer
+from pyrite.rl.rllib.algorithm import Lockstep
 from pyrite.rl.rllib.module import PolicyModule
 from pyrite.rl.rllib.runner import LockstepRunner, set_threads
 
 Make = Callable[[int, int], Any]
 """Makes the copies first … first + count − 1, as a `pyrite.rl.vector_environment.VectorEnvironment` or equivalent."""
+PARALLEL = {
+    "create_local_env_runner": False,
+    "merge_env_runner_states": False,
+    "broadcast_env_runner_states": False,
+    "max_requests_in_flight_per_env_runner": math.inf,
+}
 
 
 class Agent(ABC):
-    """Learns a sampling policy with a learner of RLlib. A subclass holds plain options and updates the learner.
+    """Learns a sampling policy by RLlib. A subclass holds plain options and says how RLlib's learners are updated.
 
     Attributes:
         learner: the class of the learner.
         quota: what each copy samples for an update: `{"steps": n}`, or `{"episodes": n}` for whole episodes.
         widths: options of `pyrite.rl.networks.PolicyNetwork` other than its defaults.
+        learners: number of learners that are Ray actors. With 0 the learner is in the process of the Algorithm, and
+            with 1 it learns the same; several average their gradients, which changes the last bits.
     """
 
     learner: ClassVar[type[Learner]]
     quota: Mapping[str, int]
     widths: Mapping[str, Any] = {}
+    learners: int = 0
 
     @abstractmethod
     def config(self) -> AlgorithmConfig:
         """Return the learner's configuration, with this agent's options."""
 
     @abstractmethod
-    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
-        """Update the learner's weights.
+    def update_arguments(
+        self, episodes: list[SingleAgentEpisode], number: int, config: AlgorithmConfig
+    ) -> Mapping[str, Any]:
+        """Return the arguments of RLlib's `LearnerGroup.update` for an update; {} leaves the weights as they are.
 
         Args:
             episodes: what was sampled, by copy and time; with a quota of steps, parts of episodes.
             number: number of updates before this one.
+            config: the configuration that `build` made.
         """
 
     def build(
@@ -62,8 +71,9 @@ class Agent(ABC):
         workers: int = 0,
         copies: int = 8,
         cpus: float = 1,
-    ) -> AgentTrainer:
-        """Start learning.
+        gpus: float = 0,
+    ) -> Lockstep:
+        """Build RLlib's Algorithm.
 
         Args:
             make: makes copies of the environment; must be picklable with cloudpickle.
@@ -72,26 +82,30 @@ class Agent(ABC):
             workers: number of runners that are Ray actors, in the bundles of the placement group after the first if
                 there is one; 0 steps the copies in this process.
             copies: number of copies of the environment over all runners, a multiple of their number.
-            cpus: CPUs per runner; also the threads of this process, since sums must be divided in the same way.
+            cpus: CPUs per runner and per learner; also the threads of this process, since sums must be divided in the
+                same way.
+            gpus: GPUs per learner that is a Ray actor.
         """
         set_threads(cpus)
-        logging.getLogger("ray.rllib").setLevel(logging.ERROR)
-        options = {"seed": seed, **self.widths}
-        spec = RLModuleSpec(PolicyModule, observation_space, action_space, model_config=options)
-        learner = self.learner(config=self.config().training(gamma=gamma).debugging(seed=seed), module_spec=spec)
-        learner.build()
-        share, actor = copies // max(1, workers), learner.module[DEFAULT_MODULE_ID].actor
-        arguments = [(make, first, share, actor, seed, cpus) for first in range(0, copies, share)]
-        if not workers:
-            return AgentTrainer(self, learner, copies, [LockstepRunner(*arguments[0])])
-        runner: Any = ray.remote(num_cpus=cpus, max_restarts=0)(LockstepRunner)
-        group = get_current_placement_group()
-        places = [
-            PlacementGroupSchedulingStrategy(group, 1 + number, True) if group else "DEFAULT"
-            for number in range(workers)
-        ]
-        runners = [
-            runner.options(scheduling_strategy=place).remote(*of_runner)
-            for place, of_runner in zip(places, arguments, strict=True)
-        ]
-        return AgentTrainer(self, learner, copies, runners)
+        logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)
+        spec = RLModuleSpec(PolicyModule, observation_space, action_space, model_config={"seed": seed, **self.widths})
+        options = {"agent": self, "make": lambda *which: make(*which), "quota": self.quota, "seed": seed, "cpus": cpus}
+        options["network"] = spec.build().actor.description()
+        config = (
+            self.config()
+            .environment(env_config=options, observation_space=observation_space, action_space=action_space)
+            .env_runners(
+                env_runner_cls=LockstepRunner,
+                num_env_runners=workers,
+                num_envs_per_env_runner=copies // max(1, workers),
+                num_cpus_per_env_runner=cpus,
+                **PARALLEL,
+            )
+            .learners(num_learners=self.learners, num_cpus_per_learner=cpus, num_gpus_per_learner=gpus)
+            .training(gamma=gamma, learner_class=self.learner)
+            .rl_module(rl_module_spec=spec)
+            .fault_tolerance(restart_failed_env_runners=True, delay_between_env_runner_restarts_s=0)
+            .debugging(log_level="CRITICAL", log_sys_usage=False)
+        )
+        config.algo_class = Lockstep
+        return config.build_algo()

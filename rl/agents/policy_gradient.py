@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import chain, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 from torch import Tensor
 
 from pyrite.rl.agents.agent import Agent
+from pyrite.rl.rllib.algorithm import LockstepConfig
 
 ENDS = "ends"
 """Column that marks the last step of each chunk of an episode."""
@@ -108,15 +110,20 @@ class PolicyGradientAgent(Agent):
     Args:
         quota: see `pyrite.rl.agents.agent.Agent`.
         widths: options of the networks (see `pyrite.rl.networks.PolicyNetwork`).
+        learners: see `pyrite.rl.agents.agent.Agent`.
         options: actor_lr, critic_lr, optimizer, normalize and entropy (see
             `pyrite.rl.agents.actor_critic.ActorCritic`).
     """
 
-    def __init__(self, quota: dict[str, int], widths: dict[str, Any], **options: Any) -> None:
-        self.quota, self.widths, self.options = quota, widths, options
+    def __init__(self, quota: dict[str, int], widths: dict[str, Any], learners: int = 0, **options: Any) -> None:
+        self.quota, self.widths, self.learners, self.options = quota, widths, learners, options
 
     def config(self) -> AlgorithmConfig:
-        return AlgorithmConfig().training(learner_config_dict=self.options)
+        return LockstepConfig().training(learner_config_dict=self.options)
 
-    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
-        learner.update(batch=transitions(episodes))
+    def update_arguments(self, episodes: list[SingleAgentEpisode], number: int, config: AlgorithmConfig) -> Any:
+        if not self.learners:
+            return {"batch": transitions(episodes)}
+        copies = [list(parts) for _, parts in groupby(episodes, key=lambda part: part.get_infos(0)["copy"])]
+        bounds = [len(copies) * learner // self.learners for learner in range(self.learners + 1)]
+        return {"batches": [transitions(list(chain(*copies[start:end]))) for start, end in pairwise(bounds)]}

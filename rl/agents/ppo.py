@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
 import tree
 from numpy.typing import NDArray
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import DEFAULT_MODULE_ID
@@ -31,15 +33,27 @@ class SeededPPOLearner(PPOTorchLearner):
         training_data: Any,
         num_epochs: int = 1,
         minibatch_size: int | None = None,
+        num_total_minibatches: int = 0,
         rng: np.random.Generator,
         **unused: Any,
     ) -> Iterator[MultiAgentBatch]:
-        """Yield the minibatches of an update; `rng` draws the order of the steps."""
+        """Yield the minibatches of an update, of which all learners have the same number; `rng` draws the order of the
+        steps.
+        """
+        # RLlib divides episodes among learners by their length.
+        training_data.episodes = sorted(training_data.episodes, key=_place)
         (whole,) = super()._create_iterator_if_necessary(training_data=training_data)
         steps = whole.policy_batches[DEFAULT_MODULE_ID]
-        for rows in minibatch_rows(len(steps), num_epochs, minibatch_size or len(steps), rng):
+        minibatches = minibatch_rows(len(steps), num_epochs, minibatch_size or len(steps), rng)
+        for rows in islice(minibatches, num_total_minibatches or None):
             part = SampleBatch(tree.map_structure(lambda column, rows=rows: column[rows], dict(steps)))
             yield MultiAgentBatch({DEFAULT_MODULE_ID: part}, len(whole))
+
+
+def _place(episode: SingleAgentEpisode) -> tuple[int, int]:
+    """Return the copy of a part of an episode, and the number of its first decision."""
+    info = episode.get_infos(0)
+    return info["copy"], info["decision"]
 
 
 def minibatch_rows(steps: int, epochs: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
@@ -72,6 +86,8 @@ class PPO(Agent):
         entropy: weight of the policy's entropy. Advantages are scaled to unit variance.
         channels: channels of the kernels over the batch; 0 reads it without (see `pyrite.rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
+        learners: number of learners that are Ray actors; 0 learns in the process of the learning, with the same result
+            as 1. Several share each update and average their gradients, which changes the last bits.
     """
 
     learner = SeededPPOLearner
@@ -90,7 +106,9 @@ class PPO(Agent):
         entropy: Annotated[float, NonNegative] = 0.02,
         channels: Annotated[int, NonNegative] = 16,
         hidden: Annotated[int, Positive] = 500,
+        learners: Annotated[int, NonNegative] = 0,
     ) -> None:
+        self.learners = learners
         self.quota = {"steps": fragment} if episodes is None else {"episodes": episodes}
         self.epochs, self.minibatch, self.widths = epochs, minibatch, {"channels": channels, "hidden": hidden}
         self.options: dict[str, Any] = {
@@ -100,11 +118,12 @@ class PPO(Agent):
     def config(self) -> PPOConfig:
         return PPOConfig().training(vf_clip_param=math.inf, use_kl_loss=False, **self.options)
 
-    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
+    def update_arguments(self, episodes: list[SingleAgentEpisode], number: int, config: AlgorithmConfig) -> Any:
+        size, learners = min(self.minibatch, sum(map(len, episodes))), max(1, self.learners)
         # Seeded by the number of the update, so that an update after a restart shuffles as the first attempt did.
-        learner.update(
-            episodes=episodes,
-            num_epochs=self.epochs,
-            minibatch_size=min(self.minibatch, sum(map(len, episodes))),
-            rng=np.random.default_rng([learner.config.seed, number]),
-        )
+        return {
+            "episodes": episodes,
+            "num_epochs": self.epochs,
+            "minibatch_size": math.ceil(size / learners),
+            "rng": np.random.default_rng([config.env_config["seed"], number]),
+        }

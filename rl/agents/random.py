@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from pyrite.rl.agents.actor_critic import ActorCriticLearner
@@ -20,5 +21,5 @@ class RandomAgent(PolicyGradientAgent):
         widths = {"channels": 1, "hidden": 1, "last": 0.0}
         super().__init__({"steps": 1}, widths, actor_lr=0.0, critic_lr=0.0, optimizer="sgd")
 
-    def update(self, learner: Any, episodes: list[SingleAgentEpisode], number: int) -> None:
-        pass
+    def update_arguments(self, episodes: list[SingleAgentEpisode], number: int, config: AlgorithmConfig) -> Any:
+        return {}

@@ -46,6 +46,8 @@ class Reinforce(PolicyGradientAgent):
         episodes: episodes of each copy between two updates.
         channels: channels of the kernels over the batch; 0 reads it without (see `pyrite.rl.networks.PolicyNetwork`).
         hidden: units of the first affine layer.
+        learners: number of learners that are Ray actors; 0 learns in the process of the learning, with the same result
+            as 1. Several share each update and average their gradients, which changes the last bits.
     """
 
     learner = ReinforceLearner
@@ -61,8 +63,9 @@ class Reinforce(PolicyGradientAgent):
         episodes: Annotated[int, Positive] = 1,
         channels: Annotated[int, NonNegative] = 16,
         hidden: Annotated[int, Positive] = 500,
+        learners: Annotated[int, NonNegative] = 0,
     ) -> None:
         super().__init__(
-            {"episodes": episodes}, {"channels": channels, "hidden": hidden}, actor_lr=actor_lr, critic_lr=critic_lr,
-            optimizer=optimizer, normalize=normalize, entropy=entropy,
+            {"episodes": episodes}, {"channels": channels, "hidden": hidden}, learners,
+            actor_lr=actor_lr, critic_lr=critic_lr, optimizer=optimizer, normalize=normalize, entropy=entropy,
         )  # fmt: skip

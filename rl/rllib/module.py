@@ -8,15 +8,16 @@ import gymnasium
 import torch
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.distribution.torch.torch_distribution import TorchMultiCategorical
-from ray.rllib.core.rl_module.apis import ValueFunctionAPI
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI, ValueFunctionAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from pyrite.rl.networks import PolicyNetwork
 
 
-class PolicyModule(TorchRLModule, ValueFunctionAPI):
-    """Two separate networks: the actor π(s, ·) and the critic v(s) (Cohen et al. 2019, figure 1).
+class PolicyModule(TorchRLModule, ValueFunctionAPI, InferenceOnlyAPI):
+    """Two separate networks: the actor π(s, ·) and the critic v(s) (Cohen et al. 2019, figure 1). Runners have the
+    actor alone.
 
     `model_config` holds `seed` of the weights and any of `channels`, `hidden` and `last` of
     `pyrite.rl.networks.PolicyNetwork`.
@@ -37,6 +38,10 @@ class PolicyModule(TorchRLModule, ValueFunctionAPI):
         self.critic = PolicyNetwork(
             self.observation_space, 1, generator, **options | {"width": width, "per_document": False}
         )
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """Return what runners do without."""
+        return ["advantage_moments", "critic"]
 
     def _forward(self, batch: dict[str, Any], **arguments: Any) -> dict[str, Any]:
         return {Columns.ACTION_DIST_INPUTS: self.actor(batch[Columns.OBS])}

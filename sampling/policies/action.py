@@ -105,7 +105,6 @@ class Action:
     def assign(
         self,
         functions: Sequence[str],
-        own: Sequence[str],
         queries: int,
         count: int,
         each: int | None,
@@ -115,8 +114,7 @@ class Action:
         """Return the index of the function of each negative, int64 [queries, count], −1 for none.
 
         Args:
-            functions: names of all functions of the run, which the indices refer to.
-            own: names of the policy's functions; the first supplies what the action does not.
+            functions: names of the functions, which the indices refer to; the first supplies what the action does not.
             each: if it is a number, the first function supplies all queries, and the action's function supplies `each`
                 negatives to its share of them. None gives the action its share of each query's negatives.
             times: the multiple of `each` that is not supplied by the first function, whatever the action.
@@ -124,7 +122,7 @@ class Action:
         Raises:
             BadInput: if nothing is left for the first function, or a share above 1 is of negatives.
         """
-        base, index = functions.index(own[0]), functions.index(self.function)
+        index = functions.index(self.function)
         if each is None and self.share == 1:
             return np.full((queries, count), index, np.int64)
         if each is None:
@@ -133,13 +131,13 @@ class Action:
                     f"{self} is a multiple of policy.each, which is not given", "actions", "give policy.each=1"
                 )
             chosen = share_negatives(np.array([1 - self.share]), queries, count, rng)
-            return reindexed(chosen, np.array([base, index]))
+            return reindexed(chosen, np.array([0, index]))
         own_times = max(int(self.share), 1)
         # The first function's part is the same for all actions of a policy.
-        width = count - each * (max(times, own_times) * (len(own) - 1) - own_times)
+        width = count - each * (max(times, own_times) * (len(functions) - 1) - own_times)
         chosen = share_queries(np.array([0.0, min(self.share, 1.0)]), queries, width, each * own_times, rng)
         # An action of the first function adds nothing to what it supplies anyway.
-        chosen = np.where(chosen == 1, index if index != base else -1, np.where(chosen == 0, base, -1))
+        chosen = np.where(chosen == 1, index or -1, chosen)
         padded = np.full((queries, count), -1, np.int64)
         padded[:, : chosen.shape[1]] = chosen
         return reindexed(padded, np.arange(len(functions)))

@@ -40,11 +40,13 @@ class Curriculum(SamplingPolicy):
     @checked
     def __init__(
         self,
+        *functions: RetrievalFunction,
         eta: Annotated[float, Positive] = 0.03,
         beta: Annotated[float, NonNegative] = 0.0,
         epsilon: Annotated[float, Between(0, 1, exclude="low")] = 0.05,
         history: Annotated[int, Positive] = 1000,
     ) -> None:
+        super().__init__(*functions)
         self.eta, self.beta, self.epsilon, self.history = eta, beta, epsilon, history
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:

@@ -39,10 +39,12 @@ class Fixed(SamplingPolicy):
     @checked
     def __init__(
         self,
+        *functions: RetrievalFunction,
         candidates: Annotated[int, AtLeast(1)] | None = None,
         a: Annotated[float, NonNegative] = 1.0,
         b: float = 0.0,
     ) -> None:
+        super().__init__(*functions)
         self.candidates, self.a, self.b = candidates, a, b
 
     def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:

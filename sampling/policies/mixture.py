@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 class Mixture(SamplingPolicy):
     """Draws the function with fixed weights.
 
-    With three category functions and `per=negative` these are the refined negatives of Saeidi et al. 2017, section 2.1:
-    of a query's negatives 20% from its subcategory, 30% from its entire category, 50% from elsewhere.
-
     Args:
         weights: one weight per function, in their order; they need not add up to 1. None for equal weights.
         per: `batch` draws one function per batch, `query` one per query, and `negative` shares out the negatives of
@@ -45,6 +42,7 @@ class Mixture(SamplingPolicy):
     @checked
     def __init__(
         self,
+        *functions: RetrievalFunction,
         weights: Sequence[float] | None = None,
         per: Literal["batch", "query", "negative"] = "batch",
         each: Annotated[int, AtLeast(1)] | None = None,
@@ -53,6 +51,7 @@ class Mixture(SamplingPolicy):
         a: Annotated[float, NonNegative] = 1.0,
         b: float = 0.0,
     ) -> None:
+        super().__init__(*functions)
         if weights is not None and (min(weights, default=0) < 0 or not 0 < sum(weights) < np.inf):
             raise BadInput(f"weights are {list(weights)}", "policy.weights", "give one number ≥ 0 per function")
         self.weights, self.per, self.each = weights, per, each
@@ -91,3 +90,13 @@ class Mixture(SamplingPolicy):
         draws = rng.random(1 if self.per == "batch" else len(batch))
         chosen = np.searchsorted(self.edges_at(training), draws, side="right")
         return np.broadcast_to(chosen, len(batch)).astype(np.int64)
+
+
+class Refined(Mixture, weights=(0.2, 0.3, 0.5), per="negative"):
+    """Shares of each query's negatives from its subcategory, its entire category and elsewhere (Saeidi et al. 2017).
+
+    These are the refined negatives of section 2.1: of a query's negatives 20% from its subcategory, 30% from its entire
+    category, 50% from elsewhere.
+    """
+
+    independent = True

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.suppliers import Chooser
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
     from pyrite.sampling.selection.selector import Selector
 
 
-class Group(NamedTuple):
-    """Queries of a batch that share a window and selectors.
-
-    Args:
-        rows: bool [b].
-        window, selectors: see `SamplingPolicy`.
-    """
-
-    rows: NDArray[np.bool_]
-    window: tuple[int, int] | None
-    selectors: Mapping[str, Selector]
-
-
-class SamplingPolicy(ABC):
+class SamplingPolicy(Chooser):
     """Chooses, for every batch, the retrieval function that supplies its negatives (π in Cohen et al. 2019).
 
     A subclass defines `choose`. A policy that learns while the ranker does also defines `start_run`, `observe` and its
     state. The sampler calls `set_functions`, `start_run`, and for each batch `assign` and `observe`.
+
+    Every policy takes its functions first, as `EasyFirst(Random(), BM25())`, also one whose constructor does not
+    declare them.
 
     >>> class EasyFirst(SamplingPolicy):
     ...     def choose(self, batch, training, rng):
@@ -46,13 +37,10 @@ class SamplingPolicy(ABC):
         window: first and last rank, from 1, of the lists that selectors see; None for all ranks. It may change from
             batch to batch: it is read after `assign`.
         selectors: selectors that replace the run's, by the function's name. They may change in the same way.
-        groups: the windows and selectors of the last batch's queries if they differ between queries; each query is in
-            one group. Empty if `window` and `selectors` hold for all.
         each: the negatives that every function but the first supplies to its share of the queries, while the first one
             supplies all queries; None if the policy has no such number.
         multiple: how many times `each` a function other than the first may supply to a query.
-        taken: the decisions of a policy that compares actions: step, action, and `values` by action. If it decides for
-            each query, the action is None, and the values are the shares of the queries of an epoch.
+        taken: the decisions of a policy that compares actions: step, action, and `values` by action.
         independent: whether its choices depend only on its arguments, not on the ranker or on what it has observed, so
             that it can be asked ahead of time in another thread. Every class declares this itself; it is not inherited.
     """
@@ -61,7 +49,6 @@ class SamplingPolicy(ABC):
     independent: ClassVar[bool] = False
     window: tuple[int, int] | None = None
     selectors: Mapping[str, Selector] = MappingProxyType({})
-    groups: Sequence[Group] = ()
     each: int | None = None
     multiple: ClassVar[int] = 1
     taken: Sequence[Mapping[str, Any]] = ()
@@ -85,7 +72,7 @@ class SamplingPolicy(ABC):
             "give one number for all functions, as sampling.negatives=8, or choose policy=fixed",
         )
 
-    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         """Start with a ranker that is about to be trained.
 
         Called once before the first `choose`, and again before a saved state is loaded.
@@ -111,7 +98,7 @@ class SamplingPolicy(ABC):
             raise BadInput(what, "policy", "return the index of a function for each query")
         return np.repeat(chosen[:, None], count, 1)
 
-    def observe(  # noqa: B027
+    def observe(
         self,
         batch: Batch,
         negatives: NDArray[np.int32],
@@ -133,7 +120,7 @@ class SamplingPolicy(ABC):
         """Return what it has learned in this run, for `pyrite.ranking.checkpoint`; empty if it does not learn."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`, after `start_run`."""
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.bounds import AtLeast, Fraction, NonNegative, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.retrieval.function import RetrievalFunction
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import RankerTraining
@@ -41,6 +42,7 @@ class Schedule(Mixture):
     @checked
     def __init__(
         self,
+        *functions: RetrievalFunction,
         start: Annotated[float, Fraction] = 0.0,
         end: Annotated[float, Fraction] = 1.0,
         epochs: Annotated[float, NonNegative] | None = None,
@@ -56,7 +58,7 @@ class Schedule(Mixture):
         if epochs is not None and steps is not None:
             what = f"epochs is {epochs:g} and steps {steps}, and both are the length of the schedule"
             raise BadInput(what, "policy", "leave one of them out")
-        super().__init__(per=per, each=each, window=window, candidates=candidates, a=a, b=b)
+        super().__init__(*functions, per=per, each=each, window=window, candidates=candidates, a=a, b=b)
         self.start, self.end, self.shape = start, end, shape
         self.epochs, self.steps = 2.0 if epochs is None else epochs, steps
 

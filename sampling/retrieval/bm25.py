@@ -14,13 +14,14 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.relevant_pairs import RelevantPairs
-from pyrite.sampling.retrieval.ranked import QueryLists, Ranked
+from pyrite.sampling.retrieval.ranked import ListRows, Ranked
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import RankerTraining
 
 
-class Bm25Function(Ranked):
+class BM25(Ranked):
     """The documents that BM25 ranks first: hard negatives for a ranker that re-ranks BM25.
 
     Args:
@@ -41,6 +42,8 @@ class Bm25Function(Ranked):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         depth: Annotated[int, Positive] = 100,
         k1: Annotated[float, NonNegative] = 0.9,
         b: Annotated[float, Fraction] = 0.4,
@@ -48,8 +51,10 @@ class Bm25Function(Ranked):
         stop_words: bool = True,
         shards: Annotated[int, Positive] = 1,
         on_lost_shard: Literal["wait", "skip"] = "wait",
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(depth)
+        super().__init__(count, depth=depth, pick=pick, name=name)
         self.options, self.shards = Bm25Options(k1, b, stemming, stop_words), shards
         self.on_lost_shard = on_lost_shard
         self._served: Bm25Index | None = None
@@ -70,14 +75,14 @@ class Bm25Function(Ranked):
             remedy = "leave it 1 here: only the runs of pyrite train and pyrite study have actors that serve it"
             raise BadInput(f"shards is {self.shards}, and nothing serves them", "function.bm25.shards", remedy)
 
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         if self._served is None:
             return super().lists_of(queries)
         assert self._pairs is not None
         width = self.depth + int(self._pairs.counts[queries].max(initial=0))
         lists = self._served.search(queries, width)[0]
         kept = lists.keep(~self._pairs.among(queries, lists.documents))
-        return QueryLists.of(kept.head(self.depth))
+        return ListRows.of(kept.head(self.depth))
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         return sources.bm25(self.options, self.shards).search(queries, depth)[0]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyrite.ranking.bounds import NonNegative
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.labels import labels_of
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
 from pyrite.sampling.retrieval.ranked import draw_positions, skip_excluded
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch
@@ -105,7 +107,15 @@ class SameCategory(CategoryFunction):
 
     independent = True
 
-    def __init__(self, whole: bool = True) -> None:
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        whole: bool = True,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.regions = (WHOLE, OUTSIDE) if whole else (CATEGORY, SUBCATEGORY, OUTSIDE)
 
 

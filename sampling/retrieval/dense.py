@@ -25,7 +25,8 @@ from pyrite.sampling.guard import Guard
 from pyrite.sampling.guarded_documents import GuardedDocuments
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.live_index import LocalIndex, NegativeIndex
-from pyrite.sampling.retrieval.ranked import FromLists, QueryLists
+from pyrite.sampling.retrieval.ranked import FromLists, ListRows
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import RankerTraining
@@ -108,19 +109,24 @@ class Dense(FromLists):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         depth: Annotated[int, Positive] = 200,
         queries: Literal["version", "now"] = "version",
-        refresh: Refresh | None = None,
-        index: IndexOptions | None = None,
+        refresh: Refresh = Refresh(),
+        index: IndexOptions = IndexOptions(),  # noqa: B008
         shards: Annotated[int, Positive] = 1,
         searched: Literal["step", "version"] = "step",
         precision: Literal["float32", "bfloat16", "float16"] | None = None,
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
+        super().__init__(count, pick=pick, name=name)
         if searched == "version" and queries == "now":
             what = "searched=version makes lists with the version's query vectors, not those of queries=now"
             raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
         self.depth, self.queries, self.precision = depth, queries, precision
-        self.refresh, self.index = refresh or Refresh(), index or IndexOptions()
+        self.refresh, self.index = refresh, index
         self.shards, self.searched = shards, searched
         self.guard = Guard()
         self.guarded = 0
@@ -203,7 +209,7 @@ class Dense(FromLists):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._loaded = dict(state)
 
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         """Return the first `depth` documents of each query that are neither relevant nor guarded, by one version."""
         step, size = self.training.step, len(self.encoded.documents)
         vectors = None
@@ -230,4 +236,4 @@ class Dense(FromLists):
             record = self.guard.record(queries, unjudged, dropped, best, self.depth)
             self.guarded += record.total
             self._dropped |= record.by_query(queries)
-        return QueryLists.of(kept.head(self.depth))
+        return ListRows.of(kept.head(self.depth))

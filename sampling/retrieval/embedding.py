@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.bounds import NonNegative, Positive, checked
 from pyrite.ranking.embedding import embed
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import check_whole
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.suppliers import Picker
 
+_log = logging.getLogger(__name__)
 CHUNK = 4096
 """Queries per search."""
 
@@ -30,8 +34,8 @@ class Embedding(Ranked):
     Args:
         checkpoint: a folder, or a name at the hub.
         layers: number of the encoder's first layers that are used; None for all.
-        max_query: subwords read of a query; None takes the checkpoint's number, or else 32.
-        max_document: subwords read of a document; None takes the checkpoint's number, or else 256.
+        max_query: subwords read of a query; None takes the checkpoint's number, or else all that fits.
+        max_document: subwords read of a document; None takes the checkpoint's number, or else all that fits.
         pooling: `mean`, `cls` or `last` (for decoders); None takes the checkpoint's, or mean.
         similarity: `cosine` or `dot`; None takes the checkpoint's, or cosine.
         tied: whether one tower reads queries and documents; false for a checkpoint with two towers.
@@ -43,6 +47,8 @@ class Embedding(Ranked):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         checkpoint: str,
         depth: Annotated[int, Positive] = 100,
         layers: int | None = None,
@@ -52,8 +58,10 @@ class Embedding(Ranked):
         similarity: str | None = None,
         tied: bool = True,
         precision: str = "float32",
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(depth)
+        super().__init__(count, depth=depth, pick=pick, name=name)
         self.options = {
             "checkpoint": checkpoint, "layers": layers, "max_query": max_query, "max_document": max_document,
             "pooling": pooling, "similarity": similarity, "tied": tied, "precision": precision,
@@ -78,10 +86,13 @@ class Embedding(Ranked):
         return self.read(sources, lambda: self._encoded(sources))
 
     def _encoded(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
-        encoder = BiEncoder(generator=torch.Generator().manual_seed(0), **self.options)  # type: ignore[arg-type]
+        encoder = BiEncoder(**self.options).start(RankerInputs(torch.Generator().manual_seed(0)))  # type: ignore[arg-type]
         check_whole(encoder, str(self.options["checkpoint"]))
         encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-        tokens = BiEncoder.tokenization(**self.options).encode(sources.collection)
+        tokenization = BiEncoder.tokenization(**self.options)
+        tokens = tokenization.encode(sources.collection)
+        if cut := tokenization.cut(tokens):
+            _log.warning("%s: %s", self.options["checkpoint"], cut)
         documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))
         queries = embed(encoder, tokens.queries, np.arange(len(tokens.queries)), queries=True)
         return VectorIndex.build(documents, IndexOptions()), queries

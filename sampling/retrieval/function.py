@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +14,7 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.guarded_documents import GuardedDocuments
+from pyrite.sampling.suppliers import Supplier
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining
@@ -41,13 +42,17 @@ class CandidateBatch:
         return CandidateBatch(documents, scores, tier=tier)
 
 
-class RetrievalFunction(ABC):
+class RetrievalFunction(Supplier):
     """f: Q × C → C_r, an action of the agent (Cohen et al. 2019, section 3.1.1): ranks documents for a query.
 
     A function works in two places. At the start of a study, `rank` does the work that needs text, once for all runs;
     its lists are passed to the runs as arrays. In a run, `prepare` receives them, and `sample` and `top` serve each
     batch. A function that ranks during the training leaves `rank` undefined. One that follows the ranker also defines
     `start_run` and `after_update`.
+
+    Every function takes `count`, `pick` and `name` (see `pyrite.sampling.suppliers.Supplier`), also one whose
+    constructor does not declare them. A run has them in its configuration: `negatives.bm25=1` and
+    `selector.bm25=simans`.
 
     Attributes:
         depth: length of its lists; 0 if it has none.
@@ -128,10 +133,10 @@ class RetrievalFunction(ABC):
         """
         return None
 
-    def start_run(self, training: RankerTraining) -> None:  # noqa: B027  (most functions do nothing)
+    def start_run(self, training: RankerTraining) -> None:
         """Start a run. Called before the first batch, and after `load_state_dict`."""
 
-    def after_selection(self, batch: Batch, negatives: NDArray[np.int32], own: NDArray[np.bool_]) -> None:  # noqa: B027
+    def after_selection(self, batch: Batch, negatives: NDArray[np.int32], own: NDArray[np.bool_]) -> None:
         """Observe the negatives of a batch. Called when they are chosen.
 
         Args:
@@ -140,7 +145,7 @@ class RetrievalFunction(ABC):
             own: bool [b, n], which of them this function was asked for.
         """
 
-    def after_update(self, training: RankerTraining) -> None:  # noqa: B027
+    def after_update(self, training: RankerTraining) -> None:
         """Follow the ranker. Called after each of its updates."""
 
     def guarded_documents(self) -> GuardedDocuments | None:
@@ -151,5 +156,5 @@ class RetrievalFunction(ABC):
         """Return what it needs to continue after an interrupt; empty if it never changes."""
         return {}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict` at the next `start_run`."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pyrite.ranking.bounds import NonNegative
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch
@@ -32,7 +34,15 @@ class InBatch(RetrievalFunction):
 
     independent = True
 
-    def __init__(self, hard: bool = False) -> None:
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        hard: bool = False,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.hard = self.reads_mined = hard
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:

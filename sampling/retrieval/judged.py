@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.ranked_lists import RankedLists, rectangle
-from pyrite.sampling.retrieval.ranked import FromLists, QueryLists
+from pyrite.sampling.retrieval.ranked import FromLists, ListRows
 
 
 class Judged(FromLists):
@@ -36,6 +36,6 @@ class Judged(FromLists):
         self.documents, self.grades = judged.documents[order], judged.grades[order].astype(np.float32)
         self.offsets = judged.offsets
 
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         documents = rectangle(self.documents, self.offsets, queries, -1)
-        return QueryLists.of(RankedLists(documents, rectangle(self.grades, self.offsets, queries, -np.inf)))
+        return ListRows.of(RankedLists(documents, rectangle(self.grades, self.offsets, queries, -np.inf)))

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.bounds import NonNegative, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.optimization import SingleProcess
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.vector_memory import VectorMemory
 from pyrite.sampling.retrieval.function import CandidateBatch
 from pyrite.sampling.retrieval.in_batch import InBatch
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining
@@ -36,8 +37,15 @@ class Memory(InBatch):
     """
 
     @checked
-    def __init__(self, batches: Annotated[int, Positive] = 8) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        batches: Annotated[int, Positive] = 8,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.memory = VectorMemory(batches)
         self._loaded: Mapping[str, Any] | None = None
 

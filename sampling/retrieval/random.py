@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyrite.ranking.training import Batch
 
 
-class RandomFunction(RetrievalFunction):
+class Random(RetrievalFunction):
     """d ~ U(C) (Cohen et al. 2019, section 3.1.1): every document but the relevant ones, in random order."""
 
     independent = True

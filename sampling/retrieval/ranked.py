@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.bounds import NonNegative, Positive
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch
 
 
-class QueryLists(NamedTuple):
+class ListRows(NamedTuple):
     """The lists of some queries.
 
     Args:
@@ -33,7 +34,7 @@ class QueryLists(NamedTuple):
     counts: NDArray[np.integer]
 
     @classmethod
-    def of(cls, lists: RankedLists) -> QueryLists:
+    def of(cls, lists: RankedLists) -> ListRows:
         """Take one list for each query, in order."""
         return cls(lists, np.arange(len(lists)), lists.counts)
 
@@ -49,7 +50,7 @@ class FromLists(RetrievalFunction):
     """Base of functions that offer documents of one list per query: a subclass defines `lists_of`."""
 
     @abstractmethod
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         """Return the list of each query."""
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
@@ -67,8 +68,15 @@ class Ranked(FromLists):
         depth: length of a list.
     """
 
-    @checked
-    def __init__(self, depth: Annotated[int, Positive] = 100) -> None:
+    def __init__(
+        self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
+        depth: Annotated[int, Positive] = 100,
+        pick: Picker | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(count, pick=pick, name=name)
         self.depth = depth
         self._read: tuple[Sources, Any] | None = None
 
@@ -96,9 +104,9 @@ class Ranked(FromLists):
             raise ValueError(f"{type(self).__name__} ranks ahead of time, and received no lists")
         self.lists, self.counts = lists, lists.counts
 
-    def lists_of(self, queries: NDArray[np.integer]) -> QueryLists:
+    def lists_of(self, queries: NDArray[np.integer]) -> ListRows:
         # No copy of the batch's lists: they are long, and few of their documents are drawn.
-        return QueryLists(self.lists, queries, self.counts[queries])
+        return ListRows(self.lists, queries, self.counts[queries])
 
 
 def draw_positions(counts: NDArray[np.integer], count: int, rng: np.random.Generator) -> NDArray[np.int64]:

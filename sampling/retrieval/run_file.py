@@ -8,13 +8,14 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.bounds import NonNegative, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.retrieval.ranked import Ranked
+from pyrite.sampling.suppliers import Picker
 
 
 class RunFile(Ranked):
@@ -33,12 +34,16 @@ class RunFile(Ranked):
     @checked
     def __init__(
         self,
+        count: Annotated[int, NonNegative] | None = None,
+        *,
         path: str | list[str],
         depth: Annotated[int, Positive] = 100,
         strict: bool = True,
         encoding: str = "utf-8",
+        pick: Picker | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(depth)
+        super().__init__(count, depth=depth, pick=pick, name=name)
         self.paths = [path] if isinstance(path, str) else list(path)
         self.strict, self.encoding = strict, encoding
         self._known: tuple[RankedLists, PairScores] | None = None

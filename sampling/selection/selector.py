@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
+from pyrite.sampling.suppliers import Picker
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining, UpdateResult
 
 
-class Selector(ABC):
+class Selector(Picker):
     """Picks negatives from what a retrieval function offers.
 
     A selector receives the ranker's training, so it can ask for the ranker's current scores. A subclass defines
@@ -32,7 +33,7 @@ class Selector(ABC):
 
     independent: ClassVar[bool] = False
 
-    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:  # noqa: B027
+    def start_run(self, functions: dict[str, RetrievalFunction], training: RankerTraining) -> None:
         """Start with a ranker that is about to be trained.
 
         Called once before the first `select`, and again before a saved state is loaded.
@@ -62,7 +63,7 @@ class Selector(ABC):
             rng: every random draw comes from it.
         """
 
-    def observe(  # noqa: B027
+    def observe(
         self,
         batch: Batch,
         selected: CandidateBatch,
@@ -85,7 +86,7 @@ class Selector(ABC):
         """Return what it has learned in this run, for `pyrite.ranking.checkpoint`; empty if it does not learn."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state_dict`, after `start_run`."""
 
 

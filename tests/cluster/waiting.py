@@ -5,6 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 
+def for_ever() -> None:
+    """Wait until this process is ended."""
+    time.sleep(3600)
+
+
 def until(true: Callable[[], Any], seconds: float = 90) -> None:
     """Wait for what must come."""
     given_up = time.monotonic() + seconds

@@ -7,6 +7,7 @@ import torch
 from pyrite.ranking.embedding import embed
 from pyrite.ranking.faiss_index import import_faiss
 from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.static import Static
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA")]
@@ -57,7 +58,7 @@ def test_faiss_on_a_gpu_finds_what_it_finds_on_a_cpu(factory):
 
 def test_texts_get_the_same_vectors_and_memory_stays_bounded(tiny_sources):
     table = tiny_sources.vectors.filled(np.random.default_rng(0))
-    ranker = Static(table, torch.Generator().manual_seed(0))
+    ranker = Static().start(RankerInputs(torch.Generator().manual_seed(0), table))
     rows = np.tile(np.arange(12), 2000)
     expected = embed(ranker, tiny_sources.encoded.documents, rows)
     ranker.to("cuda")

@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 from scipy.sparse import csr_array
 
+from pyrite.pooling.judging.connection import TimedProtocol
 from pyrite.pooling.pool import Pool, Terms, Topic, team_numbers, topic_pool
 
 PoolOf = Callable[..., Pool]
@@ -40,7 +41,7 @@ def listen() -> Iterator[Callable[[Any], int]]:
 
     def start(app: Any) -> int:
         listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
+        server = uvicorn.Server(uvicorn.Config(app, http=TimedProtocol, log_level="warning", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         running.append((server, thread))

@@ -19,11 +19,11 @@ from pyrite.pooling.adjudicators.minimal_test_collection import MinimalTestColle
 from pyrite.pooling.adjudicators.moffat import MoffatA, MoffatB, MoffatC
 from pyrite.pooling.adjudicators.move_to_front import MoveToFront
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
-from pyrite.pooling.adjudicators.rank_similarity import Borda, Comb
+from pyrite.pooling.adjudicators.rank_similarity import Borda, CombMNZ
 from pyrite.pooling.adjudicators.reciprocal_rank import ReciprocalRank
 from pyrite.pooling.adjudicators.static import DocID, Rank
 from pyrite.pooling.adjudicators.thompson import Thompson
-from pyrite.pooling.adjudicators.uniform import Random
+from pyrite.pooling.adjudicators.uniform import AnyRun
 from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pyrite.pooling.pool import Pool, topic_pool
 from pyrite.pooling.priors import AgreementPrior, CommonPrior, Prior, PriorFile
@@ -100,7 +100,7 @@ BY_HAND = [
     # Firsts 3, 4, 2; seconds 1, 1 again, 5; thirds 2 and 3, both again; fourths 0, 5 again.
     (Rank(), SHARING, [3, 4, 2, 1, 5, 0]),
     # All are always tied: the first run to its end, then the second, of which 1 and 3 are judged.
-    (Bandit(Random(), ties="first"), SHARING, [3, 1, 2, 0, 4, 5]),
+    (Bandit(AnyRun(), ties="first"), SHARING, [3, 1, 2, 0, 4, 5]),
     # 3 is not relevant: the first run falls to -1. The second has 4, 1, (3 is judged) and 5, all relevant. The third
     # has 2, and 5 is judged: exhausted. The first has 0 left.
     (Bandit(MoveToFront(), "played", ties="first"), SHARING, [3, 4, 1, 5, 2, 0]),
@@ -129,8 +129,8 @@ BY_HAND = [
     (PosteriorFusion(1, 1, 1, 1, "first"), SHARING, [2, 3, 1, 4, 5, 0]),
     # Similarities 1, .75, .5, .25 in runs of four and 1, .5 in the run of two.
     # 0: .25, 1: 1.5, 2: 1.5, 3: 1.5, 4: 1, 5: .75; times 1, 2, 2, 2, 1, 2 holders for CombMNZ: 5 goes before 4.
-    (Comb(0), SHARING, [1, 2, 3, 4, 5, 0]),
-    (Comb(1), SHARING, [1, 2, 3, 5, 4, 0]),
+    (CombMNZ(0), SHARING, [1, 2, 3, 4, 5, 0]),
+    (CombMNZ(1), SHARING, [1, 2, 3, 5, 4, 0]),
     # Points 6, 5, 4, 3 and 1.5 for what a run of four lacks; 6, 5 and 2.5 for what the run of two lacks.
     # 0: 3 + 1.5 + 2.5 = 7, 1: 5 + 5 + 2.5 = 12.5, 2: 4 + 1.5 + 6 = 11.5, 3: 6 + 4 + 2.5 = 12.5,
     # 4: 1.5 + 6 + 2.5 = 10, 5: 1.5 + 3 + 5 = 9.5.
@@ -261,14 +261,14 @@ def test_what_was_found(pool_of):
 
 
 WRONG: dict[str, Callable[[], object]] = {
-    "window and rate": lambda: Bandit(Random(), window=5, rate=0),
-    "window and discount": lambda: Bandit(Random(), window=5, discount=0.9),
-    "window and forget": lambda: Bandit(Random(), window=5, forget=True),
-    "as in R and teams": lambda: Bandit(Random(), ties="r_sample", teams=True),
-    "window and replay": lambda: Bandit(Random(), window=5, judged="replay"),
-    "least": lambda: AcrossTopics(DocID(), Bandit(Random()), -1),
-    "topics in teams": lambda: AcrossTopics(DocID(), Bandit(Random(), teams=True)),
-    "topics replayed": lambda: AcrossTopics(DocID(), Bandit(Random(), judged="replay")),
+    "window and rate": lambda: Bandit(AnyRun(), window=5, rate=0),
+    "window and discount": lambda: Bandit(AnyRun(), window=5, discount=0.9),
+    "window and forget": lambda: Bandit(AnyRun(), window=5, forget=True),
+    "as in R and teams": lambda: Bandit(AnyRun(), ties="r_sample", teams=True),
+    "window and replay": lambda: Bandit(AnyRun(), window=5, judged="replay"),
+    "least": lambda: AcrossTopics(DocID(), Bandit(AnyRun()), -1),
+    "topics in teams": lambda: AcrossTopics(DocID(), Bandit(AnyRun(), teams=True)),
+    "topics replayed": lambda: AcrossTopics(DocID(), Bandit(AnyRun(), judged="replay")),
 }
 
 
@@ -293,7 +293,7 @@ def test_a_changed_source_gives_a_loop_another_name(tmp_path, monkeypatch):
 
 
 def test_a_loop_is_named_after_its_method_and_sources():
-    names = [Bandit(arm).choose.py_func.__qualname__ for arm in (UCB1(), UCB1(9), UCB1Tuned(), Random())]
+    names = [Bandit(arm).choose.py_func.__qualname__ for arm in (UCB1(), UCB1(9), UCB1Tuned(), AnyRun())]
     assert names[0] == names[1]
     assert len(set(names)) == 3
     assert names[0].startswith("_choose_upper_confidence_UCB1_")

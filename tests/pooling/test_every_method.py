@@ -26,7 +26,7 @@ from pyrite.pooling.adjudicators.move_to_front import MoveToFront
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
 from pyrite.pooling.adjudicators.static import Rank
 from pyrite.pooling.adjudicators.thompson import Thompson
-from pyrite.pooling.adjudicators.uniform import Random
+from pyrite.pooling.adjudicators.uniform import AnyRun
 from pyrite.pooling.adjudicators.upper_confidence import UCB1, UCB1Tuned
 from pyrite.pooling.campaign import Campaign
 from pyrite.pooling.pool import Pool, Topic, team_numbers, topic_pool
@@ -158,7 +158,7 @@ def test_each_class_can_be_chosen_by_a_file():
 
 
 ARMS = {
-    "random": Random(),
+    "random": AnyRun(),
     "epsilon_greedy": EpsilonGreedy(),
     "epsilon_greedy that explores": EpsilonGreedy(c=0.5, d=0.5),
     "ucb1": UCB1(),

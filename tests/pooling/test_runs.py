@@ -73,8 +73,10 @@ def test_two_files_of_one_tag_are_named_by_their_files(folder, tmp_path):
     (place / "input.two.gz").write_bytes(gzip.compress(b"1 Q0 d1 1 1 x\n1 Q0 d2 1 1 y\n"))
     assert read_runs(str(place)).names == ["a", "b", "two"]
     other = write_files(tmp_path / "other", {"a": "1 Q0 d1 1 1 same\n"})
-    with pytest.raises(BadInput, match="two runs are called 'a'"):
-        read_runs([str(place), str(other)])
+    assert read_runs([str(place), str(other)]).names == ["other/a", "runs/a", "runs/b", "runs/two"]
+    write_files(tmp_path / "third", {"c": "1 Q0 d1 1 1 two\n"})
+    with pytest.raises(BadInput, match="two runs are called 'two'"):
+        read_runs([str(place), str(tmp_path / "third")])
 
 
 def test_the_table_of_teams(folder, tmp_path):
@@ -280,9 +282,9 @@ def test_what_can_not_be_read_is_refused_with_its_line_or_counted(written, line,
 
 
 QRELS = {
-    "names": ("7 0 d1 1\n7 0 d2 0\n", "sys:1: not a run: .* the rank is 'd1'; is this a qrels file"),
-    "tabs": ("7\t0\ta b\t1\n7\t0\td2\t0\n", "sys:1: not a run: .* the rank is 'a b'; is this a qrels file"),
-    "numbers": ("# Q\n7 0 31 1\n7 0 52 0\n", "sys:2: not a run: .* each document is '0'; is this a qrels file"),
+    "names": ("7 0 d1 1\n7 0 d2 0\n", "sys:1: not a run: its columns are those of judg.*; is this a qrels file"),
+    "tabs": ("7\t0\ta b\t1\n7\t0\td2\t0\n", "sys:1: not a run: its columns are those of judg.*; is this a qrels file"),
+    "numbers": ("# Q\n7 0 31 1\n7 0 52 0\n", "sys:2: not a run: its columns are those of judg.*; is this a qrels file"),
     "a header": ("topic iter docno rel\n7 0 d1 1\n", "sys:1: not a run: its header names grades and no scores"),
     "a table": ("qid,docno,label\n7,d1,1\n", "sys:1: not a run: its header names grades and no scores"),
     "beir": ("query-id\tcorpus-id\tscore\n7\td1\t1\n7\td2\t0\n", "sys:1: not a run: its header is that of BEIR's"),

@@ -35,14 +35,14 @@ def test_topics_take_turns():
 
 
 def test_the_prior_is_of_the_other_topics(pool_of):
-    method = SharedFusion(PosteriorFusion(alpha=0.5, beta=2), strength=10)
+    method = SharedFusion(PosteriorFusion(alpha=0.5, beta=2), runs=None, strength=10)
     strength, means = method.prior(np.array([[4.0, 2.0], [6.0, 0.0]]), np.array([[4.0, 0.0], [3.0, 0.0]]))
     assert strength == 10
     assert means.tolist() == [[3.5 / 8.5, 0.5 / 2.5], [4.5 / 6.5, 0.5 / 4.5]]
 
 
 def test_trust_in_other_topics_is_estimated():
-    method, rng = SharedFusion(PosteriorFusion()), np.random.default_rng(1)
+    method, rng = SharedFusion(PosteriorFusion(), runs=None), np.random.default_rng(1)
     judged = np.full((30, 8), 40.0)
     alike = rng.binomial(40, np.linspace(0.1, 0.8, 8), (30, 8)).astype(float)
     unlike = rng.permuted(alike, axis=1)  # each topic has its own best runs
@@ -63,7 +63,7 @@ def test_it_finds_more_where_runs_are_alike_in_all_topics(pool_of):
     pool = pool_of(rankings, grades)
     seeds, budgets = [0, 1, 2], [3, 6]
     alone = sum(found_at(pool, order, budgets).sum() for order in simulate(PosteriorFusion(), pool, seeds))
-    orders = simulate(SharedFusion(PosteriorFusion()), pool, seeds)
+    orders = simulate(SharedFusion(PosteriorFusion(), runs=None), pool, seeds)
     assert sum(found_at(pool, order, budgets).sum() for order in orders) > 1.1 * alone
     # Each topic has its own budget, whatever the turns.
     assert orders[0].spent(5).tolist() == [5] * 20
@@ -72,7 +72,10 @@ def test_it_finds_more_where_runs_are_alike_in_all_topics(pool_of):
 
 def test_one_topic_is_judged_as_by_posterior_fusion(random_pool):
     pool = random_pool(np.random.default_rng(8), topics=1)
-    [shared], [alone] = simulate(SharedFusion(PosteriorFusion()), pool, [4]), simulate(PosteriorFusion(), pool, [4])
+    [shared], [alone] = (
+        simulate(SharedFusion(PosteriorFusion(), runs=None), pool, [4]),
+        simulate(PosteriorFusion(), pool, [4]),
+    )
     assert shared.documents[0].tolist() == alone.documents[0].tolist()
 
 
@@ -96,7 +99,9 @@ def test_copies_of_a_run_count_once(random_pool):
 
 @pytest.mark.parametrize("runs", [RunRegression(weight=0), RunRegression(until=1e-6)])
 def test_regressions_fade_and_can_be_left_out(pool, runs):
-    [one], [two] = (simulate(SharedFusion(PosteriorFusion(), **given), pool, [4]) for given in ({}, {"runs": runs}))
+    [one], [two] = (
+        simulate(SharedFusion(PosteriorFusion(), **given), pool, [4]) for given in ({"runs": None}, {"runs": runs})
+    )
     assert [own.tolist() for own in one.documents] == [own.tolist() for own in two.documents]
 
 
@@ -112,8 +117,8 @@ def test_texts_tell_relevant_documents(random_pool):
 
 
 def test_texts_are_asked_for_where_they_have_a_weight(pool):
-    without = SharedFusion(PosteriorFusion(), texts=TextRegression())
-    reading = SharedFusion(PosteriorFusion(), texts=TextRegression(weight=1))
+    without = SharedFusion(PosteriorFusion(), runs=None, texts=TextRegression())
+    reading = SharedFusion(PosteriorFusion(), runs=None, texts=TextRegression(weight=1))
     assert (needs_of(without), needs_of(reading)) == ((), ("texts",))
     [first], [second] = simulate(without, pool, [0]), simulate(reading, pool, [0])
     assert any(one.tolist() != two.tolist() for one, two in zip(first.documents, second.documents, strict=True))

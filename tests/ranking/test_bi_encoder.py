@@ -147,12 +147,12 @@ def test_bad_options(options, says, made_up):
         ranker(made_up(), **options)
 
 
-def test_a_preset_takes_what_layers_a_checkpoint_has(made_up, read_as, tmp_path):
+def test_layers_are_kept_unless_some_are_asked_for(made_up, tmp_path):
     ranker(made_up(), layers=1).save_pretrained(str(tmp_path))
     with pytest.raises(BadInput, match=r"layers is 2.*has 1"):
         ranker(str(tmp_path), layers=2)
-    towers = [ranker(place, preset="small").query_tower for place in (str(tmp_path), made_up())]
-    assert [tower.model.config.num_hidden_layers for tower in towers] == [1, 2]
+    towers = [ranker(place).query_tower for place in (str(tmp_path), made_up())]
+    assert [tower.model.config.num_hidden_layers for tower in towers] == [1, 3]
 
 
 def test_bfloat16_vectors_are_of_unit_length(made_up, read_as):
@@ -169,7 +169,8 @@ def sentence_folder(made_up: Callable[..., str], folder: Path, **options: Any) -
 
 
 def test_a_folder_says_how_its_texts_become_vectors(made_up, tmp_path):
-    assert SentenceFolder.read(made_up()) == SentenceFolder(made_up(), made_up(), longest=40, plain=True)
+    plain = SentenceFolder(made_up(), made_up(), longest=40, plain=True, root=made_up(), folders=[made_up()])
+    assert SentenceFolder.read(made_up()) == plain
     for pooling, similarity in (("mean", "dot"), ("cls", "cosine")):
         folder = str(sentence_folder(made_up, tmp_path / pooling, pooling=pooling, similarity=similarity))
         read = ranker(folder)

@@ -22,6 +22,7 @@ from pyrite.ranking.collections.pieces import in_turn, piece_file
 from pyrite.ranking.counted_postings import CountedPostings, idf_of, weigh
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.postings import Postings, largest_weights, search_postings
+from pyrite.ranking.stop_words import STOP_WORDS
 from tests.made_up import collection_of
 from tests.ranking.trained import equal
 
@@ -118,6 +119,10 @@ def test_stemming_and_stop_words_can_be_switched_off():
     assert Bm25(collection, PLAIN).search(queries, 2)[0].documents.tolist() == [[-1, -1], [0, -1], [0, -1]]
     german = Bm25(collection_of(["die Häuser"], ["Haus"]), Bm25Options(stemming="german"))
     assert german.search(np.arange(1), 1)[0].documents.tolist() == [[0]]
+
+
+def test_the_stop_words_are_those_of_bm25s():
+    assert set(STOPWORDS_EN_PLUS) == STOP_WORDS
 
 
 def test_text_is_read_as_bm25s_with_the_same_stemmer_and_stop_words_reads_it():

@@ -25,7 +25,7 @@ from pyrite.ranking.vectors import WordVectors
 from pyrite.ranking.word_ids import WordIds
 from pyrite.sampling.guard import Guard, negatives_lists
 from pyrite.sampling.relevant_pairs import RelevantPairs
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from tests.made_up import write_texts
 from tests.ranking.trained import Lengths
 
@@ -91,7 +91,7 @@ def test_no_negative_has_the_text_of_the_positive_or_is_the_query(folder, tmp_pa
     assert pairs.counts.tolist() == [3, 2, 2]  # d0, d1, d3; d2, q1; d5, d6
     among = pairs.among(np.arange(3), np.tile(np.arange(7), (3, 1)))
     assert [np.flatnonzero(row).tolist() for row in among] == [[0, 1, 3], [2, 4], [5, 6]]
-    lists, dropped, ranks = negatives_lists(Bm25Function(depth=5, stop_words=False), sources, Guard())
+    lists, dropped, ranks = negatives_lists(BM25(depth=5, stop_words=False), sources, Guard())
     shown = ids(sources, lists.documents)
     assert not {"d0", "d1", "d3"} & {*shown[0]}
     assert not {"d2", "q1"} & {*shown[1]}

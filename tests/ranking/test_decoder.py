@@ -12,6 +12,7 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.decoder import TEMPLATE, Decoder, prompt
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.scoring import score_candidates
 from tests.ranking.trained import (
     LISTS,
@@ -126,17 +127,17 @@ def last(folder: str, texts: list[str]) -> Tensor:
 
 def test_an_embedder_takes_the_last_token(decoder_checkpoint, read_as, tiny, tmp_path):
     folder = decoder_checkpoint("mistral")
-    made = BiEncoder(generator(), folder, **SHORT, pooling="last", similarity="dot")
+    made = BiEncoder(folder, **SHORT, pooling="last", similarity="dot").start(RankerInputs(generator()))
     texts = read_as(BiEncoder.tokenization(checkpoint=folder, **SHORT))
     wanted = last(folder, tiny.documents["text"].to_list())
     with torch.no_grad():
         torch.testing.assert_close(made.represent_documents(texts.documents), wanted, atol=1e-5, rtol=1e-4)
     made.save_pretrained(str(tmp_path / "saved"))
-    assert BiEncoder(generator(), str(tmp_path / "saved")).pooling == "last"
+    assert BiEncoder(str(tmp_path / "saved")).start(RankerInputs(generator())).pooling == "last"
     config = tmp_path / "saved" / "1_Pooling" / "config.json"
     written = config.read_text()
     config.write_text('{"embedding_dimension": 16, "pooling_mode": "lasttoken"}')  # as the newest versions write it
-    assert BiEncoder(generator(), str(tmp_path / "saved")).pooling == "last"
+    assert BiEncoder(str(tmp_path / "saved")).start(RankerInputs(generator())).pooling == "last"
     config.write_text(written)
     theirs = pytest.importorskip("sentence_transformers").SentenceTransformer(str(tmp_path / "saved"), device="cpu")
     found = theirs.encode(tiny.documents["text"].to_list(), convert_to_tensor=True)

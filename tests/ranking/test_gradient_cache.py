@@ -15,6 +15,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.objectives.self_involvement import JointSIR
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.late_interaction import LateInteraction
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.rankers.static import Static
@@ -43,8 +44,13 @@ def test_the_gradient_is_that_of_the_whole_batch(made_up, read_as, tiny_sources)
         (1, partial(bi_encoder, made_up()), texts, {}),
         (3, partial(bi_encoder, made_up(), tied=False), texts, {"accumulate": 2}),
         (3, partial(bi_encoder, made_up(), similarity="dot"), texts, {"objective": JointSIR([2], passes="level")}),
-        (100, lambda: Static(tiny_sources.vectors.filled(np.random.default_rng(0)), generator()), words, {}),
-        (4, lambda: LateInteraction(generator(), made_up(), **late), texts, {}),
+        (
+            100,
+            lambda: Static().start(RankerInputs(generator(), tiny_sources.vectors.filled(np.random.default_rng(0)))),
+            words,
+            {},
+        ),
+        (4, lambda: LateInteraction(made_up(), **late).start(RankerInputs(generator())), texts, {}),
     ):
         loss, wanted = updated(made(), encoded, tiny_sources, **options)
         again, found = updated(made(), encoded, tiny_sources, chunk=chunk, **options)
@@ -117,7 +123,7 @@ def test_bad_chunks_are_refused(made_up, read_as, tiny_sources):
     with pytest.raises(BadInput, match="chunk is 0"):
         in_training(bi_encoder(made_up()), texts, tiny_sources, chunk=0)
     with pytest.raises(BadInput, match="accumulate"):
-        in_training(CrossEncoder(generator(), made_up(), **SHORT), texts, tiny_sources, chunk=4)
+        in_training(CrossEncoder(made_up(), **SHORT).start(RankerInputs(generator())), texts, tiny_sources, chunk=4)
 
 
 @pytest.mark.gpu

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.late_interaction import LateInteraction
 from pyrite.ranking.ranks import ranks_in
 from pyrite.ranking.scoring import score_candidates
@@ -45,7 +46,7 @@ def theirs(folder: str, tiny: Collection) -> np.ndarray:
 
 
 def ours(folder: str, read_as: Reader, **options: Any) -> tuple[LateInteraction, np.ndarray]:
-    made = LateInteraction(generator(9), folder, **options)
+    made = LateInteraction(folder, **options).start(RankerInputs(generator(9)))
     texts = read_as(LateInteraction.tokenization(checkpoint=folder, **options))
     return made, score_candidates(made, texts, QUERIES, LISTS)
 
@@ -162,7 +163,8 @@ def test_all_at_once_is_as_one_by_one(made_up, read_as):
     torch.testing.assert_close(one, whole.gather(1, few))
     for budget in (1, 30):
         torch.testing.assert_close(ranker(made_up(), budget=budget).represent_documents(texts.documents), of_documents)
-    assert made.represent_documents(texts.documents.take(np.zeros(0, np.int64))).shape == (0, 15, 6)
+    nothing = made.represent_documents(texts.documents.take(np.zeros(0, np.int64)))
+    assert (len(nothing), nothing.shape[2]) == (0, 6)
 
 
 def test_ranks_among_all_documents_are_those_of_its_scores(made_up, read_as):
@@ -185,7 +187,9 @@ def test_no_weight_is_left_untrained_and_it_learns(made_up, read_as, tiny_source
 
 
 def test_a_bi_encoder_gets_a_projection(made_up, tmp_path):
-    BiEncoder(generator(), made_up(), max_query=8, max_document=12).save_pretrained(str(tmp_path / "bi"))
+    BiEncoder(made_up(), max_query=8, max_document=12).start(RankerInputs(generator())).save_pretrained(
+        str(tmp_path / "bi")
+    )
     assert ranker(str(tmp_path / "bi")).drawn == ["projection.weight"]
     ranker(made_up()).save_pretrained(str(tmp_path / "colbert"))
     with pytest.raises(BadInput, match="dimension=null"):

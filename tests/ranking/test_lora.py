@@ -9,6 +9,7 @@ from pyrite.ranking.lora import Lora, merged
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.texts import Texts
 from tests.ranking.trained import equal, generator
@@ -23,7 +24,7 @@ def scores(ranker: Ranker) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", [CrossEncoder, BiEncoder])
 def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
-    ranker = kind(generator(), small_bert)
+    ranker = kind(small_bert).start(RankerInputs(generator()))
     before, drawn = scores(ranker), ranker.drawn
     assert merged(ranker) is ranker
     Lora(rank=2).add_to(ranker, generator())
@@ -40,15 +41,17 @@ def test_adapters_learn_and_are_merged_on_export(kind, small_bert, tmp_path):
     learned = scores(ranker)
     assert (learned - before).abs().max() > 1e-3
     whole = merged(ranker)
-    assert whole.state_dict().keys() == kind(generator(), small_bert).state_dict().keys()
+    assert whole.state_dict().keys() == kind(small_bert).start(RankerInputs(generator())).state_dict().keys()
     torch.testing.assert_close(scores(whole), learned, atol=1e-4, rtol=1e-4)
     whole.save_pretrained(str(tmp_path))
-    torch.testing.assert_close(scores(kind(generator(), str(tmp_path))), learned, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        scores(kind(str(tmp_path)).start(RankerInputs(generator()))), learned, atol=1e-4, rtol=1e-4
+    )
     torch.testing.assert_close(scores(ranker), learned)  # the one that is trained is left as it was
 
 
 def test_the_same_seed_draws_the_same_adapters(small_bert):
-    made = [BiEncoder(generator(), small_bert) for _ in range(2)]
+    made = [BiEncoder(small_bert).start(RankerInputs(generator())) for _ in range(2)]
     for ranker in made:
         Lora(rank=2, modules=["query"]).add_to(ranker, generator())
     one, other = (ranker.state_dict() for ranker in made)
@@ -58,6 +61,8 @@ def test_the_same_seed_draws_the_same_adapters(small_bert):
 
 def test_bad_options(small_bert):
     with pytest.raises(BadInput, match="has no transformer"):
-        Lora().add_to(FeedForward(np.zeros((3, 2), np.float32), generator(), preset="tiny"), generator())
+        Lora().add_to(
+            FeedForward(preset="tiny").start(RankerInputs(generator(), np.zeros((3, 2), np.float32))), generator()
+        )
     with pytest.raises(BadInput, match=r"peft\.modules"):
-        Lora(modules=["nothing"]).add_to(BiEncoder(generator(), small_bert), generator())
+        Lora(modules=["nothing"]).add_to(BiEncoder(small_bert).start(RankerInputs(generator())), generator())

@@ -17,8 +17,9 @@ from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.full_ranking import rank_all, rank_candidates
 from pyrite.ranking.ranked_lists import RankedLists
-from pyrite.ranking.rankers.dssm import Dssm
+from pyrite.ranking.rankers.dssm import DSSM
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.match_pyramid import MatchPyramid
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.rankers.static import Static
@@ -35,7 +36,7 @@ RANKERS = ["feed_forward", "match_pyramid"]
 
 def ranker_of(kind: str, encoded: EncodedCollection) -> Ranker:
     if kind == "dssm":
-        return Dssm(generator(1), preset="tiny", buckets=60)
+        return DSSM(preset="tiny", buckets=60).start(RankerInputs(generator(1)))
     if kind == "lengths":
         return Lengths(step=3)
     ranker: Ranker = of_words(FeedForward if kind == "feed_forward" else MatchPyramid, len(encoded.idf))
@@ -100,7 +101,11 @@ def test_arrays_may_be_read_only(kind, sixty):
 
 @pytest.fixture
 def ranker(tiny_sources) -> Static:
-    return Static(tiny_sources.vectors.filled(np.random.default_rng(0)), generator(0), preset="tiny").eval()
+    return (
+        Static(preset="tiny")
+        .start(RankerInputs(generator(0), tiny_sources.vectors.filled(np.random.default_rng(0))))
+        .eval()
+    )
 
 
 def plain(ranker: Static, encoded: EncodedCollection, within: np.ndarray, depth: int) -> list[list[int]]:

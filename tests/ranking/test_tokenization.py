@@ -20,6 +20,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 from pyrite.ranking.rankers.transformer_ranker import LENGTHS
 from pyrite.ranking.texts import Texts
@@ -48,9 +49,15 @@ def test_chunks_leave_no_trace(small_bert, monkeypatch):
 
 
 def test_a_collection(tiny, made_up):
-    tokens = Subwords(made_up(), 3, 4).encode(tiny)
-    assert tokens.documents.lengths.tolist() == [4] * 12
-    assert tokens.queries.lengths.tolist() == [3, 3, 3, 3, 2, 3, 2, 3]
+    read = Subwords(made_up(), 3, 4)
+    tokens = read.encode(tiny)
+    assert tokens.documents.lengths.tolist() == [5] * 12  # one more than is read of a text that is cut
+    assert tokens.queries.lengths.tolist() == [4, 4, 4, 4, 2, 3, 2, 3]
+    assert read.cut(tokens) == (
+        "subwords: 4 of 8 queries have more than 3 and 12 of 12 documents have more than 4, and no more of them is read"
+    )
+    whole = Subwords(made_up(), 9, 9)
+    assert whole.cut(whole.encode(tiny)) == ""
     names = read_tokenizer(made_up()).convert_ids_to_tokens((tokens.queries.take([4]).tokens - 1).tolist())
     assert names == ["hard", "mineral"]
     assert tokens.documents.tokens.min() > 0
@@ -93,16 +100,18 @@ def test_a_home_folder(made_up, monkeypatch):
 
 @pytest.mark.parametrize("ranker", [CrossEncoder, BiEncoder])
 def test_rankers_say_how_much_they_read(ranker, small_bert):
-    asked = ranker.tokenization(checkpoint=small_bert, preset="small", max_query=7, max_document=None)
-    assert (asked.checkpoint, asked.max_query, asked.max_document) == (small_bert, 7, 64)
-    with pytest.raises(BadInput, match="preset"):
-        ranker.tokenization(checkpoint=small_bert, preset="huge")
+    asked = ranker.tokenization(checkpoint=small_bert, max_query=7, max_document=None)
+    assert (asked.checkpoint, asked.max_query, asked.max_document) == (small_bert, 7, 510)
+    with pytest.raises(BadInput, match=r"ranker\.max_query: max_query is 0"):
+        ranker.tokenization(checkpoint=small_bert, max_query=0)
 
 
 def test_passages_are_read_whole(small_bert):
     asked = CrossEncoder.tokenization(checkpoint=small_bert, max_document=50, passages=3, pooling="max")
     first = CrossEncoder.tokenization(checkpoint=small_bert, max_document=50, passages=3)
     assert (asked.max_document, first.max_document) == (150, 50)
+    with pytest.raises(BadInput, match=r"pooling=max: reads passages.*set ranker\.max_document"):
+        CrossEncoder.tokenization(checkpoint=small_bert, passages=3, pooling="max")
 
 
 @pytest.mark.parametrize("content", [None, "{nope"])
@@ -141,7 +150,7 @@ def plain(made_up, decoder_checkpoint) -> Callable[[str], str]:
 
 def lengths(kind: str, checkpoint: str, **options: Any) -> tuple[int, int]:
     """Subwords that a ranker reads of a query and of a document, as its tokenization has them too."""
-    made = KINDS[kind](torch.Generator().manual_seed(0), checkpoint, **options)
+    made = KINDS[kind](checkpoint, **options).start(RankerInputs(torch.Generator().manual_seed(0)))
     read = KINDS[kind].tokenization(checkpoint=checkpoint, **options)
     found = getattr(made, "lengths", None) or (made.max_query, made.max_document)
     assert found == (read.max_query, read.max_document)
@@ -151,18 +160,20 @@ def lengths(kind: str, checkpoint: str, **options: Any) -> tuple[int, int]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trained_folder_is_read_as_it_was_trained(kind, plain, tmp_path):
     given, saved = plain(kind), str(tmp_path / "saved")
-    assert lengths(kind, given, preset="tiny", max_document=20) == (12, 20)
-    short = KINDS[kind](torch.Generator().manual_seed(0), given, preset="tiny", max_query=5, max_document=7)
+    positions = lengths(kind, given)[0]
+    assert lengths(kind, given) == (positions, positions)
+    assert lengths(kind, given, max_document=20) == (positions, 20)
+    short = KINDS[kind](given, max_query=5, max_document=7).start(RankerInputs(torch.Generator().manual_seed(0)))
     short.save_pretrained(saved)
-    assert lengths(kind, saved, preset="tiny") == (5, 7)  # as trained, whatever the preset
-    assert lengths(kind, saved, preset="tiny", max_document=9) == (5, 9)  # but what is asked for counts
-    KINDS[kind](torch.Generator().manual_seed(0), saved).save_pretrained(str(tmp_path / "again"))
+    assert lengths(kind, saved) == (5, 7)  # as trained
+    assert lengths(kind, saved, max_document=9) == (5, 9)  # but what is asked for counts
+    KINDS[kind](saved).start(RankerInputs(torch.Generator().manual_seed(0))).save_pretrained(str(tmp_path / "again"))
     assert lengths(kind, str(tmp_path / "again")) == (5, 7)
 
 
 @pytest.mark.parametrize("content", [[5, 7], {"max_query": 5}, {"max_query": 5, "max_document": 0}])
 def test_a_file_of_something_else_is_refused(content, plain, tmp_path):
-    made = KINDS["bi_encoder"](torch.Generator().manual_seed(0), plain("bi_encoder"), preset="tiny")
+    made = KINDS["bi_encoder"](plain("bi_encoder")).start(RankerInputs(torch.Generator().manual_seed(0)))
     made.save_pretrained(str(tmp_path))
     (tmp_path / LENGTHS).write_text(json.dumps(content))
     with pytest.raises(BadInput, match=r"two lengths|text_lengths\.json is no object"):

@@ -21,17 +21,18 @@ from pyrite.ranking.lazy_adam import LazyAdam
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.contrastive import Contrastive
 from pyrite.ranking.objectives.objective import Objective
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.optimization import Optimization, gradient_norm
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
-from pyrite.ranking.rankers.dssm import Dssm
+from pyrite.ranking.rankers.dssm import DSSM
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.late_interaction import LateInteraction
 from pyrite.ranking.rankers.match_pyramid import MatchPyramid
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.ranks import ranks_in
-from pyrite.ranking.schedules import Constant, Cosine, Linear, Schedule
+from pyrite.ranking.schedules import Constant, Cosine, Linear, RateSchedule
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import Batch, NegativeSource, RankerTraining, UpdateResult
 from tests.ranking.trained import NEGATIVES, SHORT, equal, generator, in_small_batches, in_training, weights
@@ -66,7 +67,9 @@ class Scripted:
 
 
 def training(sources: Sources, ranker: type[Ranker] = FeedForward, seed: int = 3, **options: Any) -> RankerTraining:
-    made = ranker(sources.vectors.filled(np.random.default_rng(seed)), generator(seed), preset="tiny")
+    made = ranker(preset="tiny").start(
+        RankerInputs(generator(seed), sources.vectors.filled(np.random.default_rng(seed)))
+    )
     return in_small_batches(made, sources, seed=seed, **options)
 
 
@@ -377,7 +380,7 @@ def test_an_example_with_more_positives_reports_the_scores_of_its_own_columns(ti
         training(tiny_sources, positives=2)
 
 
-class Returns(SoftmaxLikelihood):
+class Returns(Softmax):
     """Returns something else than the loss."""
 
     def __init__(self, change: Callable[[Tensor], Any]) -> None:
@@ -473,7 +476,7 @@ def test_weights_that_are_best_by_several_origins_are_kept_once():
     assert (again.values, again.best_epochs, again.waited) == (stopping.values, stopping.best_epochs, False)
 
 
-EVERY = [each for each in Schedule.__subclasses__() if each.__module__.startswith("ranking.")]
+EVERY = [each for each in RateSchedule.__subclasses__() if each.__module__.startswith("pyrite.ranking.")]
 
 
 def test_schedules_by_hand():
@@ -528,8 +531,10 @@ def moved(ranker: Ranker) -> Ranker:
 @pytest.mark.parametrize("kind", [BiEncoder, LateInteraction])
 def test_a_step_waits_once(kind, chunk, made_up, read_as, tiny_sources):
     texts = read_as(kind.tokenization(checkpoint=made_up(), **SHORT))
-    training = in_training(moved(kind(generator(), made_up(), **SHORT)), texts, tiny_sources, chunk=chunk)
-    plain = in_training(kind(generator(), made_up(), **SHORT), texts, tiny_sources, chunk=chunk)
+    training = in_training(
+        moved(kind(made_up(), **SHORT).start(RankerInputs(generator()))), texts, tiny_sources, chunk=chunk
+    )
+    plain = in_training(kind(made_up(), **SHORT).start(RankerInputs(generator())), texts, tiny_sources, chunk=chunk)
     OnDevice.reads.clear()
     result = training.update(training.next_batch(), NEGATIVES)
     assert OnDevice.reads == ["cpu"]
@@ -544,12 +549,14 @@ def test_ranks_come_back_once_whatever_they_are_among(made_up, read_as):
     queries, wanted = np.arange(4), np.array([[0, 3], [4, -1], [8, 1], [3, 5]], np.int32)
     counts = []
     for documents in (12, 3):
-        ranker = moved(BiEncoder(generator(), made_up(), **SHORT))
+        ranker = moved(BiEncoder(made_up(), **SHORT).start(RankerInputs(generator())))
         OnDevice.reads.clear()
         ranks = ranks_in(ranker, texts, queries, wanted, np.arange(12), documents=documents)
         counts.append(len(OnDevice.reads))
     assert counts == [2, 2]  # the scores of the documents that are ranked, and the ranks
-    again = ranks_in(BiEncoder(generator(), made_up(), **SHORT), texts, queries, wanted, np.arange(12))
+    again = ranks_in(
+        BiEncoder(made_up(), **SHORT).start(RankerInputs(generator())), texts, queries, wanted, np.arange(12)
+    )
     np.testing.assert_array_equal(ranks, again)
 
 
@@ -560,10 +567,10 @@ Made = Callable[[], tuple[Ranker, EncodedCollection]]
 def made(request, tiny_sources, read_as) -> Made:
     def make() -> tuple[Ranker, EncodedCollection]:
         if request.param == "dssm":
-            return Dssm(generator(), preset="tiny", tied=False), read_as(Dssm.tokenization())
+            return DSSM(preset="tiny", tied=False).start(RankerInputs(generator())), read_as(DSSM.tokenization())
         vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
         kind: Any = {"static": Static, "feed_forward": FeedForward}[request.param]
-        return kind(vectors, generator(), preset="tiny"), tiny_sources.encoded
+        return kind(preset="tiny").start(RankerInputs(generator(), vectors)), tiny_sources.encoded
 
     return make
 

@@ -248,3 +248,12 @@ def test_take_takes_queries():
 def test_without_relevant(encoded_of):
     judgements = encoded_of([[1]] * 5, [[1]] * 2, {0: {2: 1, 4: 0, 3: 1}, 1: {0: 1}}).judgements
     assert lists().without_relevant(judgements).documents.tolist() == [[4, 0, -1, -1], [-1] * 4]
+
+
+def test_queries_of_a_run_that_the_collection_lacks_are_counted(tiny, tmp_path, caplog):
+    lists_of_run([write(tmp_path / "run", [("q1", "d1", 2), ("zzz", "d1", 1)])], tiny, None)
+    assert "queries of the run that" in caplog.text
+    assert "lacks: 1 (such as 'zzz'), left out" in caplog.text
+    caplog.clear()
+    lists_of_run([write(tmp_path / "run", [("q1", "d1", 2)])], tiny, None)
+    assert not caplog.text

@@ -37,6 +37,7 @@ from pyrite.ranking.inner_products import exact_topk, inner_products, max_norm
 from pyrite.ranking.query_lists import Listed, QueryLists
 from pyrite.ranking.ranges import shard_ranges
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained import read_in, transformers_of
 from pyrite.ranking.shards import ShardedIndex
 from pyrite.ranking.texts import Texts
@@ -402,7 +403,7 @@ def shares(ranker: BiEncoder, documents: Texts, queries: Texts, precision: str) 
 def test_most_negatives_of_a_random_transformer_stay(precision, tmp_path):
     rng = np.random.default_rng(0)
     checkpoint = write_checkpoint(tmp_path / "bert", "bert", [f"w{number}" for number in range(60)])
-    ranker = BiEncoder(torch.Generator(), checkpoint, max_query=12, max_document=12).eval()
+    ranker = BiEncoder(checkpoint, max_query=12, max_document=12).start(RankerInputs(torch.Generator())).eval()
     documents, queries = (
         Texts.of([rng.integers(4, 64, rng.integers(3, 12)).tolist() for _ in range(n)]) for n in (400, 20)
     )

@@ -110,3 +110,22 @@ def test_the_unknown_are_drawn_with_the_spread_of_the_known():
     filled = WordVectors(table * known[:, None], known).filled(rng)
     np.testing.assert_array_equal(filled[2::2], table[2::2])
     assert filled[1::2].std() == pytest.approx(3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [("a 0 0 0", "all vectors are zero"), ("a 3e38 1 1", "squares are too large"), ("a 1e39 1 1", "not finite"),
+     ("a 1.5e19 1.5e19 1.5e19", "squares are too large")],
+)  # fmt: skip
+def test_vectors_that_no_text_can_be_compared_by(tmp_path, line, says):
+    path = tmp_path / "v.txt"
+    path.write_text(f"{line}\nb 0 0 0\n")
+    with pytest.raises(BadInput, match=says) as refused:
+        TextVectors(str(path)).read(["", "a", "b"])
+    assert "v.txt" in str(refused.value)
+
+
+def test_one_vector_that_is_not_zero_is_enough(tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_text("a 0 0\nb 1e18 1\n")
+    assert TextVectors(str(path)).read(["", "a", "b"]).known.tolist() == [False, True, True]

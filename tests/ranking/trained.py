@@ -1,7 +1,7 @@
 """A ranker that reads subwords, in training on the collection `tiny`."""
 
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import RandomCandidates
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.texts import Texts
@@ -31,7 +32,7 @@ NEGATIVES = np.array([[1, 2, 3], [4, 5, -1], [6, 7, 8], [9, 10, 11]], np.int32)
 class Lengths(Ranker):
     """Gives the highest scores to documents of about the query's length, in steps: many ties, no rounding."""
 
-    def __init__(self, scale: float = 1.0, step: int = 1) -> None:
+    def __init__(self, scale: Any = 1.0, step: int = 1) -> None:
         super().__init__()
         self.scale, self.step = nn.Parameter(torch.tensor([scale])), step
 
@@ -77,16 +78,22 @@ def generator(seed: int = 3) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def started(kind: Callable[..., Any], inputs: RankerInputs, **options: Any) -> Any:
+    """A ranker that was started; options that a run supplies, such as `labels`, are given to it as inputs."""
+    supplied = {name: options.pop(name) for name in ("idf", "vocabulary", "labels") if name in options}
+    return kind(**options).start(replace(inputs, **supplied))
+
+
 def of_words(kind: Callable[..., Any], words: int, **options: Any) -> Any:
     """A tiny ranker over vectors of so many words by chance."""
     vectors = np.random.default_rng(2).normal(size=(words, 12)).astype(np.float32)
     vectors[0] = 0
-    return kind(vectors, generator(1), preset="tiny", **options)
+    return started(kind, RankerInputs(generator(1), vectors), preset="tiny", **options)
 
 
 def from_checkpoint(kind: Callable[..., Any], checkpoint: str, seed: int = 3, **options: Any) -> Any:
     """A ranker of short texts."""
-    return kind(generator(seed), checkpoint, **(SHORT | options))
+    return started(kind, RankerInputs(generator(seed)), checkpoint=checkpoint, **SHORT | options)
 
 
 def texts_for(kind: Any, read_as: Reader, checkpoint: str, **options: Any) -> EncodedCollection:
@@ -99,7 +106,7 @@ def in_training(
 ) -> RankerTraining:
     """The training of a ranker; batches of four."""
     parts = {
-        "objective": SoftmaxLikelihood(),
+        "objective": Softmax(),
         "queries": np.arange(4),
         "validation": Evaluation(encoded, RandomCandidates(8).candidates(sources, np.array([4, 5])), ["AP@8"]),
         "optimizer": partial(torch.optim.SGD, lr=lr),
@@ -117,7 +124,9 @@ def in_small_batches(ranker: Ranker, sources: Sources, lr: float = 0.01, **optio
 
 def feed_forward(sources: Sources, seed: int = 0) -> FeedForward:
     """A tiny f_FF."""
-    return FeedForward(sources.vectors.filled(np.random.default_rng(seed)), generator(seed), preset="tiny")
+    return FeedForward(preset="tiny").start(
+        RankerInputs(generator(seed), sources.vectors.filled(np.random.default_rng(seed)))
+    )
 
 
 def steps(training: RankerTraining, count: int = 2) -> dict[str, Tensor]:

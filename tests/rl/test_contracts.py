@@ -56,7 +56,7 @@ def test_every_class_has_a_file_and_every_file_a_class(group):
 @pytest.mark.parametrize(("group", "name"), [(group, name) for group in BASES for name in group_options()[group]])
 def test_a_file_shows_every_option_with_its_default(group, name):
     node = option(group, name)
-    part = build(node)
+    part = build(node, trust="composed")
     assert isinstance(part, BASES[group])
     parameters = signature(type(part))
     options = set(node) - {"_target_"}
@@ -71,7 +71,7 @@ def test_a_file_shows_every_option_with_its_default(group, name):
 @pytest.mark.parametrize("name", group_options()["reward"])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name, done):
-    reward, outcome = build(option("reward", name)), outcome_of(done=done)
+    reward, outcome = build(option("reward", name), trust="composed"), outcome_of(done=done)
     arrays = [outcome.before, outcome.after, outcome.first_stage, outcome.ideal, outcome.updates[0].scores]
     before = [array.copy() for array in arrays]
     value = reward(outcome)
@@ -80,7 +80,9 @@ def test_a_reward_is_a_number_that_depends_on_the_outcome_alone(name, done):
     assert reward(outcome) == value
     assert equal(arrays, before)
     assert reward(outcome_of(seed=1, done=done)) != value
-    assert build(option("reward", name) | {"scale": 2 * reward.scale})(outcome) == pytest.approx(2 * value)
+    assert build(option("reward", name) | {"scale": 2 * reward.scale}, trust="composed")(outcome) == pytest.approx(
+        2 * value
+    )
     assert 0 < type(reward).gamma <= 1
 
 
@@ -90,15 +92,17 @@ def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
     node = option("agent", name)
     small = {key: value for key, value in {"hidden": 8, "fragment": 5, "episodes": 1}.items() if node.get(key)}
     toy, threads = EarlyLate(), torch.get_num_threads()
-    trainer = build(node | small).build(maker(0), toy.observation_space, toy.action_space, copies=2, cpus=0.5)
+    trainer = build(node | small, trust="composed").build(
+        maker(0), toy.observation_space, toy.action_space, copies=2, cpus=0.5
+    )
     try:
         while not trainer.counters["episodes"]:
-            ended = trainer.update()
-        assert {row["length"] for row in ended} == {20}
+            trainer.train()
+        assert {row["length"] for row in trainer.ended} == {20}
         assert trainer.counters["decisions"] >= 20
         assert described(trainer.network, trainer.policy_weights())({"model": torch.zeros(1, 3)}).shape == (1, 2)
     finally:
-        trainer.close()
+        trainer.stop()
         torch.set_num_threads(threads)
 
 
@@ -129,4 +133,4 @@ def test_a_reward_from_elsewhere_is_named_by_its_class():
     first_stage, ideal = np.array([0.0, 0.9, 0.5]), np.array([0.8, 1.0, 0.5])
     outcome = DecisionOutcome(before, after, first_stage, ideal, [], 1.0, False)
     # Weights .8, .2 (the floor) and .2: 10 · (.8 · .2 − .2 · .1 + 0) / 1.2.
-    assert build(config["reward"])(outcome) == pytest.approx(10 * 0.14 / 1.2)
+    assert build(config["reward"], trust="composed")(outcome) == pytest.approx(10 * 0.14 / 1.2)

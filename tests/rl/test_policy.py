@@ -1,7 +1,6 @@
-"""What was learned chooses the functions of a run: agents and regressions of forks."""
+"""What was learned chooses the functions of a run."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import RankerTraining
 from pyrite.rl.draws import logits_of
-from pyrite.rl.fork_values import FromForks
 from pyrite.rl.policy import LearnedPolicy
 from pyrite.rl.progress import FEATURES, ProgressOptions, TrainingProgress
 from pyrite.rl.state import State
@@ -105,31 +103,6 @@ def test_what_is_no_agent_or_one_of_an_older_version_is_refused(tiny_sources):
         TrainedAgent.from_bytes(b"pickle", "file")
     with pytest.raises(BadInput, match=r"agent is"):
         LearnedPolicy(agent=-1)
-
-
-def test_a_regression_takes_the_best_action_by_the_clock(tmp_path, tiny_sources):
-    """bm25 is worth −spent, its highest of 4 is worth spent: the one in the first half, the other in the second."""
-    fitted = {"actions": ["bm25", "bm25@dynamic:4"], "clock": [[0, -1], [0, 1]], "length": 2}
-    (tmp_path / "regression.json").write_text(json.dumps({**fitted, "state": np.zeros((2, 5)).tolist()}))
-    policy = FromForks(str(tmp_path), "clock")
-    assert policy.every == 2
-    training, sampler = starts(tiny_sources, lambda: policy)(np.random.SeedSequence(7))
-    taken: list[str] = []
-    training.fit(sampler, on_step=lambda _: taken.append(str(policy.action)))
-    assert taken[0] == "bm25"
-    assert taken[-1] == "bm25@dynamic:4"
-    assert taken == sorted(taken)
-
-
-def test_without_a_regression_or_the_functions_of_its_forks_it_is_bad_input(tmp_path):
-    with pytest.raises(BadInput, match="can't read a regression of forks"):
-        FromForks(str(tmp_path))
-    with pytest.raises(BadInput, match="by is"):
-        FromForks(str(tmp_path), "weather")
-    fitted = {"actions": ["bm25", "random", "random:1-4"], "clock": [[0, 0]] * 3, "length": 2}
-    (tmp_path / "regression.json").write_text(json.dumps(fitted))
-    with pytest.raises(BadInput, match=r"need random too; give function=\[in_batch,bm25,random\]"):
-        FromForks(str(tmp_path), "clock").set_functions(["in_batch", "bm25"])
 
 
 def test_features_are_bounded_and_worked_out_by_hand(tiny_sources):

@@ -17,7 +17,7 @@ from pyrite.rl.compression import compress
 from pyrite.rl.networks import PolicyNetwork
 from pyrite.rl.similarity import similarity_table
 from pyrite.rl.state import State, StateOptions, StateTables
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.function import RetrievalFunction
 from tests.rl.trainings import state_tables_of
 
@@ -128,7 +128,7 @@ def test_random_sampling_is_measured_by_cosines(tiny_sources):
 
 
 def test_bm25s_table_knows_the_positive(tiny_sources):
-    function = Bm25Function(depth=4)
+    function = BM25(depth=4)
     ranked = function.rank(tiny_sources).without_relevant(tiny_sources.encoded.judgements)
     table = similarity_table(function, ranked, tiny_sources)
     # Most words of "who digs tunnels under a lawn" stand in its relevant document alone, far above all others.

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import RankerTraining
 from pyrite.rl.compression import compress
@@ -17,9 +18,9 @@ from pyrite.rl.similarity import similarity_table
 from pyrite.rl.state import StateOptions, StateTables
 from pyrite.rl.trained import TrainedAgent
 from pyrite.sampling.policies.policy import SamplingPolicy
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.function import RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.uniform import Uniform
 from tests.ranking.trained import in_small_batches
@@ -27,7 +28,7 @@ from tests.ranking.trained import in_small_batches
 
 def functions_of(sources: Sources) -> dict[str, RetrievalFunction]:
     """BM25 and random, ready."""
-    bm25, random = Bm25Function(depth=4), RandomFunction()
+    bm25, random = BM25(depth=4), Random()
     bm25.prepare(sources.encoded, bm25.rank(sources).without_relevant(sources.encoded.judgements))
     random.prepare(sources.encoded, None)
     return {"bm25": bm25, "random": random}
@@ -51,7 +52,7 @@ def starts(
         weights, order, sampling = sequence.spawn(3)
         rng = np.random.default_rng(weights)
         generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-        ranker = FeedForward(sources.vectors.filled(rng), generator, preset="tiny")
+        ranker = FeedForward(preset="tiny").start(RankerInputs(generator, sources.vectors.filled(rng)))
         rng = np.random.default_rng(order)
         training = in_small_batches(ranker, sources, rng=rng, max_epochs=max_epochs, patience=patience)
         sampler = Sampler(policy(), functions_of(sources), Uniform(), 2, np.random.default_rng(sampling))

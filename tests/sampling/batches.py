@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import stack_lists
 from pyrite.ranking.training import Batch, RankerTraining
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.sampler import Sampler
 
 
@@ -19,10 +19,10 @@ def batch_of(*queries: int | NDArray[np.integer]) -> Batch:
     return Batch(asked, np.zeros(len(asked), np.int32))
 
 
-def listed(lists: Sequence[Sequence[int]], depth: int = 0, encoded: EncodedCollection | None = None) -> Bm25Function:
+def listed(lists: Sequence[Sequence[int]], depth: int = 0, encoded: EncodedCollection | None = None) -> BM25:
     """BM25 with a list of documents for each query, scored 0, −1, −2 and so on."""
     pairs = [(np.array(documents, int), -np.arange(len(documents), dtype=float)) for documents in lists]
-    function = Bm25Function()
+    function = BM25()
     function.prepare(encoded, stack_lists(pairs, depth or max(map(len, lists))))
     return function
 

@@ -23,11 +23,10 @@ from pyrite.ranking.training import RankerTraining
 from pyrite.sampling.guard import Guard, negatives_lists
 from pyrite.sampling.policies.aligned import Always
 from pyrite.sampling.policies.fixed import Fixed
-from pyrite.sampling.policies.forked import ForkedPolicy
 from pyrite.sampling.policies.policy import SamplingPolicy
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.function import RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.selector import Selector
 from pyrite.sampling.selection.uniform import Uniform
@@ -43,7 +42,7 @@ GROUPS: dict[str, tuple[Any, type]] = {
 }
 SMALL: dict[str, dict[str, Any]] = {"window": {"first": 2}}
 """Options that suit twelve documents, where those of a file do not."""
-INSIDE = {CompressedLists, ForkedPolicy, Always}
+INSIDE = {CompressedLists, Always}
 """Made while a run goes on, from no configuration."""
 
 
@@ -61,7 +60,7 @@ def parts(group: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in group_options()[group]:
         content = option(group, name)
         node = content[name] if group == "function" else content
-        if node["_target_"].startswith("sampling."):
+        if node["_target_"].startswith("pyrite.sampling."):
             yield name, {key: value for key, value in node.items() if key != "defaults"}
 
 
@@ -120,7 +119,7 @@ def ready(function: RetrievalFunction, sources: Sources) -> RetrievalFunction:
 
 
 def random_and_bm25(sources: Sources) -> dict[str, RetrievalFunction]:
-    return {"random": ready(RandomFunction(), sources), "bm25": ready(Bm25Function(), sources)}
+    return {"random": ready(Random(), sources), "bm25": ready(BM25(), sources)}
 
 
 @pytest.mark.by_day(3)
@@ -130,7 +129,10 @@ def test_every_selector(name, count, tiny_sources):
     node = dict(parts("selector"))[name] | SMALL.get(name, {})
     for function in random_and_bm25(tiny_sources).items():
         check(
-            tiny_sources, lambda f=function: Sampler(Fixed(), dict([f]), build(node), count, np.random.default_rng(1))
+            tiny_sources,
+            lambda f=function: Sampler(
+                Fixed(), dict([f]), build(node, trust="composed"), count, np.random.default_rng(1)
+            ),
         )
 
 
@@ -140,11 +142,11 @@ def test_every_function(name, tiny_sources, given):
     node = given(dict(parts("function"))[name])
 
     def make(selector: Selector) -> Sampler:
-        function = ready(build(node), tiny_sources)
+        function = ready(build(node, trust="composed"), tiny_sources)
         return Sampler(Fixed(), {name: function}, selector, 3, np.random.default_rng(1))
 
     check(tiny_sources, lambda: make(Uniform()))
-    function = ready(build(node), tiny_sources)
+    function = ready(build(node, trust="composed"), tiny_sources)
     training = training_of(tiny_sources)
     function.start_run(training)
     batch = training.next_batch()
@@ -164,14 +166,14 @@ def test_every_function(name, tiny_sources, given):
 @pytest.mark.parametrize("name", [name for name, _ in parts("policy")])
 def test_every_policy(name, tiny_sources):
     node = dict(parts("policy"))[name]
-    several = random_and_bm25(tiny_sources) | {"other": ready(Bm25Function(depth=3), tiny_sources)}
-    chosen = several if build(node).chooses else {"bm25": several["bm25"]}
+    several = random_and_bm25(tiny_sources) | {"other": ready(BM25(depth=3), tiny_sources)}
+    chosen = several if build(node, trust="composed").chooses else {"bm25": several["bm25"]}
 
     def make() -> Sampler:
-        return Sampler(build(node), chosen, Uniform(), 4, np.random.default_rng(1))
+        return Sampler(build(node, trust="composed"), chosen, Uniform(), 4, np.random.default_rng(1))
 
     check(tiny_sources, make)
-    policy, training = build(node), training_of(tiny_sources)
+    policy, training = build(node, trust="composed"), training_of(tiny_sources)
     policy.set_functions(list(chosen))
     policy.start_run(chosen, training)
     assigned = policy.assign(training.next_batch(), 4, training, np.random.default_rng(0))

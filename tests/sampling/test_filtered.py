@@ -21,9 +21,9 @@ from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.policies.mixture import Mixture
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval import given, run_file
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.retrieval.ranked import Ranked
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.selector import Selector
@@ -164,11 +164,11 @@ def test_a_selector_that_repeats_another_functions_document_is_named(tiny_traini
 @pytest.mark.parametrize("selector", [Uniform(), Top(), Shared()])
 def test_lists_with_relevant_documents_in_them_do_no_harm(selector, tiny_training, tiny_sources):
     """Whoever forgets to take relevant documents out of a function's lists trains on none of them."""
-    training, function = tiny_training(), Bm25Function(depth=12)
+    training, function = tiny_training(), BM25(depth=12)
     lists = function.rank(tiny_sources)
     assert training.encoded.judgements.relevant().lookup(np.arange(8), lists.documents).any()
     function.prepare(training.encoded, lists)
-    functions = {"bm25": function, "random": prepared(RandomFunction(), training.encoded)}
+    functions = {"bm25": function, "random": prepared(Random(), training.encoded)}
     one = Sampler(Mixture(per="negative"), functions, selector, 6, np.random.default_rng(0))
     shown = steps(one, training, 12)  # of which none is relevant, and none twice
     assert all(max(row) >= 0 for batch in shown for row in batch)
@@ -176,7 +176,7 @@ def test_lists_with_relevant_documents_in_them_do_no_harm(selector, tiny_trainin
 
 def test_an_epoch_without_a_negative_is_refused(tiny_training):
     training = tiny_training()
-    function = Bm25Function()
+    function = BM25()
     function.prepare(training.encoded, RankedLists(np.full((8, 3), -1, np.int32), np.full((8, 3), -np.inf, np.float32)))
     one = Sampler(Fixed(), {"bm25": function}, Uniform(), 2, np.random.default_rng(0))
     with pytest.raises(BadInput, match=r"no query had a negative in the whole epoch \(Uniform over bm25\)"):
@@ -237,16 +237,16 @@ def sources(encoded_of) -> Sources:
 
 
 def guarded_lists(guard: Guard, sources: Sources) -> tuple[list[list[int]], int]:
-    lists, guarded, _ = negatives_lists(Known(6), sources, guard)
+    lists, guarded, _ = negatives_lists(Known(depth=6), sources, guard)
     assert np.array_equal(lists.documents >= 0, np.isfinite(lists.scores))
     return [[document for document in row if document >= 0] for row in lists.documents.tolist()], guarded.total
 
 
 def test_the_positive_is_the_lowest_unless_another_is_chosen(sources):
     """Query 0 has the relevant documents 0 (5) and 1 (10): nothing but 5 (4) is below the lowest."""
-    assert positive_scores(Known(6), sources, Guard()).tolist() == [5, -2, np.inf]
-    assert positive_scores(Known(6), sources, Guard(positive="best"), np.arange(3)).tolist() == [10, -2, np.inf]
-    assert positive_scores(Known(6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]
+    assert positive_scores(Known(depth=6), sources, Guard()).tolist() == [5, -2, np.inf]
+    assert positive_scores(Known(depth=6), sources, Guard(positive="best"), np.arange(3)).tolist() == [10, -2, np.inf]
+    assert positive_scores(Known(depth=6), sources, Guard(positive="best"), np.array([1])).tolist() == [-2]
     assert guarded_lists(Guard(relative=0.1), sources)[0][0] == [5]
     assert guarded_lists(Guard(relative=0.1, positive="lowest"), sources)[0][0] == [5]
     with pytest.raises(BadInput, match="choose lowest or best"):
@@ -257,7 +257,7 @@ def test_the_positive_is_the_lowest_unless_another_is_chosen(sources):
 
 def test_mined_rows_are_compared_with_their_positive_and_keep_their_ranks(sources):
     queries, positives = np.array([0, 0, 1]), np.array([0, 1, 0])
-    lists, _, ranks = negatives_lists(Known(6), sources, Guard(relative=0.1), queries, positives)
+    lists, _, ranks = negatives_lists(Known(depth=6), sources, Guard(relative=0.1), queries, positives)
     assert [[d for d in row if d >= 0] for row in lists.documents.tolist()] == [[5], [3, 4, 5], [3, 4]]
     # Without the guard: 2, 3, 4, 5 and 5, 1, 2, 3, 4.
     assert [[r for r in row if r] for row in ranks.tolist()] == [[4], [2, 3, 4], [4, 5]]
@@ -284,27 +284,27 @@ def test_margins(guard, first, second, guarded, sources):
 
 
 def test_functions_without_lists_are_left_alone(sources):
-    lists, guarded, _ = negatives_lists(RandomFunction(), sources, Guard(positive="best", absolute=1))
+    lists, guarded, _ = negatives_lists(Random(), sources, Guard(positive="best", absolute=1))
     assert lists is None
     assert guarded.total == len(guarded.queries) == 0
 
 
 def test_lists_are_as_long_as_asked_for_but_filled_no_further_than_the_deepest_rank(sources):
     """What is left out is made up for from further down, as far as the function ranks anything."""
-    lists, none, _ = negatives_lists(Known(2), sources, Guard())
+    lists, none, _ = negatives_lists(Known(depth=2), sources, Guard())
     assert lists.documents.tolist() == [[2, 3], [5, 1], [5, 4]]
     assert none.total == 0
-    lists, guarded, _ = negatives_lists(Known(2), sources, Guard(positive="best", absolute=1))
+    lists, guarded, _ = negatives_lists(Known(depth=2), sources, Guard(positive="best", absolute=1))
     assert lists.documents.tolist() == [[3, 4], [3, 4], [5, 4]]  # limits 9 and −3: the third and fourth of their lists
     assert lists.scores.tolist() == [[9, 8], [-3, -9], [6, 5]]
     assert guarded.total == 4
-    lists, guarded, _ = negatives_lists(Known(2), sources, Guard(positive="best", absolute=1, deepest=3))
+    lists, guarded, _ = negatives_lists(Known(depth=2), sources, Guard(positive="best", absolute=1, deepest=3))
     assert lists.documents.tolist() == [[3, -1], [-1, -1], [5, 4]]  # of 1, 2, 3; of 5, 1, 2; of 5, 4, 3
     assert guarded.total == 4
 
 
 def test_what_was_dropped_and_why(sources):
-    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.5, relative=0.2))
+    _, guarded, _ = negatives_lists(Known(depth=6), sources, Guard(positive="best", absolute=0.5, relative=0.2))
     reasons = [REASONS[reason] for reason in guarded.reasons]
     told = list(zip(guarded.queries, guarded.documents, guarded.scores, guarded.positives, reasons, strict=True))
     above, relative = "scores above the positive", "within the relative margin"
@@ -313,13 +313,13 @@ def test_what_was_dropped_and_why(sources):
         (1, 5, 4, -2, above), (1, 1, -1, -2, above), (1, 2, -1.5, -2, above),
     ]  # fmt: skip
     assert guarded.total == 5
-    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=1.5))
+    _, guarded, _ = negatives_lists(Known(depth=6), sources, Guard(positive="best", absolute=1.5))
     absolute = "within the absolute margin"
     assert [REASONS[reason] for reason in guarded.reasons] == [absolute, absolute, above, above, above, absolute]
-    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", relative=0.1))
+    _, guarded, _ = negatives_lists(Known(depth=6), sources, Guard(positive="best", relative=0.1))
     assert [REASONS[reason] for reason in guarded.reasons] == [relative, above, above, above]
     # Of a query no more is written down than its list is long.
-    _, guarded, _ = negatives_lists(Known(1), sources, Guard(positive="best", relative=0.55))
+    _, guarded, _ = negatives_lists(Known(depth=1), sources, Guard(positive="best", relative=0.55))
     assert (guarded.total, len(guarded.queries)) == (7, 2)
     assert guarded.queries.tolist() == [0, 1]
 
@@ -329,7 +329,7 @@ def test_a_function_that_finds_no_relevant_document_drops_nothing(sources):
         def own_scores(self, sources: Sources, queries: Any, documents: Any) -> Any:
             return np.full(documents.shape, -np.inf, np.float32)
 
-    lists, guarded, _ = negatives_lists(Lost(6), sources, Guard(positive="best", absolute=100))
+    lists, guarded, _ = negatives_lists(Lost(depth=6), sources, Guard(positive="best", absolute=100))
     assert lists.counts.tolist() == [4, 5, 6]
     assert guarded.total == 0
 
@@ -338,7 +338,7 @@ def test_a_ceiling_is_on_the_scale_of_the_scores(sources):
     lists, dropped = guarded_lists(Guard(positive="best", ceiling=4.0), sources)
     assert lists == [[5], [5, 1, 2, 3, 4], [3, 2, 1, 0]]
     assert dropped == 5
-    _, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.7, ceiling=8.5))
+    _, guarded, _ = negatives_lists(Known(depth=6), sources, Guard(positive="best", absolute=0.7, ceiling=8.5))
     of_first = [REASONS[reason] for reason in guarded.reasons[guarded.queries == 0]]
     assert of_first == ["within the absolute margin", "above the ceiling"]
 
@@ -352,13 +352,15 @@ class Opposite:
 
 def test_a_ranker_says_what_is_dropped_and_the_function_in_what_order(sources):
     """To query 0's relevant documents it gives −5 and −10, so that only what has less than −5 may be shown."""
-    lists, guarded, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=0.0, ranker=Opposite()))
+    lists, guarded, _ = negatives_lists(
+        Known(depth=6), sources, Guard(positive="best", absolute=0.0, ranker=Opposite())
+    )
     assert lists.documents[0].tolist() == [2, 3, 4, -1, -1, -1]
     assert lists.scores[0, :3].tolist() == [9.5, 9, 8]
     assert guarded.documents[guarded.queries == 0].tolist() == [5]
     assert (guarded.scores[0], guarded.positives[0]) == (-4, -5)
     # With a margin of 6 it would have dropped document 1 as well, which is relevant: −10 > −5 − 6.
-    _, wider, _ = negatives_lists(Known(6), sources, Guard(positive="best", absolute=6.0, ranker=Opposite()))
+    _, wider, _ = negatives_lists(Known(depth=6), sources, Guard(positive="best", absolute=6.0, ranker=Opposite()))
     assert (guarded.relevant, wider.relevant) == (0, 1)
     with pytest.raises(BadInput, match="a ranker without a margin"):
         Guard(ranker=Opposite())
@@ -373,7 +375,7 @@ def test_pairs_are_found_and_others_are_nan():
 
 
 def test_bm25_teaches_what_is_relevant_and_what_lists_hold(tiny_sources):
-    teacher, function = Bm25Function(), Bm25Function(depth=3)
+    teacher, function = BM25(), BM25(depth=3)
     lists, _, _ = negatives_lists(function, tiny_sources, Guard())
     queries = np.arange(4)
     known = teacher_scores(teacher, tiny_sources, queries, [lists])
@@ -409,7 +411,7 @@ def test_what_was_given_is_sorted_once_however_often_it_is_asked(tiny_sources, t
     monkeypatch.setattr(run_file, "PairScores", SimpleNamespace(of=counted("run", PairScores.of)))
     for teacher, name, score in (
         (given.Given(), "given", -5.0),
-        (run_file.RunFile(str(tmp_path / "a.run")), "run", 3.5),
+        (run_file.RunFile(path=str(tmp_path / "a.run")), "run", 3.5),
     ):
         lists = teacher.rank(tiny_sources)
         known = teacher_scores(teacher, tiny_sources, np.arange(8), [lists])

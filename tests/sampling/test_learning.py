@@ -14,7 +14,7 @@ from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.selector import Selector
 from pyrite.sampling.selection.top import Top
@@ -27,7 +27,7 @@ from tests.sampling.batches import batch_of, listed, prepared, steps
 def sampler(training: RankerTraining, policy: SamplingPolicy, selector: Selector) -> Sampler:
     lists = [[10, 11, 3, 4, 6][: 5 - query % 3] for query in range(8)]
     bm25 = listed(lists, encoded=training.encoded)
-    functions = {"random": prepared(RandomFunction(), training.encoded), "bm25": bm25}
+    functions = {"random": prepared(Random(), training.encoded), "bm25": bm25}
     return Sampler(policy, functions, selector, 2, np.random.default_rng(0))
 
 

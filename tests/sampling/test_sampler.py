@@ -113,7 +113,11 @@ def test_the_report_by_hand(hashed):
 def test_negatives_of_several_functions_by_hand(hashed):
     """Shared out within a query: a function that falls short leaves its own places empty."""
     one = sampler(
-        Mixture([1, 0, 3], "negative"), 4, a=listed([[1, 2], []]), b=listed([[9], [9]]), c=listed([[3, 4], [5]])
+        Mixture(weights=[1, 0, 3], per="negative"),
+        4,
+        a=listed([[1, 2], []]),
+        b=listed([[9], [9]]),
+        c=listed([[3, 4], [5]]),
     )
     negatives = one.negatives(batch_of(0, 1, 0), hashed)
     assert negatives.tolist() == [[1, 3, 4, -1], [-1, 5, -1, -1], [1, 3, 4, -1]]
@@ -145,7 +149,7 @@ def test_a_selector_learns_of_its_own_part_of_the_batch(hashed):
 
     functions = {"a": listed([[1, 2], [3, 4]]), "b": listed([[5], [6]])}
     watching = Watching()
-    one = Sampler(Mixture([2, 1], "negative"), functions, watching, 3, np.random.default_rng(0))
+    one = Sampler(Mixture(weights=[2, 1], per="negative"), functions, watching, 3, np.random.default_rng(0))
     negatives = one.negatives(batch_of(1, 0), hashed)
     assert negatives.tolist() == [[3, 4, 6], [1, 2, 5]]
     one.observe(negatives, step([[9, 1, 2, 3], [8, 4, 5, 6]]))

@@ -12,18 +12,18 @@ from rich.console import Console
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.groups import option
+from pyrite.cluster.config.trust import Trust
+from pyrite.cluster.limits import TRACKER_CLOSE_TIMEOUT_S
 from pyrite.cluster.output.event_log import EventLog, reason
 from pyrite.cluster.output.run_log import unfinished
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker
 
-CLOSE_TIMEOUT_S = 60.0
-"""How long the end of a command waits for a tracker that makes no progress."""
 
-
-def trackers(nodes: Mapping[str, Any]) -> list[Tracker]:
+def trackers(nodes: Mapping[str, Any], trust: Trust) -> list[Tracker]:
     """Build the trackers of a configuration's group `track`, always with TensorBoard."""
-    built: list[Tracker] = [build(node) for node in {**option("track", "tensorboard"), **nodes}.values()]
+    named = {**option("track", "tensorboard"), **nodes}
+    built: list[Tracker] = [build(node, f"track.{name}", trust=trust) for name, node in named.items()]
     for tracker in built:
         tracker.check()
     return built
@@ -96,7 +96,7 @@ class Tracking:
         with self._progress:
             while self._done < wanted and before < self._done:
                 before = self._done
-                self._progress.wait_for(lambda: self._done >= wanted, CLOSE_TIMEOUT_S)
+                self._progress.wait_for(lambda: self._done >= wanted, TRACKER_CLOSE_TIMEOUT_S)
             if self._done < wanted:
                 self._report_stopped(self._called, "it does not answer")
 

@@ -36,7 +36,7 @@ class Bandit(Adjudicator):
     last document (the NS forms of section 3.3).
 
     Args:
-        arm: the index that rates a run.
+        arm: the index that rates a run; `Bandit` itself has no default.
         evidence: which runs learn from a judgement: all `holders` of the document within the pool's depth (section
             2.1.4), or the `played` run.
         judged: how a play treats a document that is already judged: `skip` it, or `replay` it, which costs no
@@ -59,7 +59,7 @@ class Bandit(Adjudicator):
     @checked
     def __init__(
         self,
-        arm: ArmIndex,
+        arm: ArmIndex | None = None,
         evidence: Literal["holders", "played"] = "holders",
         judged: Literal["skip", "replay"] = "skip",
         ties: Ties = "random",
@@ -71,6 +71,8 @@ class Bandit(Adjudicator):
         reward: GradeReward | None = None,
     ) -> None:
         super().__init__(reward)
+        if arm is None:
+            raise BadInput("a bandit needs an index", "arm", "give one, as MaxMean(), or choose a method, as MM()")
         if ties == "r_sample" and teams:
             raise BadInput("ties=r_sample is given with teams=true", remedy="leave out one of them")
         if window and (rate != 1 or discount != 1 or forget or judged == "replay"):

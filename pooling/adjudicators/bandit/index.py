@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from pyrite.pooling.adjudicators.compiled import kernel
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.priors import CommonPrior, Parameters, Prior
+from pyrite.ranking.part import Part
 
 
 class Arms(NamedTuple):
@@ -52,7 +52,7 @@ def nothing(arms, turn, remembered, rng):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-class ArmIndex(ABC):
+class ArmIndex(Part):
     """The index of an arm: the bandit plays the highest.
 
     Two compiled functions define it:

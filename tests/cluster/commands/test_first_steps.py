@@ -1,4 +1,4 @@
-"""Tests of the verbs that begin or survey: none, init, list, compare, options, doctor and completion."""
+"""Tests of the verbs that begin or survey: none, list, compare, options and doctor, and those that are gone."""
 
 import os
 import re
@@ -9,16 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 from rich.console import Console
 
 import pyrite
 from pyrite.cluster.commands import doctor
 from pyrite.cluster.commands.compare import compare, differing_options, queries_once, read_studies
-from pyrite.cluster.commands.completion import SCRIPTS, completions
-from pyrite.cluster.commands.init import answer, study_file
 from pyrite.cluster.commands.list_studies import read_folder
-from pyrite.cluster.commands.verbs import parse
+from pyrite.cluster.commands.verbs import REMOVED, VERBS, parse
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
@@ -74,10 +71,9 @@ def test_no_verb_prints_examples_options_are_listed_and_removed_verbs_have_a_suc
     for text in ("pyrite.pooling.adjudicators.max_mean.MaxMean", "judgements a topic", "method=posterior_fusion"):
         assert text in shown
     assert refusal("pool", "colour=red") == "there is no option colour; see `pyrite options --for pool`"
-    for verb, instead in (("jobs", "ray job list"), ("dashboard", "ray metrics launch-prometheus")):
-        line = refusal(verb, "--address", "auto")
-        assert line.startswith(f"there is no verb {verb} any more; use ")
-        assert instead in line
+    assert not set(REMOVED) & set(VERBS)
+    for verb, instead in REMOVED.items():
+        assert refusal(verb, "outputs/m") == f"there is no verb {verb} any more; {instead}"
 
 
 def test_equal_runs_are_counted_once_and_seeds_are_pooled(tmp_path):
@@ -202,12 +198,21 @@ def test_compare_writes_a_page_and_needs_two_folders(tmp_path, refusal):
 def test_list_shows_the_state_of_each_folder(tmp_path, capsys, monkeypatch):
     storage = study(tmp_path / "studies" / "one", {"bm25": [0.4]})
     with EventLog(storage).session("study", False, runs=2, done=0):
+        EventLog(storage).emit("run failed", run="a")
+    with EventLog(storage).session("study", True, runs=2, done=0):
         EventLog(storage).emit("run ended", run="a", best=0.4)
+    failed = study(tmp_path / "studies" / "three", {"bm25": [0.4]})
+    with EventLog(failed).session("study", False, runs=3, done=1):
+        EventLog(failed).emit("run failed", run="b")
     write_config(Storage(str(tmp_path / "trained")), {"run": "a", "overrides": []})
     EventLog(Storage(str(tmp_path / "trained"))).emit("began", verb="train", run="a")
-    for folder, state in (("studies/one", ("study", "finished", 1, 2)), ("trained", ("train", "stopped", 0, 1))):
+    for folder, state in (
+        ("studies/one", ("study", "finished", 1, 2, 0)),
+        ("studies/three", ("study", "finished", 1, 3, 1)),
+        ("trained", ("train", "stopped", 0, 1, 0)),
+    ):
         listed = read_folder(tmp_path / folder)
-        assert (listed.verb, listed.state, listed.done, listed.runs) == state
+        assert (listed.verb, listed.state, listed.done, listed.runs, listed.failed) == state
     Storage(str(tmp_path / "studies" / "two")).write("config.yaml", b"- broken")
     study(tmp_path / "[dim]", {"bm25": [0.4]})
     (tmp_path / "lost+found").mkdir()
@@ -231,12 +236,6 @@ def test_list_shows_the_state_of_each_folder(tmp_path, capsys, monkeypatch):
         (["list", "one", "two"], "'two' has no effect on a list"),
         (["list", "seeds=3"], "is no folder"),
         (["list", "one", "seeds=3"], "'seeds=3' has no effect on a list"),
-        (["init", "~scale"], "there is no option ~scale"),
-        (["init", "a.csv", "b.csv"], "names 2 files or folders"),
-        (["init", "a.csv", "data=b.csv"], "names 2 files or folders"),
-        (["init", "data="], "data: is empty"),
-        (["init", "out=study"], "study: is no name of a file of overrides"),
-        (["init", "out=/dev/null/study.yaml"], "can't be written ("),
         (["judge", "--export", "", "out=one"], "--export: is empty"),
         (["rank", "one", "out=."], ".: is a folder, and a run is a file; give out=./NAME.run"),
         (["judge", "--resume", "one", "--export", "qrels.txt"], "exclude each other"),
@@ -259,44 +258,14 @@ def test_a_report_reads_its_options_and_refuses_others(tmp_path, refusal, monkey
     assert baselines == ["mm[rate=0.5]"]
 
 
-def test_the_file_of_init_is_a_study(tmp_path):
-    data, path = tmp_path / "my pairs.csv", tmp_path / "study.yaml"
-    data.write_text("query,positive\na,b\n")
-    path.write_text(study_file(str(data), "models/mini", "small"))
+def test_a_file_of_overrides_is_a_study(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_text("- ranker=static\n- 'function=[in_batch,bm25]'\n- negatives.bm25=0,1,4\n")
     overrides = parse(["study", str(path), "seeds=2"]).overrides
-    assert overrides[-1] == "seeds=2"
-    assert {f"collection.path={data}", "ranker.checkpoint=models/mini", "scale=small"} <= set(overrides)
-    runs = [text for text in overrides if not text.startswith(("baseline=", "seeds=", "collection.path="))]
-    assert len(points([], [], runs)) == 3
-    with pytest.raises(BadInput, match="there is no such file"):
+    assert overrides == ["ranker=static", "function=[in_batch,bm25]", "negatives.bm25=0,1,4", "seeds=2"]
+    assert len(points([], [], overrides[:-1])) == 3
+    with pytest.raises(BadInput, match="there is no such file; name a file of overrides"):
         parse(["study", str(tmp_path / "other.yaml")])
-
-
-def test_init_asks_writes_once_and_refuses_what_is_not_there(tmp_path, monkeypatch):
-    answers = iter(["", "models/mini", "small"])
-    assert answer({}, lambda question: next(answers)) == {"data": "", "model": "models/mini", "scale": "small"}
-    for given, message in (({"data": "nowhere.csv"}, "does not exist"), ({"scale": "huge"}, "no scale 'huge'")):
-        with pytest.raises(BadInput, match=message):
-            answer(given, None)
-    target = tmp_path / "new folder" / "study.yaml"
-    monkeypatch.setattr("sys.stdin", None)  # closed, as under some schedulers
-    for code in (0, 2):
-        assert command("init", "scale=tiny", f"out={target}") == code
-    assert "collection=pydocs" in yaml.safe_load(target.read_text())
-
-
-def test_completions(capsys):
-    assert completions("pyrite st") == ["study"]
-    assert completions("pyrite study selector=un") == ["selector=uniform"]
-    assert "function.bm25.k1=" in completions("pyrite train function.bm25.")
-    assert "training.patience=" in completions("pyrite submit study training.pa")
-    assert "method=mtf" in completions("pyrite pool method=mt")
-    assert completions("pyrite nothing x") == []
-    for shell, script in SCRIPTS.items():
-        assert command("completion", shell) == 0
-        assert capsys.readouterr().out.strip() == script
-    assert command("completion", "words", "--line=pyrite study selector=un") == 0
-    assert capsys.readouterr().out == "uniform\n"  # behind "=", which ends a word in bash
 
 
 def test_doctor_finds_what_keeps_a_study_or_a_verb_from_running(tmp_path, monkeypatch, capsys):

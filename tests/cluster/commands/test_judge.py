@@ -17,7 +17,7 @@ import requests
 import uvicorn
 from rich.console import Console
 
-from pyrite.cluster.commands.judge import judge, listen, write_qrels
+from pyrite.cluster.commands.judge import judge, listen, write_backup, write_qrels
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.judging.access import links_of
@@ -119,6 +119,42 @@ def test_export(start, files, console):
     ):
         with pytest.raises(BadInput, match=says):
             write_qrels([out, wrong], str(made / name), console)
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_a_folder_of_an_older_version_is_exported_and_continued(start, files, console, as_list):
+    """Until version 0.1 the options were a list, and no working folder was recorded."""
+    start(*options(files))
+    judged(files)
+    remembered = files / "out" / "overrides.json"
+    saved = json.loads(remembered.read_text())["overrides"]
+    remembered.write_text(json.dumps(saved) if as_list else json.dumps({"overrides": saved}))
+    write_qrels([f"out={files / 'out'}"], str(files / "q.txt"), console)
+    assert (files / "q.txt").read_text() == "1 0 d1 1\n"
+    assert "continuing after 1 judgement" in start()
+    remembered.write_text("{")
+    write_qrels([f"out={files / 'out'}"], str(files / "q.json"), console)
+    assert json.loads((files / "q.json").read_text()) == {"1": {"d1": 1}}
+    with pytest.raises(BadInput, match=r"is damaged; delete it, and give the options again"):
+        start()
+    remembered.unlink()
+    assert "continuing after 1 judgement" in start(*options(files))
+
+
+def test_a_backup_is_continued_as_the_line_says(start, files, console):
+    start(*options(files))
+    judged(files)
+    write_backup([f"out={files / 'out'}"], str(files / "copy"), console)
+    said = console.file.getvalue()
+    assert f"3 events: {files / 'copy'}" in said
+    [name, kept] = re.findall(r"copy it into a folder as (\S+), with (\S+)", said.replace("\n", ""))[0]
+    again = files / "again"
+    again.mkdir()
+    (files / "copy").rename(again / name)
+    (again / "overrides.json").write_text(Path(kept).read_text())
+    assert "continuing after 1 judgement" in start(f"out={again}")
+    with pytest.raises(BadInput, match="method has no effect on a backup"):
+        write_backup(["method=mm"], str(files / "copy"), console)
 
 
 def test_a_refused_start_binds_nothing(start, files):

@@ -17,9 +17,10 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.rollouts.backends import on_hosts, workers_of
+from pyrite.cluster.rollouts.backends import on_hosts
 from pyrite.cluster.rollouts.checkpoints import STATE
 from pyrite.cluster.rollouts.environments import Environments
+from pyrite.cluster.rollouts.gang import workers_of
 from pyrite.cluster.rollouts.ranker_host import RankerHost
 from pyrite.cluster.rollouts.request import compose_learning
 from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, RolloutBackend, train_agent
@@ -139,11 +140,19 @@ def test_bad_options_are_refused_in_one_line(base, overrides, says):
 
 
 def test_copies_are_shared_out_evenly_and_what_can_not_be_learned_or_resumed_is_refused(config, base, tmp_path):
-    assert workers_of(config | {"workers": 2, "copies": 8}) == 2
-    assert workers_of(config | {"workers": None, "copies": 3}) in (1, 3)
-    assert workers_of(config | {"workers": None, "copies": 8, "hosts": 2}) == 2
-    half = config | {"resources": config["resources"] | {"cpu": 0.5}}
-    assert workers_of(half | {"workers": None, "copies": 3}) in (1, 3)
+    two, four = {"copies": 8, "workers": 2}, {"copies": 8, "workers": 4}
+    uneven = {"copies": 3, "workers": None}
+    nodes = [{"CPU": 2.0}, {"CPU": 1.5}, {}]
+    assert workers_of(config | two, nodes) == 2
+    assert workers_of(config | four, nodes) == 2  # three have room, and don't divide the copies evenly
+    assert workers_of(config | uneven, nodes) == 3
+    assert workers_of(config | uneven, nodes[:1]) == 1
+    assert workers_of(config | uneven, nodes[2:]) == 0
+    assert workers_of(config | four | {"workers": None, "hosts": 2}, nodes) == 2
+    for cpus, workers in ((0.5, 4), (1.5, 2), (2, 1), (3, 0)):
+        assert workers_of(config | four | {"resources": config["resources"] | {"cpu": cpus}}, nodes) == workers
+    assert workers_of(config | four | {"agent": config["agent"] | {"learners": 1}}, nodes) == 2
+    assert workers_of(config | four | {"agent": config["agent"] | {"learners": 2}}, nodes) == 1
     with pytest.raises(BadInput, match=r"resources.workers.*by workers=2$"):
         LearnExperiment.read([*base, "resources.workers=2"])
     with pytest.raises(BadInput, match=r"config\.yaml"):

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from rich.console import Console
 
@@ -20,7 +22,8 @@ from pyrite.cluster.commands.study import StudyExperiment
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
-from tests.made_up import write_files
+from tests.cluster.command_line import command, summary_of
+from tests.made_up import write_beir, write_files
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +160,95 @@ def test_a_folder_of_another_machine_changes_nothing_and_paths_that_exist_become
     wanted = (f"[{tmp_path}/runs/a.gz,{tmp_path}/runs/b.gz]", f"{tmp_path}/runs/*.gz", f"{tmp_path}/runs")
     assert absolute(given, str(tmp_path)) == [*(f"runs={each}" for each in wanted), *given[3:]]
     assert absolute(given, None) == given
+
+
+DRIVER = """
+import sys, time
+from pyrite.cluster.executors.processes import WarmProcess
+process = WarmProcess("tests.cluster.waiting:for_ever")
+print(process._process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_warm_process_ends_with_its_parent_also_while_it_imports(tmp_path):
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    worker = psutil.Process(int(driver.stdout.readline()))
+    driver.kill()
+    driver.wait()
+    psutil.wait_procs([worker], timeout=60)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+
+
+FULL_DISK = """
+import errno, threading
+from pyrite.cluster.commands.signals import handled_signals
+
+class Unclosed:
+    def __del__(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+def fill():
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+with handled_signals(restore=False):
+    thread = threading.Thread(target=fill)
+    thread.start()
+    thread.join()
+    Unclosed()
+    other = threading.Thread(target=lambda: 1 / 0)
+    other.start()
+    other.join()
+"""
+
+
+def test_a_full_disk_shows_no_traceback_of_a_thread():
+    ended = subprocess.run([sys.executable, "-c", FULL_DISK], capture_output=True, text=True, check=True)
+    assert "No space left" not in ended.stderr
+    assert "ZeroDivisionError" in ended.stderr
+
+
+def test_ctrl_c_twice_prints_how_to_continue(monkeypatch, tmp_path, capsys):
+    class Twice:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            raise KeyboardInterrupt  # the second, while the first unwinds
+
+    storage = Storage(str(tmp_path / "out"))
+    write_config(storage, {"study": {}, "overrides": []})
+    kind = SimpleNamespace(read=lambda *_: SimpleNamespace(storage=storage, workers=None))
+    monkeypatch.setattr(cli, "kind_of", lambda verb: kind)
+    monkeypatch.setattr(cli.Processes, "for_command", lambda *_: Twice())
+    monkeypatch.setattr("pyrite.cluster.commands.experiment.conduct", lambda *_: signal.raise_signal(signal.SIGINT))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        assert cli.run_experiment("study", [], None, Console(), warm=True) == 130
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert f"Stopped. To continue: pyrite study --resume {tmp_path / 'out'}" in capsys.readouterr().out.replace(
+        "\n", ""
+    )
+
+
+@pytest.mark.parametrize("form", [["collection=beir", "collection.path=before"], ["collection.path=before"]])
+def test_a_study_goes_on_after_its_data_moved(base, beir_folder, tmp_path, monkeypatch, refusal, form):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(beir_folder, "before")
+    options = [*form, *base[2:], "policy=fixed", "function=random", "selector=uniform", "seeds=2", "local=true"]
+    assert command("study", *options, "training.max_epochs=1", "out=out") == 0
+    tables = summary_of(tmp_path / "out")
+    runs = sorted(path.name for path in (tmp_path / "out" / "runs").iterdir())
+    (tmp_path / "out" / "runs" / runs[0]).unlink()
+    (tmp_path / "elsewhere").mkdir()
+    os.rename("before", "elsewhere/before")
+    assert "before" in refusal("study", "--resume", "out")
+    write_beir(tmp_path / "other", seed=9)
+    assert "has changed since" in refusal("study", "--resume", "out", "collection.path=other")
+    assert command("study", "--resume", "out", "collection.path=elsewhere/before") == 0
+    assert summary_of(tmp_path / "out") == tables
+    assert sorted(path.name for path in (tmp_path / "out" / "runs").iterdir()) == runs
+    assert command("study", "--resume", "out") == 0  # it is remembered

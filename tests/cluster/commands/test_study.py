@@ -5,7 +5,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 
+from pyrite.cluster.commands.study import StudyExperiment
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
@@ -56,16 +58,9 @@ def test_its_page_shows_negatives_that_were_shown(study):
     assert (examples["text"] != examples["relevant"]).all()
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (["policy=fixed", "function=judged,random"], "function=judged: no document was judged not relevant"),
-        (["policy=by_query", "policy.feature=guard_margin", "function=[random,bm25]"], "guard_margin needs a guard"),
-        (["policy=by_query", "function=[random,in_batch]"], "no function of random, in_batch has lists"),
-    ],
-)
-def test_what_no_run_could_do_is_refused_before_anything_is_written(given, says, base, tmp_path, refusal):
-    assert says in refusal("study", *base, *given, "selector=uniform", "local=true", f"out={tmp_path / 'out'}")
+def test_what_no_run_could_do_is_refused_before_anything_is_written(base, tmp_path, refusal):
+    given = ["policy=fixed", "function=judged,random", "selector=uniform", "local=true", f"out={tmp_path / 'out'}"]
+    assert "function=judged: no document was judged not relevant" in refusal("study", *base, *given)
     assert not (tmp_path / "out").exists()
 
 
@@ -163,3 +158,25 @@ def test_two_runs_share_a_gpu(study, base, cuda, tmp_path):
     same = (pl.col("policy") == "fixed") & (pl.col("function") == "bm25") & (pl.col("selector") == "uniform")
     losses = [trials.filter(same).sort("seed")["curve_loss"].list.first() for trials in (found, expected)]
     assert losses[0].to_list() == pytest.approx(losses[1].to_list(), rel=1e-3)
+
+
+@pytest.mark.nightly
+def test_the_report_of_half_a_study(base, tmp_path):
+    out = tmp_path / "out"
+    asked = [*base, "policy=fixed", "function=bm25,random", "selector=uniform", "seeds=1", "local=true", f"out={out}"]
+    assert command("study", *asked) == 0
+    whole = (out / "report.html").read_text()
+    assert "still running" not in whole
+    next((out / "runs").glob("*random*")).unlink()
+    study = StudyExperiment.read([], str(out))
+    study.prepare(Console(quiet=True))
+    study.renew()
+    page = (out / "report.html").read_text()
+    assert "1 done, 1 to come, the study is still running" in page
+    assert "bm25 · uniform" in page
+    assert "random · uniform" not in page
+    (out / "report.html").unlink()
+    study.renew()  # nothing has happened since
+    assert not (out / "report.html").exists()
+    assert command("study", "--resume", str(out), "local=true") == 0
+    assert "2 done</dd>" in (out / "report.html").read_text()

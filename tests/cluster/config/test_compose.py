@@ -12,7 +12,6 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pyrite import Collection
-from pyrite.cluster.commands.init import study_file
 from pyrite.cluster.config.aliases import as_override, read_overrides
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import _by_hydra, _store_parts, compose
@@ -22,6 +21,7 @@ from pyrite.cluster.config.validate import check_counts
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.cluster.plan.applicable import applicable_overrides
 from pyrite.cluster.plan.sweep import points
+from pyrite.ranking.collections.format_of import format_of
 from pyrite.ranking.errors import BadInput
 
 
@@ -197,7 +197,7 @@ def test_a_format_that_is_named_or_not_recognised(places):
     assert compose(["collection=beir", "collection.path=nothing"])["collection"]["path"] == "nothing"
     assert compose(["collection.path=nothing.csv"])["collection"]["path"] == "nothing.csv"
     for path, kind in (("beir", "beir"), ("packed_pairs", "pairs")):
-        assert f"- collection={kind}\n" in study_file(path, "", "tiny")
+        assert format_of(path) == kind
     with pytest.raises(BadInput, match=r"not an override; for data write collection.path=beir$"):
         read_overrides("beir")
     for path, message in {
@@ -232,8 +232,8 @@ def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name():
 def test_all_in_batch_negatives_stand_beside_a_mined_one():
     def counts(*given: str) -> dict[str, int] | None:
         config = compose(["ranker=static", *given])
-        functions = {name: build(node) for name, node in config["function"].items()}
-        return counts_of(config, functions, build(config["policy"]))
+        functions = {name: build(node, trust="composed") for name, node in config["function"].items()}
+        return counts_of(config, functions, build(config["policy"], trust="composed"))
 
     assert counts("function=[in_batch,bm25]", "negatives.bm25=1") == {"in_batch": 127, "bm25": 1}
     assert counts("function=[in_batch,bm25]", "function.in_batch.hard=true") == {"in_batch": 127 * 5, "bm25": 4}
@@ -257,11 +257,11 @@ def test_a_list_of_objectives_is_their_sum():
         "objective=[contrastive,margin_mse]", "objective.weights.margin_mse=0.1", "teacher=bm25", "batches=by_category",
         "objective.contrastive.temperature=0.5",
     ])  # fmt: skip
-    made = build(config["objective"])
+    made = build(config["objective"], trust="composed")
     assert made.weights == {"contrastive": 1.0, "margin_mse": 0.1}
     assert made.terms["contrastive"].temperature == 0.5
     assert config["choices"]["objective"] == "contrastive+margin_mse"
-    assert config["teacher"]["_target_"].endswith("Bm25Function")
+    assert config["teacher"]["_target_"].endswith("BM25")
     with pytest.raises(BadInput, match="no objective 'margins'"):
         compose(["objective=[contrastive,margins]"])
 

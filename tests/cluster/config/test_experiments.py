@@ -9,16 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 
+from benchmarks.published import map_methods, printed, read_published
 from pyrite.cluster.commands.study import StudyExperiment
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CONF, group_options
-from pyrite.cluster.config.schema import PublishedConfig
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.methods import items_of
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, identity, plan
 from pyrite.cluster.reports import study_tables
-from pyrite.cluster.reports.paper_table import map_methods, printed
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.examples import NIGHTLY
@@ -42,10 +41,6 @@ def planned(of: StudyPlan, ends: bool = False) -> list[Planned]:
     others = re.compile(r"(policy|selector)\.agent=[1-9]")
     points = [point for point in of.points() if not any(map(others.match, point.overrides))]
     return [run for point in (points[:: len(points) - 1] if ends else points) for run in plan(point, [], of.seeds[:1])]
-
-
-def published_of(plan: StudyPlan) -> PublishedConfig:
-    return PublishedConfig.model_validate(plan.design["published"])
 
 
 def as_trials(runs: list[Planned]) -> pl.DataFrame:
@@ -72,7 +67,16 @@ def test_runs_of_each_experiment_are_sound(name):
     assert len({identity(run.config) for run in runs}) == len(runs) > 1
     for run in runs:
         check_run(run.config, None)
-        assert run.config["ranker"]["preset"] == "tiny"
+        ranker = run.config["ranker"]
+        assert ranker.get("preset") == (None if ranker.get("checkpoint") else "tiny")
+
+
+def test_what_an_experiment_reduces_at_a_scale_is_said():
+    assert study("saeidi2017_rankers", "scale=small", "limits.dev=50").reduced == (
+        "experiment=saeidi2017_rankers sets at scale=small: limits.train=800 limits.test=1000 ranker.layers=1 "
+        "ranker.max_query=16 ranker.max_document=32 sampling.negatives=7"
+    )
+    assert study("saeidi2017_rankers").reduced == ""
 
 
 @pytest.mark.by_day(2)
@@ -114,7 +118,7 @@ def test_a_scale_gives_way_to_what_the_user_asks_for():
 @pytest.mark.by_day(5)
 @pytest.mark.parametrize("name", [*COHEN, *SAEIDI])
 def test_every_method_and_figure_of_a_paper_has_runs_beside_it(name):
-    published, trials = published_of(study(name)), as_trials(tiny(name))
+    published, trials = read_published(name), as_trials(tiny(name))
     found = map_methods(published, trials)
     assert all(found.values()), "each of the paper's methods has one of ours"
     ours = [method for methods in found.values() for method in methods]
@@ -140,7 +144,7 @@ def test_the_tables_and_limits_of_cohen():
     methods = trials.group_by("collection", "ranker").agg(pl.struct("policy", "function", "selector").n_unique())
     assert methods["policy"].to_list() == [11] * 4
     assert len(trials) == 44
-    published = published_of(study("cohen2019_table1"))
+    published = read_published("cohen2019_table1")
     assert sum(len(rankers) for rows in published.figures.values() for rankers in rows.values()) == 36
     best = max(rows["f_FF"] for rows in published.figures["Webscope L4"].values())
     assert printed(best) == (".1239", ".011", "*†")
@@ -169,10 +173,9 @@ def test_what_is_absent_is_one_line(refusal, tmp_path, monkeypatch):
 
 
 def test_an_unknown_key_of_an_experiment_is_refused():
-    figures = "experiment.published.figures={Webscope L4:{R_diff:{f_FF:much}}}"
-    for wrong, says in (("+experiment.published.colour=red", "colour"), (figures, r"figures\.Webscope")):
-        with pytest.raises(BadInput, match=says):
-            compose(["experiment=cohen2019_table2", wrong], "study")
+    for wrong, says in (("colour", "colour$|colour;"), ("published", "published any more: a paper's figures are in")):
+        with pytest.raises(BadInput, match=f"there is no option experiment.{says}"):
+            compose(["experiment=cohen2019_table2", f"+experiment.{wrong}=red"], "study")
 
 
 def sketched(of: StudyPlan) -> pl.DataFrame:
@@ -224,7 +227,7 @@ def test_a_scale_has_blocks_and_levels_of_its_own(name, scale, block, levels):
 def test_every_method_of_pu_has_a_run_beside_it(name, scale):
     checkpoints = "a/wlp,a/ict,a/prop" if name == "pu2021_table1" else "a/bert,a/electra"
     of = study(name, f"scale={scale}", f"ranker.checkpoint={checkpoints}")
-    published = published_of(of)
+    published = read_published(name)
     found = map_methods(published, sketched(of))
     assert {len(ours) for ours in found.values()} == ({1} if name in ("pu2021_table1", "pu2021_table2") else {2})
     ours = [method for methods in found.values() for method in methods]
@@ -239,7 +242,7 @@ def test_every_method_of_pu_has_a_run_beside_it(name, scale):
 
 def test_a_checkpoint_that_is_no_electra_stands_for_bert():
     of = study("pu2021_table2", "scale=tiny", "ranker.checkpoint=some/minilm")
-    found = map_methods(published_of(of), sketched(of))
+    found = map_methods(read_published("pu2021_table2"), sketched(of))
     assert found["BERT + V3"] == [
         ("cross_encoder", "bm25 · uniform · objective=sir_v3 pick=top · sampling.negatives=11")
     ]

@@ -8,17 +8,15 @@ import pytest
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
-from pyrite.cluster.config.refusals import RENAMED
+from pyrite.cluster.config.refusals import REMOVED, REMOVED_PARTS
 from pyrite.cluster.config.validate import check_pooling, check_run, check_shares
 from pyrite.ranking.errors import BadInput
 
 GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
 
 METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
-GONE = "any more: an index that is lost is always waited for: leave it out"
 NO_POPULATION = "any more: runs that continue from each other's weights are no independent sample"
 DENSE = "ranker=bi_encoder function=dense"
-SHARDED = "ranker=bi_encoder ranker.checkpoint=none resources.shard=true resources.workers=2"
 OF_RUNS = [
     ("selector=[top,uniform]", "selector takes one value here, not [top,uniform]; see `pyrite options`"),
     ("ranker=static,match_pyramid", "ranker takes one value here, not static,match_pyramid; see `pyrite options`"),
@@ -52,7 +50,6 @@ OF_RUNS = [
     ("guard.relativ=.05", "did you mean sampling.guard.relative=.05?"),
     ("selector.bm25.lam=0", "no option selector.bm25.lam; is selector.bm25=NAME missing?"),
     ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
-    ("run_time=-1", "run_time is -1; choose a number above 0"),
     ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
     ("sede=3", "there is no option sede; did you mean seed?"),
     ("+function._target_=mine.F", "begin the file with `bm25:`, `_target_` beneath"),
@@ -67,10 +64,7 @@ OF_RUNS = [
         "selector._target_=pyrite.sampling.policies.fixed.Fixed",
         "selector._target_: Fixed is no selector; name a subclass",
     ),
-    (
-        "selector.bm25=top selectors.bm25._target_=pyrite.ranking.objectives.pairwise.PairwiseHinge",
-        "PairwiseHinge is no",
-    ),
+    ("selector.bm25=top selectors.bm25._target_=pyrite.ranking.objectives.pairwise.Hinge", "Hinge is no"),
     ("function=dense function.dense.refresh=never", "refresh is 'never'; set its options, as function.dense"),
     ("+function.own._target_=pyrite.sampling.guard.Guard", "function.own._target_: Guard is no function"),
     ("ranker._target_=pyrite.sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
@@ -79,7 +73,8 @@ OF_RUNS = [
     ("function=[in_batch,random] teacher=bm25 objective=margin_mse", "teacher: a teacher scores documents in lists"),
     ("ranker=match_pyramid function=dense", "function=dense: it compares vectors, and MatchPyramid has none"),
     ("ranker=feed_forward function=[in_batch,memory]", "function=memory: it compares vectors, and FeedForward has"),
-    ("ranker=cascade", "ranker.checkpoint has no default; give it with ranker.checkpoint=…"),
+    ("ranker=bi_encoder", "ranker.checkpoint has no default; give it with ranker.checkpoint=…"),
+    ("ranker=cascade ranker.checkpoint=x", "there is no ranker=cascade any more: it was an experiment"),
     ("measures=[MEAN@100]", "MEAN"),
     ("validation.measure=AP@0", "AP@0"),
     ("training.batch_size=x", "batch_size"),
@@ -95,17 +90,19 @@ OF_RUNS = [
     ("optimizer.betas=0.9", "optimizer.betas is 0.9; give 2 numbers"),
     ("optimizer.fused=often", "optimizer.fused is 'often'; choose true or false"),
     ("+optimizer.amsgrad=often", "optimizer.amsgrad is 'often'; choose true or false"),
-    # What several workers, or those that split weights, can't do.
+    # What several workers can't do.
     ("resources.workers=3 resources.least=4", "resources.least: least is 4, but the run starts with 3 workers"),
-    (f"{SHARDED} resources.workers=1", "a single worker"),
-    (f"{SHARDED} ranker=static", "the weights of Static are not split"),
-    (f"{SHARDED} keep_at=[3]", "states for forks"),
-    (f"{SHARDED} function=dense function.dense.refresh.mode=sync", "function.dense.refresh: each worker would read"),
-    (f"{SHARDED} selector=adversarial", "selector: each worker would copy"),
     # What was removed.
-    (f"{DENSE} function.dense.refresh.on_loss=continue", GONE),
-    (f"{DENSE} function.dense.refresh.on_lost_index=wait", GONE),
+    ("resources.shard=true", "there is no option resources.shard any more: nobody has split a ranker over GPUs"),
     (f"{DENSE} function.dense.replicas=2", "replicas any more: each run has one reader"),
+    ("keep_at=[94]", "keep_at any more: it kept states for `pyrite fork`, which was removed: leave it out"),
+    ("run_time=2h", "run_time any more: Slurm ends a job that takes too long"),
+    ("+run_memory=8", "run_memory any more: Ray ends the process that takes the most"),
+    ("policy=by_query policy.feature=margin", "no policy=by_query any more: no decision per query was better"),
+    (
+        "policy=from_forks policy.forks=outputs/f",
+        "no policy=from_forks any more: forks left feedback nothing to choose",
+    ),
     ("changes=[{after:3,optimizer.lr:0.1}]", "no option changes any more: options stay the same"),
     ("scheduler=pb2", NO_POPULATION),
     ("scheduler=hyperband", "use trial_scheduler=asha trial_scheduler.brackets=3"),
@@ -118,7 +115,6 @@ OF_RUNS = [
     ("function=[]", "function has no value; choose one of"),
     ("collection.path=", "collection.path: is empty; name a file or folder"),
     ("seed=-1", "seed is -1; choose a number from 0 up"),
-    ("run_time=[]", "run_time is []; choose a text or a number"),
     ("strict=3", "strict is 3; choose true or false"),
     ("sampling.recorded=2", "sampling.recorded is 2; choose a number of at most 1"),
     ("negatives=4", "for all functions give sampling.negatives=4"),
@@ -137,13 +133,8 @@ OF_RUNS = [
     ("collection=pairs collection.pth=x", "did you mean collection.path=x?"),
 ]
 OF_VERBS = [
-    ("learn", "hold=4", "decision_every now"),
-    ("learn", "panel.size=9", "validation_sample.size now"),
-    ("learn", "on_loss=continue", "on_loss any more: whatever a learning loses is repeated from its last state"),
     ("learn", "episodes=0", "episodes is 0; choose a number from 1 up"),
     ("learn", "episodes=many", "episodes is 'many'; choose a whole number"),
-    ("judge", "documents=beir", "collection=beir now"),
-    ("judge", "documents.path=x", "collection.path=x now"),
     ("pool", "scale=tiny", "pool_scale=tiny now"),
     ("pool", "qrels=''", "qrels: is empty; name a file or folder"),
     ("pool", "pools=some.yaml runs=some", "pools= excludes runs= and qrels="),
@@ -162,9 +153,6 @@ OF_VERBS = [
     ("study", "methods=[{label:a,overrides:[function=bm25]}]", METHODS),
     ("study", "methods=[bm25]", METHODS),
     ("study", "local=maybe", "local is 'maybe'; choose true or false or 'auto'"),
-    ("fork", "at=abc", "at is 'abc'; choose a whole number or a list, as [A,B]"),
-    ("fork", "actions={a:1}", "actions.0 is {'a': 1}; choose a text"),
-    ("fork", "instead=[7]", "instead.0 is 7; choose a text"),
 ]
 
 
@@ -188,7 +176,7 @@ def test_what_does_not_exist_or_fit_is_refused_in_one_line_with_what_to_use(verb
 
 
 def test_what_fits_is_not_refused():
-    check(f"{SHARDED} resources.least=2")
+    check("ranker=bi_encoder ranker.checkpoint=none resources.workers=2 resources.least=2")
     for adam in ("adam", "adamw optimizer.lr=1", "lazy_adam optimizer.betas=[0.8,0.9]"):
         check(f"optimizer={adam}")
     check("optimizer._target_=torch.optim.SGD +optimizer.momentum=0.9 +optimizer.nesterov=true")
@@ -196,15 +184,51 @@ def test_what_fits_is_not_refused():
     check("pools=some.yaml", "pool")
 
 
-def test_no_new_name_is_an_old_one_and_no_name_of_another_tool_an_option():
+def test_no_name_that_is_removed_or_of_another_tool_is_an_option():
     assert suggestion("colour=red") is None
-    assert not set(RENAMED) & set(RENAMED.values())
+    assert not set(REMOVED) & set(compose([]))
+    assert not set(REMOVED_PARTS) & {f"{group}={name}" for group, names in group_options().items() for name in names}
     assert not {*SAME_VALUE, *ADVICE} & (set(compose([])) | set(group_options()) - {"data"}) - {"scheduler"}
 
 
-@pytest.mark.parametrize("override", ["actions=null", "instead=null", "actions=[]"])
-def test_no_actions_are_those_of_the_run(override):
-    assert not compose([override], "fork")["instead"]
+OTHER_WORDS = {
+    "study": [
+        "relative_margin=0.05", "absolute_margin=0.1", "ratio=0.95", "max_score=0.9", "num_negatives=5", "loss=mnrl",
+        "tokenizer=characters", "learning_rate=2e-5", "num_train_epochs=3", "per_device_train_batch_size=16",
+        "max_grad_norm=1.0", "warmup_ratio=0.1", "guard=0.05", "metric_for_best_model=nDCG@10",
+    ],
+    "mine": [
+        "relative_margin=0.05", "absolute_margin=0.1", "ratio=0.95", "max_score=0.9", "num_negatives=5",
+        "tokenizer=characters", "model=/a/folder", "ranker.checkpoint=/a/folder", "collection.document=answer",
+        "guard=0.05", "sampling.guard.relative=0.05",
+    ],
+}  # fmt: skip
+"""Words of sentence-transformers, Tevatron, PyLate and FlagEmbedding that users give to a verb."""
+
+
+@pytest.mark.parametrize(("verb", "word"), [(verb, word) for verb, words in OTHER_WORDS.items() for word in words])
+def test_a_remedy_for_another_tools_word_is_accepted(verb, word):
+    config = "config" if verb == "study" else verb
+    pairs = ["collection=pairs", "collection.path=pairs.csv"]
+    with pytest.raises(BadInput) as refused:
+        compose([*pairs, word], config)
+    remedy = re.search(r"(?:did you mean|write|give) ([^?;]+=[^?;]+?)\??$", str(refused.value))
+    assert remedy, str(refused.value)
+    compose([*pairs, *remedy[1].split()], config)
+
+
+def test_values_on_another_scale_are_converted():
+    assert suggestion("ratio=0.95", "mine") == "guard.relative=0.05"
+    assert suggestion("hn_filter_ratio=0.8") == "sampling.guard.relative=0.2"
+    assert suggestion("ratio=high") == "sampling.guard.relative=…"
+    assert suggestion("relative_margin=.1", "mine") == "guard.relative=.1"
+    assert suggestion("model=/a/b", "rank") == "checkpoint=/a/b"
+
+
+def test_a_suggestion_that_would_be_refused_is_not_made():
+    with pytest.raises(BadInput) as refused:
+        compose(["loss=mnrl"], "mine")
+    assert "did you mean" not in str(refused.value)
 
 
 def test_every_suggested_option_exists():

@@ -131,7 +131,7 @@ def test_other_processes_share_the_work(processes, tmp_path):
 
 
 def test_a_process_that_ends_is_replaced_until_it_is_the_tasks_fault(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.TASK_RESTARTS", 2)
     with warm() as alone:
         tasks = [failing(tmp_path, "twice", 1, "die"), failing(tmp_path, "always", 9, "die")]
         done = list(LocalExecutor(0, alone).run(tasks))
@@ -226,7 +226,9 @@ def test_the_path_from_the_command_to_the_first_update_is_short(base, tmp_path):
 
     def traced(self: RankerTraining, *arguments: Any) -> Any:
         calls = [Path(call.filename) for call in traceback.extract_stack()]
-        ours = [call.relative_to(ROOT).as_posix() for call in calls if call.is_relative_to(ROOT)]
+        ours = [
+            call.relative_to(ROOT).as_posix().removeprefix("pyrite/") for call in calls if call.is_relative_to(ROOT)
+        ]
         paths.append([path for path in ours if path.startswith(("cluster/", "ranking/", "sampling/"))])
         return update(self, *arguments)
 
@@ -252,9 +254,15 @@ def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluste
     monkeypatch.setattr("pyrite.cluster.executors.processes.cores", lambda: 8)
     for override, others in (("concurrent=1", 0), ("concurrent=2", 1), ("concurrent=null", 3), ("concurrent=9", 3)):
         assert len(Processes.for_command([override], "math:sqrt")) == others
+    monkeypatch.setattr("pyrite.cluster.commands.study.cores", lambda: 8)
     for concurrent, room in ((1, 1), (2, 2), (9, 4)):  # of a resumed study, which only its files tell
         experiment = study(base, tmp_path / str(concurrent), f"concurrent={concurrent}")
         experiment.workers = Processes(3, "math:sqrt")
         executor = experiment._executor()
         assert isinstance(executor, LocalExecutor)
         assert executor._room() == room
+    experiment = study(base, tmp_path / "wide", "resources.cpu=3")  # runs that take three cores each
+    experiment.workers = Processes(3, "math:sqrt")
+    executor = experiment._executor()
+    assert isinstance(executor, LocalExecutor)
+    assert executor._room() == 2

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from tests.cluster.executors.bodies import BODIES, failing, numbers
 
 
 def test_tasks_on_ray(ray_session, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.TASK_RESTARTS", 2)
     # In the order of their needs, with values from the object store.
     tasks = [Task("b", f"{BODIES}:square", {"number": 3}, needs=frozenset({"0"})), *numbers(1)]
     assert [(done.task.key, done.result()) for done in RayExecutor().run(tasks)] == [("0", 0), ("b", 9)]
@@ -66,10 +65,9 @@ def test_a_few_pieces_are_done_in_this_process(tmp_path, monkeypatch):
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == dict.fromkeys("012", str(os.getpid()))
 
 
-@pytest.mark.parametrize("run", [run_pieces, partial(run_pieces, here=True)])
-def test_ray_does_what_there_is_a_ray_for(run, ray_session, tmp_path):
+def test_ray_does_what_there_is_a_ray_for(ray_session, tmp_path):
     with pytest.raises(BadInput, match=r"^piece 1: is broken"):
-        run(Write(tmp_path, refused=1), 3)
+        run_pieces(Write(tmp_path, refused=1), 3)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["0", "2"]  # the others are done nevertheless
     assert str(os.getpid()) not in {file.read_text() for file in tmp_path.iterdir()}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pyrite.cluster.executors.address import check_address, clashing_files, is_cluster
-from pyrite.cluster.executors.session import LONGEST_FOLDER, _job_config, _refusal, _short_folder, session
+from pyrite.cluster.executors.address import check_address, is_cluster
+from pyrite.cluster.executors.session import LONGEST_FOLDER, _refusal, _short_folder, session
 from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -151,15 +151,3 @@ def test_nothing_of_ray_is_set_when_we_are_imported():
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "set()"
-
-
-def test_files_of_the_user_with_our_names_are_found(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["/nowhere/pyrite"])
-    assert clashing_files() == []
-    (tmp_path / "sampling.py").touch()
-    (tmp_path / "ranking").mkdir()
-    assert clashing_files() == [str(tmp_path / "sampling.py")]
-    path = _job_config()._py_driver_sys_path
-    path.extend([str(tmp_path)])
-    assert path[-1] == str(ROOT)  # workers put each in front, so the last one counts

@@ -22,11 +22,12 @@ from pyrite.cluster.commands.mine import MineExperiment
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.lost_process import KILLED, NOTICE, NodeDraining
 from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
-from pyrite.cluster.executors.task import MAX_RESTARTS, Context, Done, Listed, Task, TaskLost, Watch
-from pyrite.cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _placement, _Trials
+from pyrite.cluster.executors.task import Context, Done, ListedTasks, Task, TaskLost, Watch
+from pyrite.cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _Trials, placement_of
 from pyrite.cluster.executors.tune_schedulers import Retries, more_of_a_machine
-from pyrite.cluster.executors.worker import Origin
+from pyrite.cluster.executors.worker import TaskOrigin
 from pyrite.cluster.index.encoder_pool import EncoderOptions
+from pyrite.cluster.limits import TASK_RESTARTS
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage, Unwritable
 from pyrite.cluster.plan.sweep import Planned, identity, plan, points
@@ -112,12 +113,12 @@ def test_only_errors_of_a_body_count_against_its_retries_and_bad_input_is_not_tr
 
 @pytest.mark.nightly
 def test_a_run_whose_machine_will_be_taken_away_moves_as_often_as_that_happens(ray_session, tmp_path):
-    errors, table = errors_of(tmp_path, {"moving": {"leaves": MAX_RESTARTS + 2}}, 0)
+    errors, table = errors_of(tmp_path, {"moving": {"leaves": TASK_RESTARTS + 2}}, 0)
     assert errors == {}
     assert (table.done, table.failed, table.retried) == (1, 0, 0)
     events = EventLog.read(Storage(str(tmp_path / "out")))
     moved = [event for event in events if event["event"] == "run moved"]
-    assert len(moved) == MAX_RESTARTS + 2
+    assert len(moved) == TASK_RESTARTS + 2
     assert NOTICE in moved[0]["reason"]
     assert "run lost" not in {event["event"] for event in events}
 
@@ -181,7 +182,7 @@ def test_a_kill_for_memory_with_which_tune_ends_repeats_what_ran(monkeypatch):
     over = False
     scheduler = Retries()
     watch = Heard()
-    trials = _Trials(Listed(Task(name, dict) for name in "abc"), watch, lambda: over, scheduler)
+    trials = _Trials(ListedTasks(Task(name, dict) for name in "abc"), watch, lambda: over, scheduler)
     monkeypatch.setattr(ray, "nodes", lambda: [{"Alive": True, "Resources": {"CPU": 2}}])
     monkeypatch.setattr("pyrite.cluster.executors.tune.killed_processes", lambda: {("10.0.0.1", 7)})
     trials.suggest("1"), trials.suggest("2")
@@ -200,8 +201,9 @@ def test_a_kill_for_memory_with_which_tune_ends_repeats_what_ran(monkeypatch):
 
 def test_what_ends_tune_again_and_again_is_raised(monkeypatch):
     monkeypatch.setattr("pyrite.cluster.executors.tune.killed_processes", set)
-    trials, loss = _Trials(Listed([]), Watch(), lambda: False, Retries()), ray.exceptions.ObjectLostError("1", None, "")
-    for _ in range(MAX_RESTARTS - 1):
+    trials = _Trials(ListedTasks([]), Watch(), lambda: False, Retries())
+    loss = ray.exceptions.ObjectLostError("1", None, "")
+    for _ in range(TASK_RESTARTS - 1):
         trials.run_again(loss)
     with pytest.raises(ray.exceptions.ObjectLostError):
         trials.run_again(loss)
@@ -236,7 +238,7 @@ print("RETRIED", table.retried)
 
 @pytest.mark.nightly
 def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.executors.task.MAX_RESTARTS", 2)
+    monkeypatch.setattr("pyrite.cluster.executors.task.TASK_RESTARTS", 2)
     errors, _ = errors_of(tmp_path, {"fatal": {"killed": 99}}, 0)
     assert list(errors) == ["fatal"]
     assert len(list(tmp_path.glob("fatal-*"))) == 2
@@ -244,7 +246,7 @@ def test_a_run_that_is_lost_again_and_again_is_given_up(ray_session, tmp_path, m
 
 def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_has_an_error(ray_session, monkeypatch):
     rooms = iter([3, 1, None])
-    trials = _Trials(Listed(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, Retries())
+    trials = _Trials(ListedTasks(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, Retries())
     limiter = ConcurrencyLimiter(trials, 2)
     monkeypatch.setattr("pyrite.cluster.executors.tune.LOOK_S", 0)
     watch = _Events(trials, limiter, lambda resources: next(rooms) if resources["CPU"] else 0)
@@ -256,7 +258,7 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
     watch.on_step_begin(2, [])
     assert [limiter.suggest(name) is not None for name in "678"] == [True, True, True]
     assert [done.task.key for done in trials.done] == ["a"]
-    trials = _Trials(Listed([Task("a", dict)]), Watch(), lambda: False, Retries())
+    trials = _Trials(ListedTasks([Task("a", dict)]), Watch(), lambda: False, Retries())
     assert trials.suggest("1")["run"] == {"name": "a"}
     trials.on_trial_complete("1", error=True)
     assert isinstance(trials.done[0].error, TaskLost)
@@ -267,7 +269,7 @@ DENSE = ["ranker=bi_encoder", "ranker.checkpoint=none", "function=dense", "funct
 
 
 def placement(task: Task) -> Any:
-    return _placement({"task": cloudpickle.dumps((task, Origin()))})
+    return placement_of({"task": cloudpickle.dumps((task, TaskOrigin()))})
 
 
 def placed(*overrides: str) -> Any:

@@ -18,7 +18,7 @@ from pyrite.ranking.bm25 import Bm25, Bm25Options
 from pyrite.ranking.bm25_pieces import PiecedBm25
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.guard import Guard, negatives_lists
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from tests.ranking.test_bm25 import by_chance, without_labels
 from tests.ranking.trained import equal
 from tests.sampling.batches import batch_of
@@ -46,7 +46,7 @@ def test_shard_actors_find_the_same_and_after_a_loss(ray_session, base, own_cach
     config = compose([*base, "function=bm25", "function.bm25.shards=2"])
     assert served_functions(config) == ["bm25"]
     assert live_functions(config) == []
-    function, said = Bm25Function(shards=2), []
+    function, said = BM25(shards=2), []
     sources = Artifacts().sources(config, Artifacts().part(config, "base"))
     queries, pairs = np.arange(len(sources.encoded.queries)), np.tile(np.arange(10), (len(sources.encoded.queries), 1))
     expected = sources.bm25(function.options).search(queries, 7, pairs)
@@ -87,7 +87,7 @@ def test_readers_may_continue_without_a_shard(ray_session, tmp_path):
 
 @pytest.mark.parametrize("depth", [3, 50])
 def test_lists_of_a_batch_are_those_that_are_made_before(depth, tiny, tiny_encoded, tiny_sources, tmp_path):
-    ahead, asked = Bm25Function(depth), Bm25Function(depth, shards=3)
+    ahead, asked = BM25(depth=depth), BM25(depth=depth, shards=3)
     ahead.prepare(tiny_encoded, negatives_lists(ahead, tiny_sources, Guard())[0])
     asked.prepare(tiny_encoded, None)
     with pytest.raises(BadInput, match=r"function.bm25.shards.*nothing serves them"):

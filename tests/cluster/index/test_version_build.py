@@ -35,6 +35,7 @@ from pyrite.ranking.index_versions import (
     write_block,
 )
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
 from pyrite.sampling.retrieval.dense import Dense, Refresh
 from tests.cluster.index.toy_corpus import ToyCorpus, WordSums, exact, weights_of
@@ -124,7 +125,7 @@ def test_there_may_be_more_encoders_than_blocks_and_no_documents_at_all(ray_sess
 
 def test_vectors_are_read_in_the_precision_that_is_asked_for(tmp_path):
     checkpoint = write_checkpoint(tmp_path / "bert", "bert", [f"w{number}" for number in range(9)])
-    ranker = BiEncoder(torch.Generator(), checkpoint, max_query=5, max_document=5).eval()
+    ranker = BiEncoder(checkpoint, max_query=5, max_document=5).start(RankerInputs(torch.Generator())).eval()
     texts = Texts.of([[4, 5, 6], [7, 8], [9, 10, 11, 12]])
     corpus: Any = SimpleNamespace(texts=lambda: (texts, texts), ranker=lambda: Dense()._copy(ranker))
     weights, read = np.frombuffer(to_bytes(ranker.state_dict()), np.uint8), {}

@@ -76,7 +76,7 @@ def test_submodules_links_and_nested_clones_travel_ignored_files_stay_and_ray_pa
 
 
 def test_too_much_is_refused_with_the_largest_files_and_nothing_too(project, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.jobs.working_folder.MAX_BYTES", 5 * 2**20)
+    monkeypatch.setattr("pyrite.cluster.jobs.working_folder.MAX_PACKAGE_BYTES", 5 * 2**20)
     for size, name in enumerate(["one", "two", "three", "four"], 1):
         (project / "docs" / name).write_bytes(bytes(size * 2**20))
     with pytest.raises(BadInput, match=r"holds more than 5 MiB; .*docs/.* \(\d\.0 MiB\).*\.rayignore or --exclude"):

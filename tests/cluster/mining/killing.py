@@ -6,10 +6,10 @@ import ray
 
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.ranked_lists import RankedLists
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 
 
-class Killing(RandomFunction):
+class Killing(Random):
     """`random`, but it ends a Ray worker that mines a shard of so many queries."""
 
     def __init__(self, size: int) -> None:

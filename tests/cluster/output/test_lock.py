@@ -1,6 +1,7 @@
 """Locks of files that several processes want, and of output folders."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyrite.cluster.output import lock
-from pyrite.cluster.output.lock import Busy, file_lock, output_lock
+from pyrite.cluster.output.lock import FILE, Busy, file_lock, is_held, output_lock
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
 from tests.cluster.waiting import until
@@ -67,7 +68,7 @@ def test_a_maker_that_is_killed_blocks_nobody(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
-    monkeypatch.setattr(lock, "RENEW_S", 0.1)
+    monkeypatch.setattr(lock, "LOCK_RENEW_S", 0.1)
 
 
 @pytest.fixture
@@ -102,3 +103,15 @@ def test_a_lock_is_renewed_and_taken_away(storage):
         pass
     with pytest.raises(KeyboardInterrupt), output_lock(storage):  # of the user
         raise KeyboardInterrupt
+
+
+def test_the_holder_of_a_folder_is_seen_by_others(tmp_path):
+    storage, file = Storage(str(tmp_path)), tmp_path / FILE
+    assert not is_held(storage)
+    for holder, held in (
+        (f"process {os.getpid()} on {socket.gethostname()}", True),
+        (f"process 99999999 on {socket.gethostname()}", False),
+        ("process 99999999 on another.machine", True),
+    ):
+        file.write_text(holder)
+        assert is_held(storage) == held

@@ -1,5 +1,6 @@
 """Plans: studies that are extended, the command that composes one again, how large one is and where it runs."""
 
+import math
 import shlex
 from pathlib import Path
 
@@ -64,9 +65,9 @@ def test_further_values_are_added_to_what_is_compared(tmp_path):
     of_option = extended(plan, {}, ["training.batch_size=16"])  # which was not given: the value of the runs is kept
     assert sorted(run.config["training"]["batch_size"] for run in of_option.runs()[0])[0] == 16
     assert ids(plan) < ids(of_option)
-    same = extended(plan, {}, ["run_time=30m"])
+    same = extended(plan, {}, ["save_every=45"])
     assert ids(same) == ids(plan)
-    assert same.runs()[0][0].config["run_time"] == "30m"
+    assert same.runs()[0][0].config["save_every"] == 45
 
 
 def test_what_can_not_be_added_is_refused(tmp_path):
@@ -233,3 +234,7 @@ def test_what_takes_longer_is_larger_and_cores_save(monkeypatch):
     for count, less in ((1, 0), (2, 30), (4, 45)):
         monkeypatch.setattr(size, "cores", lambda count=count: count)
         assert saved(60) == pytest.approx(less)
+        assert saved(60, processes=4) == saved(None, processes=4) == 0  # local processes use all cores
+    monkeypatch.setattr(size, "cores", lambda: 8)
+    assert saved(60, processes=4) == pytest.approx(60 / 4 - 60 / 8)
+    assert saved(None, processes=4) == math.inf

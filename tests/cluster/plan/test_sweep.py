@@ -267,7 +267,6 @@ def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():
     ("origin=glob(r*)", "write origin=[random,run_file]"),
     ("measures=AP@100,RR@10", "write measures=[AP@100,RR@10]"),
     ("evaluate=choice(a,b)", "write evaluate=[a,b]"),
-    ("keep_at=1,2", "write keep_at=[1,2]"),
     ("weights=true,false", "give it one value"),
     ("limits.test=10,20", "give it one value"),
     ("resources.workers=1,2", "give it one value"),

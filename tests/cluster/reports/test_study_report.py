@@ -7,7 +7,6 @@ import pytest
 from rich.console import Console
 
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.reports.actions_taken import actions_section
 from pyrite.cluster.reports.analysis_sections import power_section
 from pyrite.cluster.reports.labels import broken, p_value
 from pyrite.cluster.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
@@ -225,19 +224,12 @@ def test_seeds_that_differences_take_are_shown_for_each_collection(made_up_study
     assert both[-len(one) + 1 :] == one[1:]
 
 
-def test_actions_are_counted_by_epoch(made_up_study):
-    trials, _ = made_up_study(seeds=2, methods=[("aligned", "in_batch+bm25", "uniform", 0.3)])
-    rows = []
-    for run, second in zip(trials["run"], ("bm25", "bm25@simans"), strict=True):
-        decisions = [
-            {"fold": 0, "epoch": 1, "step": 5, "action": "bm25", "values": {"bm25": 2.0, "bm25@simans": 1.0}},
-            {"fold": 0, "epoch": 2, "step": 10, "action": second, "values": {"bm25": 1.0, "bm25@simans": 1.0}},
-        ]
-        rows += [{"run": run, **row} for row in action_rows(Outcome(decisions=decisions))]
-    assert len(rows) == 8
-    assert sum(row["taken"] for row in rows) == 4
-    (section,) = actions_section(trials, pl.DataFrame(rows))
-    assert section.parts[0].head == ["action", "epoch 1", "epoch 2"]
-    rows = [[cell.text for cell in row] for row in section.parts[0].lines[1:]]
-    assert rows == [["bm25", "100%", "50%"], ["bm25@simans", "", "50%"]]
-    assert actions_section(trials, None) == []
+def test_an_action_that_was_taken_is_one_row_of_its_decision():
+    decisions = [
+        {"fold": 0, "epoch": 1, "step": 5, "action": "bm25", "values": {"bm25": 2.0, "bm25@simans": 1.0}},
+        {"fold": 0, "epoch": 2, "step": 10, "action": "bm25@simans", "values": {"bm25": 1.0, "bm25@simans": 1.5}},
+    ]
+    rows = action_rows(Outcome(decisions=decisions))
+    taken = [(row["step"], row["action"], row["value"]) for row in rows if row["taken"]]
+    assert taken == [(5, "bm25", 2.0), (10, "bm25@simans", 1.5)]
+    assert len(rows) == 4

@@ -107,7 +107,7 @@ def test_kept_vectors_are_few_and_evenly_taken():
         assert len(kept) >= min(count, MOST / 2)
 
 
-def test_a_tiny_study_with_its_map(base, tmp_path):
+def test_a_tiny_study_with_embeddings(base, tmp_path):
     own: list[Any] = [text for text in base if not text.startswith(("scale", "measures", "validation", "vectors"))]
     asked = ["experiment=saeidi2017_table2", "scale=tiny", *own, "training.max_epochs=2", "validation.negatives=6"]
     assert command("study", *asked, "seeds=1", "local=true", f"out={tmp_path}") == 0
@@ -121,6 +121,5 @@ def test_a_tiny_study_with_its_map(base, tmp_path):
     shares = {name: count / sum(supplied.values()) for name, count in supplied.items()}
     assert shares == pytest.approx({"subcategory": 0.2, "category": 0.3, "outside": 0.5}, abs=0.05)
     page = (tmp_path / "report.html").read_text()
-    assert (tmp_path / "figures" / "map.png").is_file()
     assert ".492" in page
     assert "ctg_rfn" in page

@@ -198,6 +198,8 @@ def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path):
     limits = {"examples": 20, "train": 10, "dev": None, "test": 400}
     config = {"folds": 5, "limits": limits, "choices": {"scale": "tiny"}}
     assert sentence(collection, config).endswith("; scale=tiny takes train 10, at most 20 pairs to train on")
+    narrower = config | {"training": {"max_epochs": 2}, "ranker": {"preset": "tiny"}, "limits": {}}
+    assert sentence(collection, narrower).endswith("; scale=tiny takes at most 2 epochs, ranker.preset=tiny")
     assert len(sentences([(collection, config), (collection, config)])["pairs"]) == 1
     whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)), source={})
     said = "pairs: 40 relevant pairs, 40 queries, 17 documents → 3-fold cross-validation"

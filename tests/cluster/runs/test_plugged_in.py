@@ -22,13 +22,13 @@ import torch
 from torch.nn import functional as F
 
 from pyrite.ranking.bm25 import Bm25Options
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
-from pyrite.ranking.schedules import Schedule
+from pyrite.ranking.objectives.softmax import Softmax
+from pyrite.ranking.schedules import RateSchedule
 
 SEEN = []
 
 
-class MarginMSE(SoftmaxLikelihood):
+class MarginMSE(Softmax):
     """Squared error of the ranker's margins against a teacher's, BM25 (Hofstätter et al. 2020, equation 4)."""
 
     def __init__(self, depth: int = 20):
@@ -50,7 +50,7 @@ class MarginMSE(SoftmaxLikelihood):
         return F.mse_loss(margins, wanted, reduction="none")[block.present[:, 1:]].mean()
 
 
-class InverseSquareRoot(Schedule):
+class InverseSquareRoot(RateSchedule):
     """Falls with one over the square root of the steps."""
 
     def after_warmup(self, done):
@@ -106,22 +106,17 @@ from pyrite.ranking.rankers.feed_forward import FeedForward
 from pyrite.ranking.rankers.match_pyramid import MatchPyramid
 
 class Drawn(FeedForward):
-    def __init__(self, vectors, generator, preset="tiny"):
-        super().__init__(vectors, generator, preset=preset)
+    def __init__(self, preset="tiny"):
+        super().__init__(preset=preset)
         self.layer = nn.Linear(3, 3)  # by torch's global generator
 
-class NoVectors(FeedForward):
-    def __init__(self, preset="tiny"):
-        pass
-
 class TooEarly(FeedForward):
-    def __init__(self, vectors, generator):
+    def __init__(self):
         self.layer = nn.Linear(3, 3)
 
 class Weightless(FeedForward):
-    def __init__(self, vectors, generator):
-        nn.Module.__init__(self)
-        self.vectors = torch.from_numpy(vectors.copy())
+    def make(self, inputs):
+        self.vectors = torch.from_numpy(inputs.words.copy())
 
 class TooFew(MatchPyramid):
     def represent_documents(self, documents):
@@ -158,7 +153,6 @@ def test_layers_of_ones_own_ranker_are_drawn_with_the_runs_seed(base):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NoVectors", "a run gives a ranker vectors, which its constructor does not take; write"),
         ("TooEarly", "TooEarly: sets weights or layers .*; begin __init__ with super"),
         ("Weightless", "Weightless: has no weights to train; make its tensors nn.Parameter"),
         ("TooFew", "^TooFew.represent_documents: returned 1 rows for 2 texts; return one row per text$"),
@@ -167,12 +161,25 @@ def test_layers_of_ones_own_ranker_are_drawn_with_the_runs_seed(base):
 def test_a_ranker_of_ones_own_that_can_not_be_trained_is_named(base, name, message):
     config = compose(base)
     text_base = Artifacts().parts(config)["base"]
-    node = {"_target_": f"drawn.{name}", "_partial_": True} | ({"preset": "tiny"} if name == "TooFew" else {})
+    node = {
+        "_target_": f"drawn.{name}",
+    } | ({"preset": "tiny"} if name == "TooFew" else {})
     texts = text_base.encoded
     with pytest.raises(BadInput, match=message):
         make_ranker(config | {"ranker": node}, text_base, np.random.default_rng(0))(
             texts.queries.take(np.array([0])), texts.documents.take(np.array([0, 1]))
         )
+
+
+def test_a_ranker_with_the_constructor_of_version_0_2_is_refused(tmp_path, monkeypatch):
+    old = "class Old(Ranker):\n    def __init__(self, vectors, generator, width=2): ..."
+    (tmp_path / "old.py").write_text(f"from pyrite.ranking.rankers.ranker import Ranker\n\n{old}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    message = (
+        r"^old\.Old: takes (vectors|generator) in its constructor; .* in make\(self, inputs\), of inputs.vectors and"
+    )
+    with pytest.raises(BadInput, match=message):
+        locate("old.Old")
 
 
 def test_what_runs_share_can_not_be_changed_by_a_part_of_ones_own(base, own_cache):
@@ -203,7 +210,7 @@ def test_a_module_that_can_not_be_imported_is_named_with_its_line(tmp_path, monk
 
 def test_train_says_that_its_training_diverged(base, tmp_path, monkeypatch, capsys):
     loss = "lambda self, scores, block: scores.sum() * float('nan')"
-    content = f"from pyrite.ranking.objectives.softmax import SoftmaxLikelihood as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
+    content = f"from pyrite.ranking.objectives.softmax import Softmax as S\nNaN = type('NaN', (S,), {{'loss': {loss}}})"
     (tmp_path / "nans.py").write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert command("train", *base, "objective._target_=nans.NaN", "function=bm25", f"out={tmp_path / 'out'}") == 0

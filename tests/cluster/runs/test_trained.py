@@ -21,6 +21,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.trec_files import read_run
 from pyrite.sampling.retrieval.embedding import Embedding
 from tests.ranking.trained import equal
@@ -102,15 +103,15 @@ def test_a_checkpoint_scores_as_it_does_elsewhere_and_guards_and_teaches_by_its_
     teacher, queries = RankerTeacher(small_bert), np.arange(3)
     documents = np.array([[0, 5, -1], [7, 1, 2], [3, 3, 4]], np.int32)
     found = teacher.own_scores(tiny_sources, queries, documents)
-    expected = Embedding(small_bert).own_scores(tiny_sources, queries, documents)
+    expected = Embedding(checkpoint=small_bert).own_scores(tiny_sources, queries, documents)
     assert found[0, 2] == -np.inf
     np.testing.assert_allclose(found[documents >= 0], 20 * expected[documents >= 0], atol=1e-3)  # cosines, by its scale
     assert len(np.unique(found[documents >= 0])) > 4
     given = [f"sampling.guard.ranker={small_bert}", "sampling.guard.relative=0.1"]
-    guard = build(compose(given)["sampling"]["guard"], "sampling.guard")
+    guard = build(compose(given)["sampling"]["guard"], "sampling.guard", trust="composed")
     assert isinstance(guard.ranker, RankerTeacher)
     assert guard.ranker.checkpoint == small_bert
-    teacher = build(compose(["teacher=ranker", f"teacher.checkpoint={small_bert}"])["teacher"])
+    teacher = build(compose(["teacher=ranker", f"teacher.checkpoint={small_bert}"])["teacher"], trust="composed")
     assert isinstance(teacher, RankerTeacher)
 
 
@@ -134,7 +135,9 @@ def test_half_a_checkpoint_is_refused_in_one_line(name, content, tmp_path):
 
 def test_kept_weights_can_be_saved_and_do_not_change_with_the_ranker(small_bert):
     """Of two tied towers, which share their weights; categories make it no checkpoint of its own."""
-    ranker = BiEncoder(torch.Generator(), small_bert, layers=1, categories=True, labels=LabelCounts(2, 3))
+    ranker = BiEncoder(small_bert, layers=1, categories=True).start(
+        RankerInputs(torch.Generator(), labels=LabelCounts(2, 3))
+    )
     kept = kept_weights(ranker)
     saved = load(save(kept))
     with torch.no_grad():

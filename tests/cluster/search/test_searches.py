@@ -234,10 +234,10 @@ def test_what_makes_no_sense_is_refused(options, says, base, tmp_path, refusal):
 
 
 def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alone(base, tmp_path):
-    (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks")
+    (made,) = built_as(Callback, ["ray.tune.Callback"], "callbacks", "user")
     assert type(made) is Callback
     with pytest.raises(BadInput, match=r"is no callback of Ray Tune; subclass ray\.tune\.Callback"):
-        built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks")
+        built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks", "user")
     asked = [*base, "policy=fixed", "function=bm25", "callbacks=[tests.mine.Slack]", f"out={tmp_path}"]
     plan = StudyExperiment.new(asked).plan
     assert plan.options["callbacks"] == [{"_target_": "tests.mine.Slack"}]  # the user's own word is enough
@@ -271,7 +271,7 @@ def planned(count: int = 12, drawn: tuple[str, ...] = ("lr",)) -> list[Planned]:
 
 def scheduler(name: str = "asha", **more: Any) -> EarlyStopping:
     options = {"asha": {"reduction_factor": 2}, "median": {"min_samples_required": 2}}[name]
-    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | options), **more)
+    found = EarlyStopping(schedulers_of(option("trial_scheduler", name) | options, "user"), **more)
     found.enter(planned())
     return found
 
@@ -331,7 +331,7 @@ def test_a_run_at_its_last_epoch_is_not_stopped_and_no_number_counts_as_0():
 
 
 def test_methods_are_never_stopped_for_another():
-    search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha")))
+    search = EarlyStopping(schedulers_of(option("trial_scheduler", "asha"), "user"))
     own = [Planned(f"a{n}", ("policy=a", f"lr={n}"), (), CONFIG, ("lr",)) for n in range(2)]
     search.enter([*own, Planned("b", ("policy=b", "lr=1"), (), CONFIG, ("lr",)), *planned(1, ())])
     assert reach(search, "a0", 1, 0.9)
@@ -358,7 +358,7 @@ def test_what_earlier_commands_have_stopped_stays_stopped(tmp_path):
 
 def test_stoppers_end_runs_and_searches():
     nodes = [{"_target_": "ray.tune.stopper.MaximumIterationStopper", "max_iter": 2}]
-    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers"))
+    search = EarlyStopping(None, built_as(Stopper, nodes, "stoppers", "user"))
     search.enter(planned())
     results = [{"epoch": epoch, "max_epochs": EPOCHS, "validation": epoch / 10} for epoch in (1, 2)]
     assert [search.ends("run0", "1", result) for result in results] == [False, True]
@@ -366,7 +366,7 @@ def test_stoppers_end_runs_and_searches():
     assert not search.ends("another", "2", results[1])
     assert not search.finished()
     timed = [{"_target_": "ray.tune.stopper.TimeoutStopper", "timeout": 0}]
-    assert EarlyStopping(None, built_as(Stopper, timed, "stoppers")).finished()
+    assert EarlyStopping(None, built_as(Stopper, timed, "stoppers", "user")).finished()
 
 
 class Pausing(FIFOScheduler):
@@ -424,7 +424,7 @@ def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
     asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
     experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
     assert experiment.plan.options["trial_scheduler"] == {"_target_": "ray.tune.schedulers.FIFOScheduler"}
-    assert schedulers_of(experiment.plan.options["trial_scheduler"]) is not None
+    assert schedulers_of(experiment.plan.options["trial_scheduler"], "user") is not None
     assert experiment.plan.seeds == [0]
     for node, says in (
         ({"_target_": "ray.tune.schedulers.HyperBandScheduler"}, "lets them wait for each other"),
@@ -432,7 +432,7 @@ def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
         ({"_target_": "pathlib.Path"}, "no scheduler"),
     ):
         with pytest.raises(BadInput, match=says):
-            schedulers_of(node)
+            schedulers_of(node, "user")
 
 
 MEANS = {"random": 0.3, "bm25": 0.36, "in_batch": 0.366}

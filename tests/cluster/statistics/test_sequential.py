@@ -9,11 +9,11 @@ import pytest
 from pyrite.cluster.reports.analysis_sections import _decisions
 from pyrite.cluster.statistics.paired import CrossedDifference, by_seed
 from pyrite.cluster.statistics.power import power, sample_of_both, seeds_of_a_test
-from pyrite.cluster.statistics.sequential import StoppingRule, best_baseline, compare_all, contenders, decisions
+from pyrite.cluster.statistics.sequential import SequentialRule, best_baseline, compare_all, contenders, decisions
 from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
 
-RULE = StoppingRule()
+RULE = SequentialRule()
 
 
 def runs(mean: float, spread: float, count: int, seed: int) -> dict[int, float]:
@@ -89,19 +89,19 @@ def test_seeds_go_to_those_that_may_be_the_best_and_can_be_decided():
 
 
 def test_the_first_seeds_set_the_bound_and_are_no_evidence():
-    def bound(spread: float, rule: StoppingRule = RULE) -> float:
+    def bound(spread: float, rule: SequentialRule = RULE) -> float:
         values = {name: runs(0.5, spread, 12, seed) for seed, name in enumerate("abcdef")}
         return compare_all(values, values.keys(), rule)["a", "b"].bound
 
     assert bound(0.001) == pytest.approx(0.02)  # two to five times equal_within
     assert bound(0.1) == pytest.approx(0.05)
     assert 0.02 < bound(0.01) < 0.05  # 2.5 times the spread of differences, .014, as three seeds tell it
-    assert bound(0.1, StoppingRule(clip=0.03)) == 0.03
+    assert bound(0.1, SequentialRule(clip=0.03)) == 0.03
     ahead = {"a": dict.fromkeys(range(12), 0.5), "b": dict.fromkeys(range(12), 0.4)}
     turned = {"a": ahead["a"] | dict.fromkeys(range(3), 0.0), "b": ahead["b"]}
     one, other = (compare_all(values, ["b"], RULE)["a", "b"] for values in (ahead, turned))
     assert one.p < 0.05
-    assert compare_all(turned, ["b"], StoppingRule(clip=0.05))["a", "b"].p > one.p  # there they are
+    assert compare_all(turned, ["b"], SequentialRule(clip=0.05))["a", "b"].p > one.p  # there they are
     assert other.seeds == 12
 
 
@@ -156,7 +156,7 @@ def test_power_counts_each_setting_of_a_seed(pilot):
 
 
 def test_decisions_are_tabled(pilot):
-    found = decisions(pilot, StoppingRule(), "function=random")
+    found = decisions(pilot, SequentialRule(), "function=random")
     assert found.select("method", "against", "seeds").rows() == [
         ("bm25 · uniform", "random · uniform", 10),
         ("random · uniform", "bm25 · uniform", 10),
@@ -167,10 +167,10 @@ def test_decisions_are_tabled(pilot):
         {"run": run, "query": f"q{query}", "origin": "bm25", "AP@10": value + 0.01 * query * (run[:4] > "bm25")}
         for run, value in pilot.select("run", "bm25:AP@10").rows() for query in range(3)
     ])  # fmt: skip
-    both = decisions(pilot, StoppingRule(), "function=random", queries)
+    both = decisions(pilot, SequentialRule(), "function=random", queries)
     assert both["low_both"].to_list() == pytest.approx([-high for high in both["high_both"].reverse()])
     assert both["low_both"][0] < both["difference"][0] < both["high_both"][0]
-    (section,) = _decisions(pilot, StoppingRule(), "function=random")
+    (section,) = _decisions(pilot, SequentialRule(), "function=random")
     page = section.to_html()
     assert "about" in page
     assert "more for 0.01" in page

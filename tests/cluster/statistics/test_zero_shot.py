@@ -107,10 +107,25 @@ def test_the_terminal_shows_all_figures_whole():
 
 def test_what_is_no_collection_is_refused(base, others, tmp_path):
     for places, said in (
-        ([tmp_path], "is no BEIR folder"),
+        ([tmp_path], "is no collection, and holds none"),
         ([others, others / "one"], "two collections are called one"),
     ):
         with pytest.raises(BadInput, match=said):
             collections_of([str(place) for place in places])
         with pytest.raises(BadInput, match=said):
             pyrite.train([*base, f"evaluate=[{','.join(map(str, places))}]"])
+
+
+def test_what_collection_path_reads_is_evaluated_on(tmp_path):
+    (tmp_path / "pairs.csv").write_text("query,answer\n" + "".join(f"who {n},answer {n}\n" for n in range(9)))
+    for name in ("corpus", "queries", "qrels"):
+        for subset in ("NanoA", "NanoB"):
+            (tmp_path / "nano" / name).mkdir(parents=True, exist_ok=True)
+            rows = (
+                {"query-id": ["q"], "corpus-id": ["d"]} if name == "qrels" else {"_id": [name[0]], "text": ["a text"]}
+            )
+            pl.DataFrame(rows).write_parquet(tmp_path / "nano" / name / f"{subset}-00000-of-00001.parquet")
+    readers = collections_of([str(tmp_path / "pairs.csv"), str(tmp_path / "nano")])
+    assert list(readers) == ["pairs", "NanoA", "NanoB"]
+    assert readers["pairs"].read_queries(readers["pairs"].faults(True)).height == 9
+    assert readers["NanoB"].read_queries(readers["NanoB"].faults(True)).height == 1

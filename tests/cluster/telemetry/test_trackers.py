@@ -162,7 +162,7 @@ def test_nobody_waits_for_a_slow_tracker(tmp_path):
 
 @pytest.mark.timeout(60)
 def test_one_that_never_answers_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.cluster.telemetry.tracking.tracking.CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("pyrite.cluster.telemetry.tracking.tracking.TRACKER_CLOSE_TIMEOUT_S", 0.1)
     said: list[str] = []
     never = threading.Event()
     following = tracking(tmp_path, said, Recorder(never.wait))
@@ -182,10 +182,10 @@ def test_tensorboard_is_among_them_in_any_case():
         "mode": None,
         "entity": None,
     }
-    assert [type(each) for each in trackers({})] == [TensorBoard]
-    assert [type(each) for each in trackers({"wandb": node})] == [TensorBoard, WandB]
+    assert [type(each) for each in trackers({}, "user")] == [TensorBoard]
+    assert [type(each) for each in trackers({"wandb": node}, "user")] == [TensorBoard, WandB]
     with pytest.raises(BadInput, match="mode"):
-        trackers({"wandb": node | {"mode": "loud"}})
+        trackers({"wandb": node | {"mode": "loud"}}, "user")
 
 
 def test_many_runs_at_once_keep_few_files_open(tmp_path, monkeypatch):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import betabinom
 
 from pyrite.pooling.judging.agreement import cohen_kappa, krippendorff_alpha
-from pyrite.pooling.judging.export import disagreements, qrels, table, write, write_qrels
+from pyrite.pooling.judging.export import disagreements, qrels, table, write_qrels
+from pyrite.pooling.judging.export_files import write
 from pyrite.pooling.judging.progress import CURVE_POINTS, TopicProgress
 from pyrite.pooling.judging.store import Event, Snapshot, Store, read
 from pyrite.pooling.stopping import TargetRecall

@@ -6,10 +6,12 @@ import io
 import json
 import os
 import re
+import socket
 import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from pyrite.pooling.judging.store import Event
 from pyrite.pooling.judging.topics import TopicText
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.simulation import Method
+from pyrite.ranking.errors import BadInput
 
 EVIL = '<script>window.broken = 1</script><img src=x onerror="window.broken = 1"> tunnels & "moles"'
 
@@ -668,3 +671,123 @@ def test_all_files_of_the_folder_are_the_owners_alone(tmp_path, serve):
         "documents.arrow",
     }  # fmt: skip
     assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.parametrize("document", ["INVENTED-DOC-42", "x" * 900_000, "é" * 60_000, "=cmd()"])
+@pytest.mark.parametrize("search", [True, False])
+def test_no_assessor_invents_a_document(serve, document, search):
+    names = pl.DataFrame({"id": ["far"], "text": ["Moles afar"]})
+    served = serve(collection=(lambda: [names]) if search else None)
+    ada = served.client("ada")
+    assert ada.post("/take", {"topic": "1", "document": document})[0] == 400
+    assert ada.judge(document, 1, "r1")[0] in (400, 409)
+    assert document not in served.client(owner=True).send("GET", "/qrels.txt")[2]
+
+
+def test_a_document_of_the_pool_is_taken_without_a_search(serve, pool):
+    document = pool.topics[0].documents[3]
+    assert serve().client("ada").post("/take", {"topic": "1", "document": document})[1]["document"]["name"] == document
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "http://a]b[", "null", "\xff"])
+def test_an_origin_that_cannot_be_read_is_refused(serve, origin):
+    ada = serve().client("ada")
+    status, headers, _ = ada.send("POST", "/next", origin=origin)
+    assert status == 403
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_an_answer_to_a_failure_has_the_headers_too(serve, monkeypatch):
+    served = serve()
+    ada = served.client("ada")
+    monkeypatch.setattr(served.judging.session, "next", lambda assessor: 1 / 0)
+    status, headers, answer = ada.send("POST", "/next")
+    assert (status, answer["message"]) == (500, "The server failed (ZeroDivisionError: division by zero).")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert ada.send("GET", "/nothing-here")[1]["x-content-type-options"] == "nosniff"
+
+
+def test_nobody_signs_in_as_the_owner(serve):
+    client = serve().client()
+    for name in ("owner", " Owner ", "OWNER"):
+        status, answer = client.post("/sign-in", {"name": name})
+        assert status == 400
+        assert "can't be an assessor's name" in answer["message"]
+
+
+def test_first_searches_leave_threads_for_judging(serve):
+    building, built = threading.Event(), threading.Event()
+
+    def collection() -> list[pl.DataFrame]:
+        building.set()
+        assert built.wait(60)
+        return [pl.DataFrame({"id": ["far"], "text": ["Moles afar"]})]
+
+    served = serve(collection=collection)
+    ada, grace = served.client("ada"), served.client("grace")
+    found: list[int] = []
+    searches = [
+        threading.Thread(target=lambda: found.append(ada.post("/search", {"query": "mole"})[0]), daemon=True)
+        for _ in range(45)  # more than the server's threads
+    ]
+    for search in searches:
+        search.start()
+    assert building.wait(60)
+    state = grace.post("/next")[1]  # would wait for ever
+    assert grace.judge(state["document"]["name"], 1, "g", topic=state["topic"]["name"])[0] == 200
+    built.set()
+    for search in searches:
+        search.join(60)
+    assert found == [200] * 45
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET / HTTP/1.1\r\nHost: 127", b"POST /next HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+     b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /again HT"],
+    ids=["nothing", "half a header", "half a body", "half of a second request"],
+)  # fmt: skip
+def test_connections_without_a_whole_request_are_closed(serve, monkeypatch, sent):
+    monkeypatch.setattr("pyrite.pooling.judging.connection.PATIENCE_S", 0.2)
+    with socket.create_connection(("127.0.0.1", serve().port), timeout=60) as half:
+        half.sendall(sent)
+        while half.recv(1 << 16):  # b"": closed by the server
+            pass
+
+
+def test_what_is_no_http_is_refused_with_the_headers(serve):
+    with socket.create_connection(("127.0.0.1", serve().port), timeout=60) as other:
+        other.sendall(b"\x16\x03\x01\x02 this is TLS\r\n\r\n")
+        answer = b"".join(iter(lambda: other.recv(1 << 16), b""))
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"Content-Security-Policy: default-src 'none'" in answer
+
+
+def test_a_log_that_was_edited_is_refused(serve, tmp_path):
+    served = serve()
+    served.client("ada").post("/next")
+    served.judging.store.close()
+    with closing(sqlite3.connect(tmp_path / "out" / "judgements.sqlite")) as connection, connection:
+        connection.execute(
+            "INSERT INTO events (at, kind, assessor, topic, document, grade, by_method) VALUES (1, ?, ?, 1, ?, 77, 0)",
+            ("judge", "ada", "nodoc"),
+        )
+    with pytest.raises(BadInput, match=r"judgements.sqlite: event \d+ has the grade 77, which the scale lacks"):
+        serve()
+
+
+def test_a_damaged_file_is_refused_in_one_line(serve, tmp_path):
+    served = serve()
+    ada = served.client("ada")
+    for number in range(60):
+        state = ada.post("/next")[1]
+        if state["document"] is None:
+            break
+        ada.judge(state["document"]["name"], 1, f"r{number}", topic=state["topic"]["name"], note="a note" * 50)
+    served.judging.store.close()
+    path = tmp_path / "out" / "judgements.sqlite"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3 :: 997] = b"\xff" * len(content[len(content) // 3 :: 997])
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match=r"judgements.sqlite: is damaged .*sqlite3 judgements.sqlite .recover"):
+        serve()

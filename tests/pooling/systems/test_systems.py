@@ -27,7 +27,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.splits import Split
 from pyrite.ranking.trec_files import read_qrels, read_run
 
-NEED_EXTRAS = {"bag_mean", "bag_idf"}
+NEED_EXTRAS = {"bag_idf"}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def contents(made: Systems) -> dict[str, bytes]:
 def test_every_system_has_a_run_of_its_own(made):
     assert set(made.left_out) <= NEED_EXTRAS
     assert made.names == [name for name in SYSTEMS if name not in made.left_out]
-    assert len(made.names) >= 24
+    assert len(SYSTEMS) == 8
     assert sorted(path.name for path in made.runs.iterdir()) == sorted(f"{name}.run" for name in made.names)
     topics = set(read_qrels(made.qrels)["query"])
     for name in made.names:
@@ -74,7 +74,7 @@ def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path):
     runs = read_runs(str(made.runs))
     lists = [set(lines.select("topic", "document", "place").iter_rows()) for _, lines in runs.table.group_by("run")]
     assert len({frozenset(one) for one in lists}) == len(made.names)
-    assert len(set(runs.teams)) >= 10
+    assert len(set(runs.teams)) == len(made.names)
 
     top = runs.table.filter(pl.col("place") < 10).sort("run").partition_by("run")
     tops = [set(lines.select("topic", "document").iter_rows()) for lines in top]
@@ -82,7 +82,6 @@ def test_over_real_text_no_two_are_alike_and_families_differ(tmp_path):
         len(tops[one] & tops[other]) / max(len(tops[one]), len(tops[other]))
         for one in range(len(tops))
         for other in range(one)
-        if runs.teams[one] != runs.teams[other]
     ]
     assert np.mean(shared) < 0.7
 
@@ -114,8 +113,8 @@ def test_what_is_there_is_reused(collection, made, monkeypatch):
 @pytest.fixture
 def few(monkeypatch) -> None:
     """Three systems, so that a test takes no time."""
-    kept = ("bm25_k12_b75", "lsi_25", "fusion_broken")
-    broken = {"fusion_broken": lambda inputs: np.ones(inputs.shape) * inputs.made("bm25").scores}
+    kept = ("bm25_k12_b75", "lsi_100", "broken")
+    broken = {"broken": lambda inputs: np.ones(inputs.shape) * inputs.made("bm25").scores}
     monkeypatch.setattr(systems, "SYSTEMS", {name: (SYSTEMS | broken)[name] for name in kept})
 
 
@@ -142,10 +141,10 @@ def test_a_smaller_sample_is_part_of_a_larger(collection, tmp_path):
 def test_progress_is_told_and_what_builds_on_nothing_left_out(collection, tmp_path):
     told: list[tuple[str, int, int]] = []
     made = make_systems(collection, tmp_path, on_system=lambda *one: told.append(one))
-    assert told == [("bm25_k12_b75", 1, 3), ("lsi_25", 2, 3), ("fusion_broken", 3, 3)]
-    assert made.names == ["bm25_k12_b75", "lsi_25"]
-    assert "builds on bm25" in made.left_out["fusion_broken"]
-    assert not (made.runs / "fusion_broken.run").exists()
+    assert told == [("bm25_k12_b75", 1, 3), ("lsi_100", 2, 3), ("broken", 3, 3)]
+    assert made.names == ["bm25_k12_b75", "lsi_100"]
+    assert "builds on bm25" in made.left_out["broken"]
+    assert not (made.runs / "broken.run").exists()
 
 
 @pytest.mark.usefixtures("few")
@@ -162,7 +161,7 @@ def test_an_interrupt_leaves_nothing_half_made(collection, tmp_path):
 
 @pytest.mark.by_day(1)
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("lost", ["runs/lsi_25.run", "qrels.txt", "systems.json"])
+@pytest.mark.parametrize("lost", ["runs/lsi_100.run", "qrels.txt", "systems.json"])
 def test_what_was_damaged_is_made_again(collection, tmp_path, lost):
     before = make_systems(collection, tmp_path)
     whole = contents(before)
@@ -172,13 +171,12 @@ def test_what_was_damaged_is_made_again(collection, tmp_path, lost):
 
 def test_without_the_extras(collection, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    few = ("coordination_level", "bm25_k12_b75", "neural_random", "bag_idf")
+    few = ("gram_5", "bm25_k12_b75", "neural_bm25", "bag_idf")
     monkeypatch.setattr(systems, "SYSTEMS", {name: SYSTEMS[name] for name in few})
     made = make_systems(collection, tmp_path)
-    assert made.names == ["coordination_level", "bm25_k12_b75"]
+    assert made.names == ["gram_5", "bm25_k12_b75"]
     assert "faiss is not installed" in made.left_out["bag_idf"]
-    assert "nothing here trains one" in made.left_out["neural_random"]
-    assert len(SYSTEMS.keys() - NEED_EXTRAS) >= 24
+    assert "nothing here trains one" in made.left_out["neural_bm25"]
 
 
 def test_bad_input(collection, tmp_path):
@@ -256,53 +254,12 @@ def test_bm25_is_the_projects(tiny, tiny_encoded, k1, b, stop_words):
     np.testing.assert_allclose(inputs.spread(lists), scores, rtol=1e-5)
 
 
-def test_bm25_variants(index):
-    # Term 2 in document 1: tf 3, df 2, length 4, mean length 3, of 3 documents.
-    longer = 1 - 0.75 + 0.75 * 4 / 3
-    plus = np.log(4 / 2) * (2.2 * 3 / (3 + 1.2 * longer) + 1) + np.log(4 / 2) * (2.2 * 1 / (1 + 1.2 * longer) + 1)
-    assert models.bm25_plus(index, 1.2, 0.75)[0, 1] == pytest.approx(plus)
-    parts = [(tf / longer + 0.5) for tf in (3, 1)]
-    long = sum(np.log(4 / 2.5) * 2.2 * part / (1.2 + part) for part in parts)
-    assert models.bm25_l(index, 1.2, 0.75)[0, 1] == pytest.approx(long)
-
-
 def test_query_likelihood(index):
     background = COUNTS.sum(0) / COUNTS.sum()
     lengths = COUNTS.sum(1, keepdims=True)
     # What is left out is ln p(t|C) of each term of the topic, the same for all documents.
     smoothed = np.log((COUNTS + 50 * background) / (lengths + 50)) - np.log(background)
     np.testing.assert_allclose(models.dirichlet(index, 50), TOPICS @ smoothed.T)
-    mixed = np.log(0.7 * COUNTS / lengths + 0.3 * background) - np.log(0.3 * background)
-    np.testing.assert_allclose(models.jelinek_mercer(index, 0.3), TOPICS @ mixed.T)
-
-
-def test_divergence_from_randomness(index):
-    # Term 1 in document 0, asked for twice: tf 1, length 3 as the mean, cf 1, df 1.
-    dph = (2 / 3) ** 2 / 2 * (np.log2(3) + 0.5 * np.log2(2 * np.pi * 2 / 3))
-    assert models.dph(index)[1, 0] == pytest.approx(2 * dph)
-    assert models.inl2(index)[1, 0] == pytest.approx(2 * (1 / 2) * np.log2(4 / 1.5))
-    # A document of one term alone.
-    index = TermIndex(csr_array(np.array([[3.0], [0.0]])), csr_array(np.array([[1.0]])), np.array([3.0, 0.0]))
-    assert np.isfinite(models.dph(index)).all()
-
-
-def test_coordination(index):
-    assert models.coordination(index).tolist() == [[1, 2, 1], [1, 0, 0]]
-    assert models.shared_idf(index)[0].tolist() == pytest.approx([np.log(2), 2 * np.log(2), np.log(2)])
-    assert index.matches.tolist() == [[True, True, True], [True, False, False]]
-
-
-def test_cosine(index):
-    idf = np.log(4 / np.array([2, 1, 2, 1]))
-    with np.errstate(divide="ignore"):
-        tf, asked = (np.where(counts > 0, 1 + np.log(counts), 0) for counts in (COUNTS, TOPICS))
-    np.testing.assert_allclose(models.cosine(index), unit(asked * idf) @ unit(tf * idf).T)
-    np.testing.assert_allclose(models.cosine(index, idf=False), unit(asked * idf) @ unit(tf).T)
-
-
-def test_pivoted(index):
-    weight = (1 + np.log(1 + np.log(2))) * np.log(4 / 2)  # document 0 is as long as the mean
-    assert models.pivoted(index)[0, 0] == pytest.approx(weight)
 
 
 def test_expansion(index):
@@ -311,25 +268,14 @@ def test_expansion(index):
     np.testing.assert_allclose(expanded, [[0.25, 0, 0.75, 0], [0.5, 0.5, 0, 0]])
 
 
-def test_feedback_finds_what_shares_no_term_with_the_topic(index):
-    moved = models.rocchio(index, feedback=1, terms=4)
-    assert models.cosine(index)[1].tolist() == pytest.approx([models.cosine(index)[1, 0], 0, 0])
-    assert moved[1, 1] > 0
-    assert moved[1, 0] > moved[1, 1]
-
-
-def test_latent_semantics_in_all_dimensions_is_cosine(index):
+def test_latent_semantics_in_all_dimensions_is_the_cosine_of_tf_idf(index):
     topics = replace(index, topics=csr_array(COUNTS[:2]))  # within the documents' space, where nothing is lost
     found = models.dense_cosine(*models.latent_semantics(topics, 3, np.random.default_rng(3)))
-    np.testing.assert_allclose(found, models.cosine(topics), atol=1e-9)
+    idf = np.log(4 / np.array([2, 1, 2, 1]))
+    with np.errstate(divide="ignore"):
+        tf = np.where(COUNTS > 0, 1 + np.log(COUNTS), 0)
+    np.testing.assert_allclose(found, unit(tf[:2] * idf) @ unit(tf * idf).T, atol=1e-9)
 
 
 def test_a_topic_without_known_terms_is_near_nothing():
     assert models.dense_cosine(np.eye(2), np.array([[0.0, 0.0], [0.0, 2.0]])).tolist() == [[-np.inf] * 2, [0, 1]]
-
-
-def test_fusion():
-    rankings = [np.array([[2, 0, -1]], np.int32), np.array([[0, 3, 2]], np.int32)]
-    fused = models.reciprocal_ranks(rankings, 5)
-    expected = [1 / 62 + 1 / 61, -np.inf, 1 / 61 + 1 / 63, 1 / 62, -np.inf]
-    assert fused[0].tolist() == pytest.approx(expected)

@@ -1,17 +1,22 @@
 """ir_datasets ids, with datasets that are registered here: no network."""
 
+import pickle
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import huggingface_hub
+import lz4.block
 import pytest
 from huggingface_hub import constants
 
 from pyrite.cluster.config.compose import compose
+from pyrite.ranking.collections import ir_datasets as readers
 from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.ir_datasets import IrDatasets
 from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.errors import BadInput
@@ -139,3 +144,44 @@ def test_an_unknown_host_makes_the_hub_offline(resolves, monkeypatch):
     prepare_hub()
     assert constants.HF_HUB_OFFLINE is not resolves
     prepare_hub.cache_clear()
+
+
+class Bomb:
+    def __reduce__(self):
+        return (Path.touch, (Path("PWNED"),))
+
+
+def test_stores_of_ir_datasets_are_pickles_and_not_read(register, cache, tmp_path, monkeypatch):
+    base, ir_datasets = register(test="q1 0 d1 1\n"), sys.modules["ir_datasets"]
+    monkeypatch.chdir(tmp_path)
+
+    class Stored(ir_datasets.formats.TsvDocs):
+        """Documents that ir_datasets iterates from its store, as those of `gov` and `clinicaltrials`."""
+
+        def docs_iter(self):
+            return iter(self.docs_store())
+
+        def docs_store(self, field="doc_id", **options):
+            store = super().docs_store(field, **options)
+            store.init_iter_fn = super().docs_iter
+            return store
+
+    documents = Stored(ir_datasets.util.LocalDownload(tmp_path / "docs.tsv"), namespace="stored")
+    list(documents.docs_iter())  # builds the store
+    (binary,) = tmp_path.rglob("bin")
+    content = lz4.block.compress(pickle.dumps(Bomb()))
+    binary.write_bytes(len(content).to_bytes(4, "little") + content)
+    with pytest.raises(TypeError):
+        list(documents.docs_iter())
+    (tmp_path / "PWNED").unlink()  # what reading the store would do
+    part = ir_datasets.load(f"{base}/test")
+    ir_datasets.registry.register(
+        f"{base}/stored", ir_datasets.datasets.base.Dataset(documents, part.queries_handler(), part.qrels_handler())
+    )
+    collection = open_collection(IrDatasets(f"{base}/stored"), cache)
+    assert collection.documents["id"].to_list() == ["d1", "d2", "d3"]
+    assert not (tmp_path / "PWNED").exists()
+    monkeypatch.setattr(readers, "_documents", lambda documents: documents.docs_iter)
+    with pytest.raises(BadInput, match="it would read pickles"):
+        list(IrDatasets(f"{base}/stored").read_documents(Faults()))
+    assert not (tmp_path / "PWNED").exists()

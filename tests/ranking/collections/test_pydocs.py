@@ -6,15 +6,14 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
-from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
 from pyrite.ranking.collections import packages
 from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.docstrings import Docstring, docstrings
-from pyrite.ranking.collections.packages import dependencies
 from pyrite.ranking.collections.pydocs import Pydocs
 from pyrite.ranking.errors import BadInput
 
@@ -257,58 +256,40 @@ def install(tmp_path) -> Install:
     return write
 
 
-def test_dependencies_are_followed_through_extras(install):
-    requires = ["Alpha.One>=2", 'beta[fast]; extra == "hub"', "not-installed", 'pyrite-ir[hub]; extra == "dev"']
-    install("pyrite-ir", "0.1", requires)
-    install("alpha_one", "2.0", ["gamma (>=1)"])
-    install("beta", "1.0", ['delta!=3; extra == "fast"', "alpha-one"])
-    install("gamma", "1.0", ["pyrite-ir"])
+def test_the_packages_are_a_list_whatever_else_is_installed(install, monkeypatch):
+    monkeypatch.setattr(packages, "PACKAGES", ("alpha-one", "beta", "gamma"))
+    install("alpha_one", "2.0", ["delta"])
     install("delta", "1.0", [])
-    site = install("unrelated", "1.0", ["gamma"])
-    found = packages.dependencies(distributions(path=[str(site)]))
-    versions = {"alpha-one": "2.0", "beta": "1.0", "delta": "1.0", "gamma": "1.0"}
-    assert {name: one.version for name, one in found.items()} == versions
+    site = install("beta", "1.0", [])
+    install("beta", "3.0", [], "later")
+    found = packages.installed([str(site), str(site.parent / "later")])
+    assert {name: one.version for name, one in found.items()} == {"alpha-one": "2.0", "beta": "1.0"}
     assert [source.module for source in packages.sources(found["alpha-one"])] == ["alpha_one"]
 
 
-def test_the_project_file_is_asked_where_pyrite_is_not_installed(install, tmp_path, monkeypatch):
-    install("alpha", "1.0", [])
-    site = install("beta", "1.0", [])
-    install("gamma", "1.0", [])
-    monkeypatch.setattr(packages, "PROJECT", tmp_path)
-    assert packages.dependencies(distributions(path=[str(site)])) == {}
-    (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "pyrite-ir"\ndependencies = ["alpha>=1"]\n[project.optional-dependencies]\nhub = ["beta"]\n'
-    )
-    assert list(packages.dependencies(distributions(path=[str(site)]))) == ["alpha", "beta"]
-
-
 def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
-    def fingerprint(where: str, alpha: str, requires: list[str], names: list[str]) -> str:
-        install("pyrite-ir", "0.1", requires, where)
+    monkeypatch.setattr(packages, "PACKAGES", ("alpha", "beta", "gamma"))
+
+    def opened(where: str, alpha: str, names: list[str]) -> Collection:
         for name in names:
             site = install(name, alpha if name == "alpha" else "1.0", [], where)
-        installed = packages.dependencies(list(distributions(path=[str(site)])))
+        installed = packages.installed([str(site)])
         with monkeypatch.context() as patch:
-            patch.setattr("pyrite.ranking.collections.pydocs.packages.dependencies", lambda: installed)
+            patch.setattr("pyrite.ranking.collections.pydocs.packages.installed", lambda: installed)
             patch.setattr("pyrite.ranking.collections.pydocs.packages.standard_library", list)
             collection = open_collection(Pydocs(query_words=1, document_words=1), cache)
         assert collection.facts["packages"].startswith(f"Python {platform.python_version()}, alpha {alpha}, beta 1.0")
-        return collection.fingerprint
+        return collection
 
-    first = fingerprint("one", "1.0", ["alpha", "beta"], ["alpha", "beta"])
-    assert fingerprint("two", "1.0", ["beta", "alpha"], ["beta", "alpha"]) == first
-    assert fingerprint("three", "1.1", ["alpha", "beta"], ["alpha", "beta"]) != first
-    assert fingerprint("four", "1.0", ["alpha", "beta", "gamma"], ["alpha", "beta", "gamma"]) != first
+    first = opened("one", "1.0", ["alpha", "beta"])
+    assert first.facts["packages that are not installed"] == "gamma"
+    assert opened("two", "1.0", ["beta", "unrelated", "alpha"]).fingerprint == first.fingerprint
+    assert opened("three", "1.1", ["alpha", "beta"]).fingerprint != first.fingerprint
+    whole = opened("four", "1.0", ["alpha", "beta", "gamma"])
+    assert whole.fingerprint != first.fingerprint
+    assert "packages that are not installed" not in whole.facts
     assert len(list(cache.iterdir())) == 3
 
 
-def test_pyrite_knows_its_dependencies_whatever_an_import_puts_on_the_path(monkeypatch):
-    def found() -> dict[str, str]:
-        return {name: one.version for name, one in dependencies().items()}
-
-    whole = found()
-    assert {"torch", "numpy", "polars", "ray"} <= set(whole)
-    assert "pyrite-ir" not in whole
-    monkeypatch.setattr(sys, "path", [each for each in sys.path if not each.endswith("thirdparty_files")])
-    assert found() == whole
+def test_every_package_of_the_list_is_installed():
+    assert list(packages.installed()) == list(packages.PACKAGES)

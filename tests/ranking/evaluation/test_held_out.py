@@ -5,7 +5,7 @@ import pytest
 
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.evaluation.held_out import HeldOut
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import Batch, NegativeSource, RankerTraining
 from tests.ranking.trained import feed_forward, in_small_batches
@@ -35,7 +35,7 @@ def test_the_loss_is_the_objectives_and_what_is_missing_does_not_count(tiny_sour
         own = documents[documents >= 0]
         scores = ranker(encoded.queries.take(np.array([query])), encoded.documents.take(own))[0].detach().numpy()
         by_hand.append(np.log(np.exp(scores - scores[0]).sum()))
-    assert held_out.loss(ranker, SoftmaxLikelihood()) == pytest.approx(np.mean(by_hand), rel=1e-5)
+    assert held_out.loss(ranker, Softmax()) == pytest.approx(np.mean(by_hand), rel=1e-5)
 
 
 def test_it_is_taken_after_each_epoch_and_changes_nothing(tiny_sources):

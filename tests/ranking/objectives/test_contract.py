@@ -13,7 +13,7 @@ from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.distillation import Distillation
 from pyrite.ranking.objectives.matryoshka import Matryoshka
 from pyrite.ranking.objectives.objective import Objective
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.objectives.weighted_sum import WeightedSum
 from pyrite.ranking.pair_scores import PairScores
 from tests.classes import classes_in
@@ -24,7 +24,7 @@ DOCUMENTS = np.array([[0, 5, 6, -1], [9, 1, 2, 3], [4, -1, -1, -1]], np.int32)
 
 
 def test_there_are_objectives():
-    assert {"SoftmaxLikelihood", "BlockLoss", "PairwiseHinge"} <= {kind.__name__ for kind in EVERY}
+    assert {"Softmax", "BlockLoss", "Hinge"} <= {kind.__name__ for kind in EVERY}
 
 
 def block_of(encoded: EncodedCollection, device: str = "cpu") -> Block:
@@ -39,8 +39,8 @@ def teacher(encoded: EncodedCollection) -> PairScores:
 
 def made(kind: type[Objective]) -> Objective:
     if kind is Matryoshka:
-        return Matryoshka(SoftmaxLikelihood())
-    return WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()) if kind is WeightedSum else kind()
+        return Matryoshka(Softmax())
+    return WeightedSum(softmax=Softmax(), kl=Distillation()) if kind is WeightedSum else kind()
 
 
 @pytest.mark.by_day(6)
@@ -67,7 +67,7 @@ def test_a_better_order_costs_less(kind, tiny_encoded):
 def scorer(scores: torch.Tensor) -> Callable[..., torch.Tensor]:
     """Passes that give these scores."""
 
-    def score(level: int = 0, columns: Any = None, dimensions: Any = None) -> torch.Tensor:
+    def score(columns: Any = None, dimensions: Any = None) -> torch.Tensor:
         some = scores if columns is None else scores.gather(1, columns)
         return some if dimensions is None else some[None]
 

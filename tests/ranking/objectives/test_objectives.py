@@ -20,25 +20,26 @@ from pyrite.ranking.objectives.distillation import Distillation, MarginMSE
 from pyrite.ranking.objectives.listwise import ApproxNDCG, LambdaRank, ListMLE, ListNet
 from pyrite.ranking.objectives.matryoshka import Matryoshka
 from pyrite.ranking.objectives.objective import Objective, Stage
-from pyrite.ranking.objectives.pairwise import PairwiseHinge, RankNet
+from pyrite.ranking.objectives.pairwise import Hinge, RankNet
 from pyrite.ranking.objectives.pointwise import PointwiseCrossEntropy
 from pyrite.ranking.objectives.self_involvement import (
+    SIR,
     BlockLoss,
-    ConditionalSIR,
     JointSIR,
     SequentialSIR,
     block_loss,
     survivors,
 )
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.objectives.weighted_sum import WeightedSum
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from tests.ranking.trained import NEGATIVES, SHORT, generator, gradients, in_training
 
 ALL: list[Objective] = [
-    *(SoftmaxLikelihood(), PairwiseHinge(), PairwiseHinge(0.3), RankNet(), PointwiseCrossEntropy(), ListNet()),
-    *(BlockLoss(), JointSIR([3, 2]), ConditionalSIR([3, 2]), ConditionalSIR([3, 2], condition="product")),
+    *(Softmax(), Hinge(), Hinge(0.3), RankNet(), PointwiseCrossEntropy(), ListNet()),
+    *(BlockLoss(), JointSIR([3, 2]), SIR([3, 2]), SIR([3, 2], condition="product")),
 ]
 WITHOUT_NEGATIVES = [*ALL[:5], Contrastive(), JointSIR([2])]
 SCORES = torch.tensor([[1.0, 0.5, 2.0], [0.0, -1.0, 7.0]], dtype=torch.float64)
@@ -56,9 +57,9 @@ def test_losses_of_one_relevant_document_by_hand():
     positives = -(math.log(sigmoid(1)) + math.log(sigmoid(0))) / 2
     negatives = -sum(math.log(1 - sigmoid(score)) for score in (0.5, 2, -1)) / 3
     for objective, expected in (
-        (SoftmaxLikelihood(), (first + second) / 2),
-        (PairwiseHinge(), (0.5 + 2 + 0) / 3),
-        (PairwiseHinge(2), (1.5 + 3 + 1) / 3),
+        (Softmax(), (first + second) / 2),
+        (Hinge(), (0.5 + 2 + 0) / 3),
+        (Hinge(2), (1.5 + 3 + 1) / 3),
         (RankNet(), sum(math.log(1 + math.exp(-difference)) for difference in (0.5, -1, 1)) / 3),
         (PointwiseCrossEntropy(), (positives + negatives) / 2),
     ):
@@ -66,11 +67,11 @@ def test_losses_of_one_relevant_document_by_hand():
 
 
 def test_probabilities_by_hand():
-    softmax = SoftmaxLikelihood().probabilities(SCORES, PRESENT)
+    softmax = Softmax().probabilities(SCORES, PRESENT)
     assert float(softmax[0, 2]) == pytest.approx(math.exp(2) / (math.e + math.exp(0.5) + math.exp(2)))
     assert softmax.sum(dim=1).tolist() == pytest.approx([1, 1])
     assert float(softmax[1, 2]) == 0
-    for pairwise in (PairwiseHinge(), RankNet()):
+    for pairwise in (Hinge(), RankNet()):
         assert pairwise.probabilities(SCORES, PRESENT)[0].tolist() == pytest.approx([0.5, sigmoid(-0.5), sigmoid(1)])
     pointwise = PointwiseCrossEntropy().probabilities(SCORES, PRESENT)[0].tolist()
     assert pointwise == pytest.approx([sigmoid(1), sigmoid(0.5), sigmoid(2)])
@@ -141,7 +142,7 @@ def test_contrastive_by_hand():
     assert value(Contrastive(), block()) == pytest.approx((cost(1, 1) + cost(2, 1)) / 2)
     assert value(Contrastive(0.5), block()) == pytest.approx((cost(1, 0.5) + cost(2, 0.5)) / 2)
     one = Block(THREE)
-    assert value(Contrastive(), one) == pytest.approx(value(SoftmaxLikelihood(), one))
+    assert value(Contrastive(), one) == pytest.approx(value(Softmax(), one))
 
 
 def test_lambdarank_by_hand():
@@ -174,7 +175,7 @@ def test_list_mle_by_hand():
     all_three = math.log(math.exp(1) + math.exp(3) + math.exp(2))
     expected = (all_three - 2) + (math.log(math.exp(1) + math.exp(3)) - 1)
     assert value(ListMLE(), block()) == pytest.approx(expected)
-    assert value(ListMLE(), Block(THREE)) == pytest.approx(value(SoftmaxLikelihood(), Block(THREE)))
+    assert value(ListMLE(), Block(THREE)) == pytest.approx(value(Softmax(), Block(THREE)))
 
 
 @pytest.mark.parametrize("label", [0.3, 1.0, 4.0])
@@ -216,10 +217,10 @@ def test_a_sum_by_hand():
     both = WeightedSum({"margin_mse": 0.1}, contrastive=Contrastive(), margin_mse=MarginMSE())
     assert value(both, block(teacher)) == pytest.approx(value(Contrastive(), block(teacher)) + 2.5)
     assert both.takes_several
-    assert not WeightedSum(softmax=SoftmaxLikelihood(), kl=Distillation()).takes_several
+    assert not WeightedSum(softmax=Softmax(), kl=Distillation()).takes_several
     for weights, terms, message in (
-        ({"kl": 1.0}, {"softmax": SoftmaxLikelihood()}, "no objective kl"),
-        ({"softmax": -1.0}, {"softmax": SoftmaxLikelihood()}, "choose a number from 0 up"),
+        ({"kl": 1.0}, {"softmax": Softmax()}, "no objective kl"),
+        ({"softmax": -1.0}, {"softmax": Softmax()}, "choose a number from 0 up"),
         ({}, {"sir": JointSIR()}, "a training of its kind"),
     ):
         with pytest.raises(BadInput, match=message):
@@ -289,7 +290,7 @@ def test_v0_v3_and_v4_are_their_equations(values):
         found = JointSIR(levels).loss(scores, Block(there)).item()
         assert found == pytest.approx(plain_v3(exact, levels), rel=1e-4, abs=1e-5)
         for condition in ("softmax", "product"):
-            found = ConditionalSIR(levels, condition=condition).loss(scores, Block(there)).item()
+            found = SIR(levels, condition=condition).loss(scores, Block(there)).item()
             assert found == pytest.approx(plain_v4(exact, levels, condition), rel=1e-4, abs=1e-5)
 
 
@@ -323,11 +324,11 @@ class Passes:
     """A scorer that notes what it was asked."""
 
     def __init__(self, scores: torch.Tensor, noise: float = 0.0) -> None:
-        self.scores, self.noise, self.asked = scores, noise, list[tuple[int, list[int] | None]]()
+        self.scores, self.noise, self.asked = scores, noise, list[list[int] | None]()
 
-    def __call__(self, level: int = 0, columns: torch.Tensor | None = None) -> torch.Tensor:
-        self.asked.append((level, None if columns is None else columns[0].tolist()))
-        shifted = self.scores + level * self.noise
+    def __call__(self, columns: torch.Tensor | None = None) -> torch.Tensor:
+        shifted = self.scores + len(self.asked) * self.noise
+        self.asked.append(None if columns is None else columns[0].tolist())
         return shifted if columns is None else shifted.gather(1, columns)
 
 
@@ -336,14 +337,14 @@ def test_equation_7_is_nearly_flat(size, perfect, ignorant):
     """The softmax of a probability is at most e / (e + n − 1), however sure the ranker is of the right document."""
     present, columns = torch.ones(1, size, dtype=torch.bool), torch.arange(size)[None]
     scores = torch.zeros(1, size)
-    levels = ConditionalSIR([2])
+    levels = SIR([2])
     assert levels.of_levels([(scores, present, columns)]).item() == pytest.approx(ignorant, abs=1e-3)
     scores[0, 0] = 100
     assert levels.of_levels([(scores, present, columns)]).item() == pytest.approx(perfect, abs=1e-3)
     assert JointSIR([2]).of_levels([(scores, present, columns)]).item() == pytest.approx(0, abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", [JointSIR, ConditionalSIR])
+@pytest.mark.parametrize("kind", [JointSIR, SIR])
 def test_one_pass_is_the_loop_where_nothing_is_dropped(kind):
     scores = torch.randn(3, 12, generator=torch.Generator().manual_seed(4), requires_grad=True)
     found = []
@@ -360,7 +361,7 @@ def test_one_pass_is_the_loop_where_nothing_is_dropped(kind):
 def test_each_level_is_scored_by_itself_where_asked():
     scorer = Passes(tensor([0.0, 5, 4, 3, 2, 1]), noise=1.0)
     JointSIR([4, 2], passes="level").of_passes(scorer, Block(torch.ones(1, 6, dtype=torch.bool)), torch.Generator())
-    assert scorer.asked == [(0, None), (1, [0, 1, 2, 3]), (2, [0, 1])]
+    assert scorer.asked == [None, [0, 1, 2, 3], [0, 1]]
 
 
 def test_picks_at_random_differ_and_repeat():
@@ -394,7 +395,7 @@ def test_stages_of_v1_and_v2():
 )
 def test_bad_options(options, what):
     with pytest.raises(BadInput, match=what):
-        ConditionalSIR(**options)
+        SIR(**options)
 
 
 def test_a_block_smaller_than_its_levels_is_refused():
@@ -406,8 +407,8 @@ def test_a_block_smaller_than_its_levels_is_refused():
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_the_loss_is_the_sum_over_shorter_vectors(similarity, made_up, read_as, tiny_sources):
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
-    made = BiEncoder(generator(), made_up(), similarity=similarity, **SHORT)
-    training = in_training(made, texts, tiny_sources, objective=Matryoshka(SoftmaxLikelihood(), [8, 4], [1.0, 0.5]))
+    made = BiEncoder(made_up(), similarity=similarity, **SHORT).start(RankerInputs(generator()))
+    training = in_training(made, texts, tiny_sources, objective=Matryoshka(Softmax(), [8, 4], [1.0, 0.5]))
     batch = training.next_batch()
     shown = np.concatenate([batch.positives[:, None], NEGATIVES], axis=1)
     with torch.no_grad():
@@ -428,7 +429,7 @@ def test_chunks_and_parts_of_a_batch_give_the_same_gradient(made_up, read_as, ti
     texts = read_as(BiEncoder.tokenization(checkpoint=made_up(), **SHORT))
 
     def of(**options: Any) -> dict[str, torch.Tensor]:
-        made, objective = BiEncoder(generator(), made_up(), **SHORT), Matryoshka(SoftmaxLikelihood(), [8])
+        made, objective = BiEncoder(made_up(), **SHORT).start(RankerInputs(generator())), Matryoshka(Softmax(), [8])
         return gradients(in_training(made, texts, tiny_sources, objective=objective, **options))
 
     whole = of()
@@ -441,12 +442,12 @@ def test_what_has_no_shorter_vectors_is_refused(made_up, read_as, tiny_sources):
     with pytest.raises(BadInput, match="several times"):
         Matryoshka(JointSIR(), [8])
     with pytest.raises(BadInput, match="weights for"):
-        Matryoshka(SoftmaxLikelihood(), [8], [1.0, 2.0])
+        Matryoshka(Softmax(), [8], [1.0, 2.0])
     with pytest.raises(BadInput, match="dimensions is empty"):
-        Matryoshka(SoftmaxLikelihood()).check_block(3)
+        Matryoshka(Softmax()).check_block(3)
     for kind, dimensions, says in ((BiEncoder, [16], "not below the 16"), (CrossEncoder, [4], "no vectors")):
         texts = read_as(kind.tokenization(checkpoint=made_up(), **SHORT))
-        made = kind(generator(), made_up(), **SHORT)
-        training = in_training(made, texts, tiny_sources, objective=Matryoshka(SoftmaxLikelihood(), dimensions))
+        made = kind(made_up(), **SHORT).start(RankerInputs(generator()))
+        training = in_training(made, texts, tiny_sources, objective=Matryoshka(Softmax(), dimensions))
         with pytest.raises(BadInput, match=says):
             training.update(training.next_batch(), NEGATIVES)

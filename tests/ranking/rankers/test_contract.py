@@ -1,8 +1,6 @@
 """What every ranker promises, whichever there are: each file in `conf/ranker` is found by itself."""
 
-import inspect
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +10,12 @@ from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options, option
 from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.part import options_of
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.scoring import score_candidates
 
 Make = Callable[[int], Ranker]
-OPTIONS = {
-    "cascade": [f"ranker.{part}.{key}" for part in ("front", "rear") for key in ("preset=tiny", "max_document=12")]
-}
-"""What makes a ranker small where its own `preset` and `max_document` do not."""
 QUERIES = np.arange(4)
 LISTS = np.array([[0, 1, 2, -1], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np.int32)
 
@@ -31,16 +27,17 @@ def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vecto
     given = ["ranker.preset=tiny"] if "preset" in content else []
     if content.get("checkpoint") == "???":
         folder = decoder_checkpoint(headed=True) if request.param == "decoder" else made_up("bert")
-        given += [f"ranker.checkpoint={folder}", *OPTIONS.get(request.param, ["ranker.max_document=12"])]
-    factory = build(compose([f"ranker={request.param}", *given])["ranker"], "ranker")
-    kind: type[Ranker] = factory.func
-    tokenization = kind.tokenization(**factory.keywords)
+        given += [f"ranker.checkpoint={folder}", "ranker.max_document=12"]
+    config = compose([f"ranker={request.param}", *given])["ranker"]
+    plain: Ranker = build(config, "ranker", trust="composed")
+    assert next(plain.parameters(), None) is None, "it reads weights before a run starts"
+    tokenization = plain.tokenization(**options_of(plain))
     encoded = tiny_encoded if tokenization is None else read_as(tokenization)
 
     def make(seed: int) -> Ranker:
-        taken: dict[str, Any] = {"idf": encoded.idf} if "idf" in inspect.signature(factory).parameters else {}
         vectors = tiny_vectors.filled(np.random.default_rng(seed))
-        ranker: Ranker = factory(vectors=vectors, generator=torch.Generator().manual_seed(seed), **taken)
+        inputs = RankerInputs(torch.Generator().manual_seed(seed), vectors, encoded.idf)
+        ranker: Ranker = build(config, "ranker", trust="composed").start(inputs)
         return ranker.eval()
 
     return make, encoded

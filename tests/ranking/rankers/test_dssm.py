@@ -18,8 +18,9 @@ from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.rankers.bag import weighted_mean
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.category_input import CategoryInput
-from pyrite.ranking.rankers.dssm import Dssm, summed
+from pyrite.ranking.rankers.dssm import DSSM, summed
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.scoring import score_candidates
 from pyrite.ranking.texts import Texts
@@ -34,6 +35,7 @@ from tests.ranking.trained import (
     from_checkpoint,
     generator,
     in_training,
+    started,
 )
 
 TEXTS = st.lists(st.lists(st.integers(0, 11), max_size=7), max_size=5)
@@ -44,13 +46,13 @@ VECTORS = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
 READ = {"buckets": 200, "max_query": 8, "max_document": 10}
 
 
-def ranker(seed: int = 3, **options: Any) -> Dssm:
-    return Dssm(generator(seed), **({"preset": "tiny"} | READ | options))
+def ranker(seed: int = 3, **options: Any) -> DSSM:
+    return started(DSSM, RankerInputs(generator(seed)), **{"preset": "tiny"} | READ | options)
 
 
 def labelled(read_as: Reader, source: EncodedCollection, tokenization: Tokenization | None = None) -> EncodedCollection:
     """The collection `tiny` in trigrams or other tokens, with its labels."""
-    tokens = read_as(tokenization or Dssm.tokenization(**READ))
+    tokens = read_as(tokenization or DSSM.tokenization(**READ))
     return replace(
         tokens,
         documents=replace(tokens.documents, labels=source.documents.labels),
@@ -183,7 +185,7 @@ def test_it_is_the_plain_network_with_its_gradients(tied, categories, tower):
 
 
 def test_the_papers_tower_and_how_it_is_drawn():
-    made = Dssm(generator(1))
+    made = DSSM().start(RankerInputs(generator(1)))
     shapes = [[tuple(parameter.shape) for parameter in layer.parameters()] for layer in made.layers()]
     assert shapes == [[(30_001, 300), (300,)], [(300, 300), (300,)], [(128, 300), (128,)]]
     assert (made.dimension, made.scale) == (128, 10)
@@ -223,12 +225,12 @@ def test_tied_and_untied(read_as, tiny_encoded, tiny_sources):
 
 
 def test_its_tokens_are_trigrams():
-    assert isinstance(Dssm.tokenization(), Trigrams)
-    assert Dssm.tokenization().key() == ["trigrams", 30_000, 32, 256]
+    assert isinstance(DSSM.tokenization(), Trigrams)
+    assert DSSM.tokenization().key() == ["trigrams", 30_000, 32, 256]
     options = {"buckets": 9, "max_query": 2, "max_document": 3, "tower": [4], "tied": False}
-    assert Dssm.tokenization(**options).key() == ["trigrams", 9, 2, 3]
+    assert DSSM.tokenization(**options).key() == ["trigrams", 9, 2, 3]
     with pytest.raises(BadInput, match=r"ranker\.buckets"):
-        Dssm.tokenization(buckets=0)
+        DSSM.tokenization(buckets=0)
 
 
 def test_texts_of_one_letter_and_of_none(read_as):
@@ -266,10 +268,9 @@ def test_shared_documents_give_the_same_step(kind, accumulate, read_as, tiny_enc
     for shared in (0.0, 1.0):
         monkeypatch.setattr(block_scores, "DEDUPLICATE_BELOW", shared)
         if kind == "feed_forward":
-            made: Ranker = FeedForward(
-                tiny_sources.vectors.filled(np.random.default_rng(0)), generator(1), preset="tiny", categories=True,
-                labels=texts.label_counts,
-            )  # fmt: skip
+            vectors = tiny_sources.vectors.filled(np.random.default_rng(0))
+            inputs = RankerInputs(generator(1), vectors, labels=texts.label_counts)
+            made: Ranker = FeedForward(preset="tiny", categories=True).start(inputs)
         else:
             made = ranker(categories=True, labels=texts.label_counts, tied=kind != "untied")
         represent = made.represent
@@ -310,9 +311,9 @@ def test_few_shared_documents_are_read_as_they_come(read_as, tiny_encoded, tiny_
 
 
 def test_feed_forward_with_categories_is_a_layer_over_both():
-    made = FeedForward(VECTORS, generator(1), preset="tiny", categories=True, labels=COUNTS)
+    made = FeedForward(preset="tiny", categories=True).start(RankerInputs(generator(1), VECTORS, labels=COUNTS))
     assert made.categories.weight.shape == (5, 32)
-    plain = FeedForward(VECTORS, generator(1), preset="tiny")
+    plain = FeedForward(preset="tiny").start(RankerInputs(generator(1), VECTORS))
     for name, tensor in plain.state_dict().items():  # the draw of everything else stays what it was
         assert torch.equal(tensor, made.state_dict()[name])
     first = made.lower[0]
@@ -329,7 +330,7 @@ def test_feed_forward_with_categories_is_a_layer_over_both():
 
 def test_feed_forward_needs_a_layer_to_read_them():
     with pytest.raises(BadInput, match=r"ranker\.lower"):
-        FeedForward(VECTORS, generator(1), lower=[], categories=True, labels=COUNTS)
+        FeedForward(lower=[], categories=True).start(RankerInputs(generator(1), VECTORS, labels=COUNTS))
 
 
 @pytest.mark.by_day(2)

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bag import weighted_mean
 from pyrite.ranking.rankers.feed_forward import FeedForward
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
 
 VECTORS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
@@ -17,7 +18,7 @@ DOCUMENTS = Texts.of([[5, 6], [7, 8, 9, 9], [1], [2, 3], [10, 11, 12], [4, 4]])
 
 
 def ranker(seed: int = 1, **options: object) -> FeedForward:
-    return FeedForward(VECTORS, torch.Generator().manual_seed(seed), **({"preset": "tiny"} | options))
+    return FeedForward(**{"preset": "tiny"} | options).start(RankerInputs(torch.Generator().manual_seed(seed), VECTORS))
 
 
 def test_the_papers_layers():

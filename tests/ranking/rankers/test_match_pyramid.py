@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.match_pyramid import MatchPyramid, pool
 from pyrite.ranking.texts import Texts
 from tests.examples import few
@@ -17,7 +18,7 @@ VECTORS[0] = 0
 
 
 def ranker(**options: object) -> MatchPyramid:
-    return MatchPyramid(VECTORS, torch.Generator().manual_seed(1), **({"preset": "tiny"} | options))
+    return MatchPyramid(**{"preset": "tiny"} | options).start(RankerInputs(torch.Generator().manual_seed(1), VECTORS))
 
 
 @few(8)

@@ -15,6 +15,7 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.tokenization import subwords
 from tests.ranking.checkpoints import tokenizer_of
 from tests.ranking.trained import generator
@@ -74,7 +75,7 @@ BY_DAY = ("dense, norm", "prompts left out", "two towers")
 def ours(folder: str, tiny: Collection, **options: Any) -> tuple[BiEncoder, np.ndarray, np.ndarray]:
     """A ranker and its vectors of queries and documents."""
     tokens = BiEncoder.tokenization(checkpoint=folder, **options).encode(tiny)
-    ranker = BiEncoder(generator(), folder, **options).eval()
+    ranker = BiEncoder(folder, **options).start(RankerInputs(generator())).eval()
     with torch.no_grad():
         queries, documents = ranker.represent_queries(tokens.queries), ranker.represent_documents(tokens.documents)
     return ranker, queries.numpy(), documents.numpy()
@@ -155,7 +156,7 @@ def test_an_architecture_is_read_and_written(kind, tiny, tmp_path):
     assert not ranker.drawn
     ranker.save_pretrained(str(tmp_path / "ours"))
     assert_same(str(tmp_path / "ours"), tiny)
-    cut = BiEncoder(generator(), plain, layers=1, max_document=30)
+    cut = BiEncoder(plain, layers=1, max_document=30).start(RankerInputs(generator()))
     assert len(cut.query_tower.blocks()) < len(ranker.query_tower.blocks()) or kind == "xlnet"
 
 
@@ -165,9 +166,11 @@ def test_lengths_come_from_the_folder(made_up, tmp_path):
     modules = bert_modules(made_up(), Pooling(16), processor_kwargs={"model_max_length": 17})
     folder = str(tmp_path / "theirs")
     library.SentenceTransformer(modules=modules, device="cpu", prompts={"query": "moles dig "}).save(folder)
-    assert BiEncoder(generator(), folder).lengths == (13, 15)  # two special tokens, and two of the prompt
-    assert BiEncoder(generator(), folder, preset="tiny").lengths == (12, 15)
-    assert BiEncoder(generator(), folder, preset="tiny", max_document=9).lengths == (12, 9)
+    assert BiEncoder(folder).start(RankerInputs(generator())).lengths == (
+        13,
+        15,
+    )  # two special tokens, and two of the prompt
+    assert BiEncoder(folder, max_document=9).start(RankerInputs(generator())).lengths == (13, 9)
 
 
 @pytest.mark.parametrize("name", ["static", "bag of words"])
@@ -178,7 +181,7 @@ def test_what_is_no_transformer_is_refused(name, made_up, tmp_path):
     modules = [StaticEmbedding(tokenizer, embedding_dim=4)] if name == "static" else [BoW(["moles", "dig"])]
     library.SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path))
     with pytest.raises(BadInput, match="reads texts by"):
-        BiEncoder(generator(), str(tmp_path))
+        BiEncoder(str(tmp_path)).start(RankerInputs(generator()))
 
 
 def test_pickled_weights_of_a_module_are_refused(made_up, tmp_path):
@@ -188,7 +191,7 @@ def test_pickled_weights_of_a_module_are_refused(made_up, tmp_path):
     torch.save(modules[2].state_dict(), dense / "pytorch_model.bin")
     (dense / "model.safetensors").unlink()
     with pytest.raises(BadInput, match="pickles"):
-        BiEncoder(generator(), str(tmp_path))
+        BiEncoder(str(tmp_path)).start(RankerInputs(generator()))
 
 
 CHECKPOINTS = [("small_bert", None), ("minilm", 2)]
@@ -222,7 +225,7 @@ def assert_only_safetensors(folder: Path) -> None:
 
 
 def test_our_cross_encoder_there(real, tiny, tmp_path):
-    ranker = CrossEncoder(generator(), **real)
+    ranker = CrossEncoder(**real).start(RankerInputs(generator()))
     with torch.no_grad():  # what a head by chance makes of cut layers hardly differs from pair to pair
         ranker.pretrained.model.classifier.weight.mul_(40)
     ranker.save_pretrained(str(tmp_path))
@@ -230,7 +233,7 @@ def test_our_cross_encoder_there(real, tiny, tmp_path):
     ours = scores(ranker, tiny)
     assert ours.std() > 1e-3
     np.testing.assert_allclose(scores_there(tmp_path, tiny), ours, atol=1e-5)
-    again = CrossEncoder(generator(8), str(tmp_path), max_query=20, max_document=40)
+    again = CrossEncoder(str(tmp_path), max_query=20, max_document=40).start(RankerInputs(generator(8)))
     assert again.drawn == []
     assert len(again.layers()) == len(ranker.layers())
     assert all(torch.equal(weights, ranker.state_dict()[name]) for name, weights in again.state_dict().items())
@@ -242,7 +245,7 @@ def test_their_cross_encoder_here(small_bert, tiny, tmp_path):
         torch.manual_seed(5)
         model = library.CrossEncoder(small_bert, num_labels=1, device="cpu", local_files_only=True)
     model.save_pretrained(str(tmp_path))
-    ranker = CrossEncoder(generator(), str(tmp_path), max_query=20, max_document=40)
+    ranker = CrossEncoder(str(tmp_path), max_query=20, max_document=40).start(RankerInputs(generator()))
     assert ranker.drawn == []
     ours = scores(ranker, tiny)
     assert ours.std() > 1e-3
@@ -272,7 +275,9 @@ DECLARED = {
 @pytest.mark.parametrize("tied", [True, False])
 def test_prompts_of_a_checkpoint_are_honoured_and_kept(tied, made_up, tiny, tmp_path):
     """Also where lengths cut the texts: prompts do not count (one tower has one length there, 5 + 2 = 6 + 1)."""
-    BiEncoder(generator(), made_up(), similarity="dot", max_query=3, max_document=6).save_pretrained(str(tmp_path))
+    BiEncoder(made_up(), similarity="dot", max_query=3, max_document=6).start(
+        RankerInputs(generator())
+    ).save_pretrained(str(tmp_path))
     (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(DECLARED))
     ranker, *vectors = ours(str(tmp_path), tiny, tied=tied, max_query=5 if tied else 3, max_document=6)
     ranker.save_pretrained(str(tmp_path / "again"))

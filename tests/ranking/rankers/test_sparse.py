@@ -12,6 +12,7 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.full_ranking import rank_all
 from pyrite.ranking.objectives.distillation import Distillation
 from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sparse import Sparse, flops
 from pyrite.ranking.scoring import score_candidates
 from pyrite.ranking.sparse_products import SparseIndex, sparse_products
@@ -33,7 +34,7 @@ def masked(made_up, tmp_path_factory) -> str:
 
 
 def ours(folder: str, read_as: Reader, **options: Any) -> tuple[Sparse, EncodedCollection, np.ndarray, np.ndarray]:
-    made = Sparse(generator(), folder, **options).eval()
+    made = Sparse(folder, **options).start(RankerInputs(generator())).eval()
     texts = read_as(Sparse.tokenization(checkpoint=folder))
     with torch.no_grad():
         vectors = [made.represent_queries(texts.queries), made.represent_documents(texts.documents)]
@@ -74,7 +75,7 @@ def test_vectors_are_those_of_the_library_there_and_back(name, masked, made_up, 
 
 
 def test_a_head_that_is_missing_is_named(made_up):
-    assert any("predictions" in name for name in Sparse(generator(), made_up()).drawn)
+    assert any("predictions" in name for name in Sparse(made_up()).start(RankerInputs(generator())).drawn)
 
 
 def test_the_inverted_index_finds_what_all_products_say(masked, read_as):
@@ -110,7 +111,7 @@ def test_the_regularizer_is_in_the_loss_and_makes_vectors_sparser(masked, read_a
         assert made.penalty(0) is None, "a penalty counts once"
     assert first[1.0] > first[0.0]
     assert sums[1.0] < sums[0.0]
-    growing = Sparse(generator(), masked, warmup=10)
+    growing = Sparse(masked, warmup=10).start(RankerInputs(generator()))
     growing.train()._note(torch.ones(2, 3), torch.ones(2, 3))
     assert growing.penalty(4).item() == pytest.approx(0.25 * 3 * (3e-4 + 1e-4))
 

@@ -10,15 +10,17 @@ from tokenizers import Tokenizer
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import encode_texts
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.static import Static
 from pyrite.ranking.rankers.static_folder import Vocabulary
 from pyrite.ranking.texts import Texts
+from tests.ranking.trained import started
 
 VECTORS = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [3, 4]], np.float32)
 
 
 def made(**options: object) -> Static:
-    return Static(VECTORS, torch.Generator().manual_seed(0), **{"further": 0, **options})
+    return started(Static, RankerInputs(torch.Generator().manual_seed(0), VECTORS), **{"further": 0, **options})
 
 
 def test_a_score_is_the_scaled_cosine_of_weighted_means():

@@ -20,8 +20,8 @@ from pyrite.rl.agents.policy_gradient import ENDS, _running_rms, transitions
 from pyrite.rl.agents.ppo import PPO
 from pyrite.rl.agents.random import RandomAgent
 from pyrite.rl.agents.reinforce import Reinforce, ReinforceLearner
-from pyrite.rl.agents.trainer import AgentTrainer
 from pyrite.rl.networks import described
+from pyrite.rl.rllib.algorithm import Lockstep
 from tests.ranking.trained import equal
 from tests.rl.agents.conftest import play
 from tests.rl.agents.learners import ACTOR_LR, CRITIC_LR, GAMMA, episode_of, gradient, learner_of, observation, stepped
@@ -73,32 +73,32 @@ def test_neither_runners_nor_interrupts_change_what_is_learned(name, workers, st
     agent = SMALL[name]
     whole = start(agent)
     before = play(whole, updates)
-    middle = to_bytes(whole.state())
+    middle = to_bytes(whole.get_state())
     after = play(whole, updates)
     assert whole.counters["episodes"] == len(before + after) > 0
     other, fresh = start(agent, workers=workers), start(agent)
 
-    def ends_alike(trainer: AgentTrainer) -> bool:
+    def ends_alike(trainer: Lockstep) -> bool:
         rows = play(trainer, updates)
-        return rows == after and equal(trainer.state(), whole.state()) and trainer.counters == whole.counters
+        return rows == after and equal(trainer.get_state(), whole.get_state()) and trainer.counters == whole.counters
 
     assert play(other, updates) == before
-    theirs = to_bytes(other.state())
+    theirs = to_bytes(other.get_state())
     assert equal(from_bytes(theirs), from_bytes(middle))
     assert ends_alike(other), "with other runners"
-    fresh.restore(from_bytes(theirs))
+    fresh.set_state(from_bytes(theirs))
     assert ends_alike(fresh), "begun by other runners"
-    other.restore(from_bytes(middle))
+    other.set_state(from_bytes(middle))
     assert ends_alike(other), "begun in this process"
 
 
 def test_the_state_of_another_agent_is_refused(start):
     trainer = start(SMALL["actor_critic"])
-    state = from_bytes(to_bytes(trainer.state()))
+    state = from_bytes(to_bytes(trainer.get_state()))
     with pytest.raises(BadInput, match="holds another agent"):
-        start(ActorCritic(hidden=21)).restore(state)
+        start(ActorCritic(hidden=21)).set_state(state)
     with pytest.raises(BadInput, match="with 2 copies, not 4"):
-        trainer.restore(state | {"tallies": state["tallies"][:2]})
+        trainer.set_state(state | {"copies": state["copies"][:2]})
 
 
 def test_copies_that_step_together_are_averaged():
@@ -195,7 +195,7 @@ def test_one_step_follows_equations_9_to_11(terminated, truncated):
 
 
 def test_the_agent_as_printed_follows_equations_9_to_11_and_nothing_else():
-    printed: ActorCritic = build(option("agent", "as_printed"))
+    printed: ActorCritic = build(option("agent", "as_printed"), trust="composed")
     assert printed.quota == {"steps": 1}
     assert_equations_9_to_11(episode_of(1, False), **printed.options | {"actor_lr": 0.5})
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ray.rllib.core import DEFAULT_MODULE_ID
 
 from benchmarks.toys import EarlyLate
 from pyrite.rl.agents.ppo import PPO, minibatch_rows
@@ -26,11 +27,11 @@ def test_the_critic_of_ppo_learns_however_large_returns_are(start):
     toy, make = Hundreds(), lambda first, count: VectorEnvironment([Hundreds(first + i) for i in range(count)])
     trainer = PPO(hidden=20, episodes=1, epochs=2).build(make, toy.observation_space, toy.action_space, copies=4)
     try:
-        before = trainer.state()["weights"]["critic.output.bias"].clone()
+        before = trainer.learner_group.get_weights()[DEFAULT_MODULE_ID]["critic.output.bias"].copy()
         play(trainer, 2)
-        assert not torch.equal(trainer.state()["weights"]["critic.output.bias"], before)
+        assert not np.array_equal(trainer.learner_group.get_weights()[DEFAULT_MODULE_ID]["critic.output.bias"], before)
     finally:
-        trainer.close()
+        trainer.stop()
 
 
 @pytest.mark.nightly

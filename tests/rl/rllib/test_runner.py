@@ -1,5 +1,6 @@
 """What a runner samples from its copies."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,12 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from benchmarks.toys import EarlyLate
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.rl.rllib.algorithm import LockstepConfig
 from pyrite.rl.rllib.module import PolicyModule
-from pyrite.rl.rllib.runner import LockstepRunner
+from pyrite.rl.rllib.runner import LockstepRunner, Summary
 from pyrite.rl.vector_environment import VectorEnvironment
+from tests.ranking.trained import equal
 
 PARTS = {"batch": (12, 5), "present": (6,), "similarity": (6, 2, 4), "candidates": (6, 4, 5)}
 
@@ -53,17 +57,26 @@ class Picking(Uneven):
         return super().step(int(action[0]))
 
 
-def runner_of(copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven) -> LockstepRunner:
+def runner_of(
+    quota: Mapping[str, int], copies: int = 3, seed: int = 5, environment: type[Uneven] = Uneven
+) -> LockstepRunner:
     def make(first: int, count: int) -> VectorEnvironment:
         return VectorEnvironment([environment(first + index, seed) for index in range(count)])
 
     spaces = environment().observation_space, environment().action_space
-    module = RLModuleSpec(PolicyModule, *spaces, model_config={"seed": 1}).build()
-    return LockstepRunner(make, 0, copies, module.actor, seed, 1)
+    spec = RLModuleSpec(PolicyModule, *spaces, model_config={"seed": 1})
+    options = {"make": make, "quota": quota, "seed": seed, "cpus": 1}
+    config = LockstepConfig().environment(env_config=options, observation_space=spaces[0], action_space=spaces[1])
+    config = config.env_runners(num_envs_per_env_runner=copies).rl_module(rl_module_spec=spec)
+    return LockstepRunner(config=config, worker_index=0, num_workers=0)
 
 
-def sampled_by(runner: LockstepRunner, steps: int | None, episodes: int | None = None) -> Any:
-    return runner.collect(runner.actor.state_dict(), steps, episodes)
+def sampled_by(runner: LockstepRunner, steps: int | None = None) -> tuple[list[Any], list[Summary], int]:
+    """Episodes, ended ones and the number of steps of a sample, of another number of steps if one is given."""
+    runner.options["quota"] = {"steps": steps} if steps else runner.options["quota"]
+    number, sample = runner.answer(runner.updates, "sample", weights=runner.module.get_state())
+    assert number == 0
+    return sample.episodes, sample.ended, sum(map(len, sample.taken))
 
 
 def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
@@ -73,8 +86,8 @@ def where(episodes: list[Any]) -> list[tuple[int, list[int]]]:
 
 
 def test_each_copy_gives_the_same_number_of_steps_in_order():
-    runner = runner_of()
-    sampled, _, count = sampled_by(runner, 4)
+    runner = runner_of({"steps": 4})
+    sampled, _, count = sampled_by(runner)
     assert count == 12
     assert where(sampled) == [(0, [1, 2, 3]), (0, [4]), (1, [1, 2, 3, 4]), (2, [1, 2, 3, 4])]
     assert [episode.is_terminated for episode in sampled] == [True, False, True, False]
@@ -91,8 +104,8 @@ def test_each_copy_gives_the_same_number_of_steps_in_order():
 
 @pytest.mark.nightly
 def test_a_quota_of_episodes_leaves_copies_that_are_done_alone():
-    runner = runner_of()
-    sampled, *_ = sampled_by(runner, None, 2)
+    runner = runner_of({"episodes": 2})
+    sampled, *_ = sampled_by(runner)
     assert where(sampled) == [
         (0, [1, 2, 3]),
         (0, [4, 5, 6]),
@@ -102,12 +115,12 @@ def test_a_quota_of_episodes_leaves_copies_that_are_done_alone():
         (2, [6, 7, 8, 9, 10]),
     ]
     assert all(episode.is_done for episode in sampled)
-    assert where(sampled_by(runner, None, 1)[0])[0] == (0, [7, 8, 9])
+    assert where(sampled_by(runner)[0])[0] == (0, [7, 8, 9])
 
 
 def test_finished_episodes_are_summed_up():
-    runner = runner_of()
-    sampled, ended, count = sampled_by(runner, 9)
+    runner = runner_of({"steps": 9})
+    sampled, ended, count = sampled_by(runner)
     assert count == 27
     assert [(row["copy"], row["episode"], row["length"]) for row in ended] == [
         (0, 0, 3), (0, 1, 3), (0, 2, 3), (1, 0, 4), (1, 1, 4), (2, 0, 5),
@@ -121,7 +134,8 @@ def test_finished_episodes_are_summed_up():
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("environment", [Uneven, Picking])
 def test_actions_do_not_depend_on_who_shares_the_runner(environment):
-    together, alone = (sampled_by(runner_of(copies, environment=environment), 10)[0] for copies in (3, 1))
+    runners = [runner_of({"steps": 10}, copies, environment=environment) for copies in (3, 1)]
+    together, alone = (sampled_by(runner)[0] for runner in runners)
     for one, other in zip([chunk for chunk in together if chunk.get_infos(0)["copy"] == 0], alone, strict=True):
         assert one.get_actions().tolist() == other.get_actions().tolist()
         for column in (Columns.ACTION_DIST_INPUTS, Columns.ACTION_LOGP):
@@ -129,12 +143,28 @@ def test_actions_do_not_depend_on_who_shares_the_runner(environment):
             assert np.array_equal(mine, theirs)
 
 
-def test_a_runner_goes_on_where_another_stopped():
-    runner, fresh = runner_of(), runner_of()
-    sampled_by(runner, 4)
-    fresh.load_runner_state(runner.runner_state() | {"weights": runner.actor.state_dict()})
-    (one, *rows), (other, *others) = (sampled_by(each, 5) for each in (runner, fresh))
+@pytest.mark.parametrize("quota", [{"steps": 4}, {"episodes": 1}])
+@pytest.mark.parametrize("saved", [0, 1])
+def test_a_runner_repeats_decisions_from_a_state_or_from_the_beginning(quota, saved):
+    runner, fresh = runner_of(quota), runner_of(quota)
+    state, taken = None, [[] for _ in range(3)]
+    for update in range(3):
+        if saved and update == saved:
+            state, taken = from_bytes(to_bytes(runner.get_state())), [[] for _ in range(3)]
+        _, sample = runner.answer(update, "sample", weights=runner.module.get_state())
+        taken = [before + after for before, after in zip(taken, sample.taken, strict=True)]
+    assert fresh.answer(3, "sample", weights={}) == (0, None)  # it has lost what the update needs
+    copies = state and state["copies"]
+    assert fresh.answer(None, "resume", copies=copies, taken=taken, updates=3) == (0, None)
+    assert equal(fresh.get_state(), runner.get_state())
+    (one, *rows), (other, *others) = (sampled_by(each) for each in (runner, fresh))
     assert where(one) == where(other)
     for mine, theirs in zip(one, other, strict=True):
         assert mine.get_actions().tolist() == theirs.get_actions().tolist()
     assert rows == others
+
+
+def test_an_error_is_returned_since_rllib_would_end_the_runner():
+    _, error = runner_of({"steps": 1}).answer(0, "sample", weights={})
+    assert isinstance(error, ValueError)
+    assert "missing keys" in str(error)

@@ -11,10 +11,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.sources import Sources
 from pyrite.sampling.policies.action import Action
 from pyrite.sampling.policies.aligned import Aligned, dot
-from pyrite.sampling.policies.by_query import ByQuery
-from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.dynamic import Dynamic
-from pyrite.sampling.selection.uniform import Uniform
 from tests.ranking.trained import equal
 from tests.sampling.test_contracts import random_and_bm25, training_of
 
@@ -68,19 +65,19 @@ def test_ranks_that_no_list_has_are_refused(text, depth, message):
 def test_shares_of_queries_and_of_negatives():
     rng = np.random.default_rng(0)
     half = Action.parse("bm25*.5")
-    of_queries = half.assign(OWN, OWN, 8, 4, 1, rng)
+    of_queries = half.assign(OWN, 8, 4, 1, rng)
     assert sorted((of_queries == 1).sum(1).tolist()) == [0] * 4 + [1] * 4
     assert ((of_queries == 0).sum(1) == 3).all()
-    assert (half.assign(OWN, OWN, 8, 4, None, rng) == [0, 0, 1, 1]).all()
-    assert (Action.parse("bm25").assign(OWN, OWN, 8, 4, None, rng) == 1).all()
+    assert (half.assign(OWN, 8, 4, None, rng) == [0, 0, 1, 1]).all()
+    assert (Action.parse("bm25").assign(OWN, 8, 4, None, rng) == 1).all()
     # So many times `each`, and the same part of the first function for all actions of a policy.
     twice = Action.parse("bm25*2")
-    assert (twice.assign(OWN, OWN, 3, 5, 1, rng) == [0, 0, 0, 1, 1]).all()
-    assert (Action.parse("bm25").assign(OWN, OWN, 3, 5, 1, rng, times=2) == [0, 0, 0, 1, -1]).all()
+    assert (twice.assign(OWN, 3, 5, 1, rng) == [0, 0, 0, 1, 1]).all()
+    assert (Action.parse("bm25").assign(OWN, 3, 5, 1, rng, times=2) == [0, 0, 0, 1, -1]).all()
     with pytest.raises(BadInput, match="which is not given"):
-        twice.assign(OWN, OWN, 3, 5, None, rng)
+        twice.assign(OWN, 3, 5, None, rng)
     # The first function's action: nothing but what it supplies anyway.
-    assert (Action.parse("in_batch").assign(OWN, OWN, 8, 4, 1, rng) == [0, 0, 0, -1]).all()
+    assert (Action.parse("in_batch").assign(OWN, 8, 4, 1, rng) == [0, 0, 0, -1]).all()
 
 
 def policy_of(sources: Sources, **options: object) -> tuple[Aligned, object]:
@@ -165,62 +162,8 @@ def test_an_action_of_no_function_is_bad_input(tiny_sources):
 
 def test_the_recommended_policy_is_aligned_with_the_batch_and_bm25():
     config = compose(["policy=recommended", "sampling.negatives=9"])
-    policy = build(config["policy"], "policy")
+    policy = build(config["policy"], "policy", trust="composed")
     policy.set_functions(list(config["function"]))
     assert isinstance(policy, Aligned)
     assert list(config["function"]) == ["in_batch", "bm25"]
     assert (policy.each, str(policy.first), str(policy.otherwise)) == (1, "bm25@simans", "bm25*4")
-
-
-# An action for each half of the queries
-
-
-def sampler_of(sources: Sources, count: int = 2, **options: object) -> Sampler:
-    return Sampler(ByQuery(**options), random_and_bm25(sources), Uniform(), count, np.random.default_rng(0))
-
-
-def test_each_half_gets_its_action(tiny_sources):
-    """Windows of one function that differ between the queries of one batch."""
-    training, sampler = training_of(tiny_sources), sampler_of(tiny_sources, 2, actions=["bm25:1-2", "bm25:3-4"])
-    bm25, batch = sampler.functions["bm25"], training.examples
-    negatives = sampler.negatives(batch, training)
-    gap = bm25.lists.features["score_gap"]
-    below = sampler.policy.split.below(batch, training)
-    assert gap[batch.queries[below]].min() > gap[batch.queries[~below]].max()  # all ranks are 1
-    top = bm25.top(batch, 4, np.random.default_rng(0)).documents
-    for row, low in enumerate(below.tolist()):
-        assert set(negatives[row]) == set(top[row, :2] if low else top[row, 2:])
-
-
-def test_each_supplies_its_function_to_one_half(tiny_sources):
-    training = training_of(tiny_sources)
-    sampler = sampler_of(tiny_sources, 5, each=1, actions=["bm25*2", "random"], feature="score_gap", quantile=0.4)
-    sampler.negatives(training.examples, training)
-    below = sampler.policy.split.below(training.examples, training)
-    assert 0 < below.sum() < len(below)
-    assert (sampler.assigned[below] == [0, 0, 0, 1, 1]).all()
-    assert (sampler.assigned[~below] == [0, 0, 0, -1, -1]).all()
-
-
-def test_the_shares_of_an_epoch_are_its_decision(tiny_sources):
-    training, sampler = training_of(tiny_sources), sampler_of(tiny_sources, actions=["bm25@simans", "random"])
-    training.fit(sampler)
-    taken = sampler.policy.taken
-    assert len(taken) == training.epoch
-    assert [decision["step"] // training.steps_per_epoch for decision in taken] == list(range(training.epoch))
-    below = sampler.policy.split.below(training.examples, training)
-    share = float(below.mean())
-    for decision in taken:
-        assert decision["values"] == pytest.approx({"bm25@simans": share, "random": 1 - share})
-
-
-def test_bad_actions_are_bad_input(tiny_sources):
-    for actions in (["bm25"], ["bm25", "random", "bm25@simans"]):
-        with pytest.raises(BadInput, match="two kinds of queries"):
-            ByQuery(actions=actions)
-    with pytest.raises(BadInput, match="no function 'dense'"):
-        sampler_of(tiny_sources, actions=["dense", "bm25"])
-    with pytest.raises(BadInput, match="quantile"):
-        ByQuery(quantile=1.0)
-    with pytest.raises(BadInput, match="positive_rank, score_gap"):
-        ByQuery(feature="length")

@@ -18,9 +18,9 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.training import RankerTraining, UpdateResult
 from pyrite.sampling.filtered import WindowedFunction
-from pyrite.sampling.policies.mixture import Mixture
+from pyrite.sampling.policies.mixture import Mixture, Refined
 from pyrite.sampling.policies.shares import share_queries
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.category import OtherCategory, SameCategory, SameSubcategory
 from pyrite.sampling.retrieval.in_batch import InBatch
 from pyrite.sampling.sampler import Sampler
@@ -34,7 +34,7 @@ NOTHING: Any = None
 
 
 def assigned(count: int, size: int, weights: list[float] | None = None, seed: int = 0) -> np.ndarray:
-    policy = Mixture(WEIGHTS if weights is None else weights, "negative")
+    policy = Mixture(weights=WEIGHTS if weights is None else weights, per="negative")
     policy.set_functions([f"f{place}" for place in range(len(weights or WEIGHTS))])
     return policy.assign(batch_of(np.arange(size)), count, NOTHING, np.random.default_rng(seed))
 
@@ -96,14 +96,14 @@ def test_draws_at_the_edges(per, first, count):
             return np.full(size, first)
 
     for weights, expected in ([0, 1, 0], [0, count, 0]), ([0, 0, 3], [0, 0, count]), ([1, 0, 0], [count, 0, 0]):
-        policy = Mixture(weights, per)
+        policy = Mixture(weights=weights, per=per)
         policy.set_functions(NAMES)
         assert shares(policy.assign(batch_of(0, 1), count, NOTHING, Edge())).tolist() == [expected] * 2
 
 
 @pytest.mark.parametrize("per", ["batch", "query"])
 def test_other_units_give_a_query_one_function(per):
-    policy = Mixture(WEIGHTS, per)
+    policy = Mixture(weights=WEIGHTS, per=per)
     policy.set_functions(NAMES)
     batch = batch_of(np.arange(300))
     drawn = policy.assign(batch, 4, NOTHING, np.random.default_rng(0))
@@ -117,7 +117,9 @@ def test_the_configuration_is_the_papers():
     folder = Path(__file__).parents[3] / "cluster" / "conf"
     policy = yaml.safe_load((folder / "policy" / "refined.yaml").read_text())
     assert policy["defaults"] == [{"override /function@_global_.function": NAMES}]
-    assert (policy["weights"], policy["per"]) == (WEIGHTS, "negative")
+    named = option("policy", "refined")
+    assert (named["weights"], named["per"]) == (WEIGHTS, "negative")
+    assert (list(Refined().weights), Refined().per) == (WEIGHTS, "negative")
     for name, kind in zip(NAMES, (SameSubcategory, SameCategory, OtherCategory), strict=True):
         assert option("function", name)[name]["_target_"] == f"{kind.__module__}.{kind.__name__}"
 
@@ -125,7 +127,7 @@ def test_the_configuration_is_the_papers():
 def refined(encoded: EncodedCollection, count: int) -> Sampler:
     kinds = (SameSubcategory(), SameCategory(whole=False), OtherCategory())
     functions = {name: prepared(kind, encoded) for name, kind in zip(NAMES, kinds, strict=True)}
-    return Sampler(Mixture(WEIGHTS, "negative"), functions, Uniform(), count, np.random.default_rng(0))
+    return Sampler(Mixture(weights=WEIGHTS, per="negative"), functions, Uniform(), count, np.random.default_rng(0))
 
 
 # Of `tiny`: the regions of q1 (mammals) and of q7 (metals), without what is relevant to them.
@@ -188,8 +190,8 @@ def test_a_share_of_the_queries_gets_some_of_each_other_function():
 
 
 def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sources, tiny_training):
-    bm25, in_batch = ready(Bm25Function(depth=6), tiny_sources), ready(InBatch(), tiny_sources)
-    policy = Mixture([0.5, 0.5], each=1, window=[2, 3])
+    bm25, in_batch = ready(BM25(depth=6), tiny_sources), ready(InBatch(), tiny_sources)
+    policy = Mixture(weights=[0.5, 0.5], each=1, window=[2, 3])
     sampler = Sampler(policy, {"in_batch": in_batch, "bm25": bm25}, Uniform(), 3, np.random.default_rng(0))
     training, batch = tiny_training(), pairs_of(tiny_sources.encoded, np.arange(4)).take(np.array([0, 1, 2, 4]))
     negatives = sampler.negatives(batch, training)
@@ -205,7 +207,7 @@ def test_a_mixture_gives_some_queries_one_more_negative_within_a_window(tiny_sou
 
 
 def test_a_window_shows_its_ranks_alone(tiny_sources):
-    whole = Bm25Function(depth=8)
+    whole = BM25(depth=8)
     whole.prepare(tiny_sources.encoded, whole.rank(tiny_sources))
     batch, rng = Batch(np.arange(4), np.zeros(4, np.int32)), np.random.default_rng(0)
     head = whole.top(batch, 8, rng).documents

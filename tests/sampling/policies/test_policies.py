@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.objectives.pairwise import PairwiseHinge, RankNet
+from pyrite.ranking.objectives.pairwise import Hinge, RankNet
 from pyrite.ranking.objectives.pointwise import PointwiseCrossEntropy
-from pyrite.ranking.objectives.softmax import SoftmaxLikelihood
+from pyrite.ranking.objectives.softmax import Softmax
 from pyrite.ranking.training import Batch, UpdateResult
 from pyrite.sampling.policies.curriculum import Curriculum
 from pyrite.sampling.policies.fixed import Fixed
@@ -50,7 +50,7 @@ def test_every_function_is_as_probable_and_serves_the_whole_batch(policy):
 
 @pytest.mark.parametrize(("per", "draws"), [("batch", 6000), ("query", 1000)])
 def test_a_mixture_follows_its_weights(per, draws):
-    choices = chosen(Mixture([2, 0, 3, 5], per), ["a", "b", "c", "d"], 1, draws)[0]
+    choices = chosen(Mixture(weights=[2, 0, 3, 5], per=per), ["a", "b", "c", "d"], 1, draws)[0]
     assert choices.shape == (draws, 6)
     if per == "batch":
         assert (choices == choices[:, :1]).all()
@@ -65,12 +65,12 @@ def test_a_mixture_follows_its_weights(per, draws):
 @pytest.mark.parametrize("weights", [[], [0, 0], [-1, 2], [float("nan"), 1], [float("inf"), 1]])
 def test_wrong_weights_are_bad_input(weights):
     with pytest.raises(BadInput, match=r"policy\.weights|weights is \[nan, 1\]; choose a number"):
-        Mixture(weights)
+        Mixture(weights=weights)
 
 
 def test_as_many_weights_as_functions_and_a_known_unit():
     with pytest.raises(BadInput, match="2 weights"):
-        Mixture([1, 2]).set_functions(["a", "b", "c"])
+        Mixture(weights=[1, 2]).set_functions(["a", "b", "c"])
     with pytest.raises(BadInput, match="'epoch'"):
         Mixture(per="epoch")
 
@@ -98,7 +98,11 @@ def test_linear_by_hand_and_of_one_length():
     assert [policy.share(step, 10) for step in range(6)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
     down = Schedule(start=1.0, end=0.5, steps=2)
     assert [down.share(step, 10) for step in range(4)] == [1.0, 0.75, 0.5, 0.5]
-    assert [Schedule(0.1, 0.9, steps=2, shape="switch").share(step, 10) for step in range(3)] == [0.1, 0.1, 0.9]
+    assert [Schedule(start=0.1, end=0.9, steps=2, shape="switch").share(step, 10) for step in range(3)] == [
+        0.1,
+        0.1,
+        0.9,
+    ]
     assert [Schedule().share(step, 10) for step in (0, 10, 20)] == [0.0, 0.5, 1.0]  # two epochs by default
     with pytest.raises(BadInput, match=r"policy: epochs is 2 and steps 10, .*; leave one of them out"):
         Schedule(epochs=2.0, steps=10)
@@ -128,7 +132,7 @@ def test_a_batch_is_drawn_as_one_or_query_by_query():
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 5), st.sampled_from(["linear", "switch"]), st.integers(2, 5))
 def test_shares_move_from_start_to_end_and_are_kept(start, end, epochs, shape, functions):
-    policy = Schedule(start, end, epochs, shape=shape)
+    policy = Schedule(start=start, end=end, epochs=epochs, shape=shape)
     shares = [policy.share(step, 7) for step in range(40)]
     low, high = min(start, end), max(start, end)
     assert all(low - 1e-12 <= share <= high + 1e-12 for share in shares)
@@ -195,7 +199,7 @@ def test_gains_are_rescaled_by_the_percentiles_of_those_before():
     assert [policy.rescaled(value) for value in values] == pytest.approx(list(values.values()))
 
 
-@pytest.mark.parametrize("objective", [SoftmaxLikelihood(), RankNet(), PairwiseHinge(), PointwiseCrossEntropy()])
+@pytest.mark.parametrize("objective", [Softmax(), RankNet(), Hinge(), PointwiseCrossEntropy()])
 def test_the_loss_after_the_update_is_the_objectives(objective, tiny_training):
     training = tiny_training()
     training.objective = objective

@@ -107,7 +107,7 @@ def test_documents_are_read_for_the_index_alone_and_steps_are_the_same(tiny_sour
 
 
 def prepared(sources: Sources, training: RankerTraining, batches: int = 2) -> Any:
-    function = ready(Memory(batches), sources)
+    function = ready(Memory(batches=batches), sources)
     function.start_run(training)
     return function
 
@@ -171,7 +171,7 @@ def test_what_the_batch_reads_is_read_anew(tiny_sources):
 
 def test_beside_in_batch_negatives_it_supplies_from_the_second_batch_on(tiny_sources):
     training = training_of(tiny_sources)
-    functions = {"in_batch": ready(InBatch(), tiny_sources), "memory": ready(Memory(2), tiny_sources)}
+    functions = {"in_batch": ready(InBatch(), tiny_sources), "memory": ready(Memory(batches=2), tiny_sources)}
     sampler = Sampler(Mixture(per="negative"), functions, Uniform(), 2, np.random.default_rng(0))
     used = []
     for _ in range(3):

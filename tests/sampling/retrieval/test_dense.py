@@ -21,7 +21,7 @@ from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.policies.mixture import Mixture
 from pyrite.sampling.retrieval.dense import Dense, Refresh
 from pyrite.sampling.retrieval.live_index import Answer, LocalIndex
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.top import Top
 from pyrite.sampling.selection.uniform import Uniform
@@ -319,7 +319,7 @@ def test_shards_lists_and_mapped_files_change_no_negative(bag_training, monkeypa
     for shards, memory in ((1, "ram"), (2, "ram"), (4, "ram"), (1, "mapped"), (4, "mapped")):
         training = bag_training()
         index = IndexOptions(memory=memory)
-        function = Dense(4, refresh=Refresh("sync", 2), index=index, shards=shards, searched=searched)
+        function = Dense(depth=4, refresh=Refresh("sync", 2), index=index, shards=shards, searched=searched)
         shown.append(steps(sampler(function, training), training, 6))
         version = function.service._built
         assert (version.lists is None) == (searched == "step")
@@ -361,7 +361,7 @@ def test_the_trace_has_versions_of_an_index_alone_and_the_report_what_it_guarded
     training = bag_training()
     function = prepared(Dense(depth=4, refresh=Refresh("sync", every=2)), training.encoded)
     function.guard = Guard(absolute=0.0)
-    functions = {"random": prepared(RandomFunction(), training.encoded), "dense": function}
+    functions = {"random": prepared(Random(), training.encoded), "dense": function}
     source = Sampler(Mixture(per="batch"), functions, Top(), 2, np.random.default_rng(3))
     steps(source, training, 8)
     trace = source.trace.arrays()

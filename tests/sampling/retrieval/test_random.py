@@ -12,14 +12,14 @@ from pyrite.ranking.training import Batch
 from pyrite.sampling.filtered import FilteredFunction
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.in_batch import InBatch
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from tests.examples import few
 from tests.sampling.batches import batch_of, prepared
 
 
 def test_uniform_over_everything_that_is_not_relevant(encoded_of):
     grades = {0: {0: 1, 1: 2, 4: 1, 6: 0, 9: 1}, 1: {}, 2: {5: 3}}
-    function = prepared(RandomFunction(), encoded_of([[1]] * 10, [[1]] * 3, grades))
+    function = prepared(Random(), encoded_of([[1]] * 10, [[1]] * 3, grades))
     for query, allowed in ((0, [2, 3, 5, 6, 7, 8]), (1, list(range(10))), (2, [0, 1, 2, 3, 4, 6, 7, 8, 9])):
         candidates = function.sample(batch_of(np.full(20_000, query)), 3, np.random.default_rng(query))
         documents, frequencies = np.unique(candidates.documents, return_counts=True)
@@ -35,7 +35,7 @@ def test_uniform_over_everything_that_is_not_relevant(encoded_of):
 def test_never_relevant_never_twice_and_as_many_as_there_are(encoded_of, size, relevant, count, data):
     relevant = [{document for document in row if document < size} for row in relevant]
     grades = {query: dict.fromkeys(row, 1) for query, row in enumerate(relevant)}
-    function = prepared(RandomFunction(), encoded_of([[1]] * size, [[1]] * len(relevant), grades))
+    function = prepared(Random(), encoded_of([[1]] * size, [[1]] * len(relevant), grades))
     queries = np.array(data.draw(st.lists(st.integers(0, len(relevant) - 1), max_size=5)), np.int64)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     for candidates in (function.sample(batch_of(queries), count, rng), function.top(batch_of(queries), count, rng)):
@@ -57,7 +57,7 @@ def test_millions_of_documents(encoded_of):
             return size
 
     many = replace(last, documents=Many(last.documents.tokens, last.documents.offsets))
-    function = prepared(RandomFunction(), many)
+    function = prepared(Random(), many)
     candidates = function.sample(batch_of(np.zeros(2000, np.int64)), 2, np.random.default_rng(0))
     assert candidates.documents.min() > 0
     assert size * 0.99 < candidates.documents.max() < size - 1

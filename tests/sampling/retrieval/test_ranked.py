@@ -20,7 +20,7 @@ from pyrite.ranking.sources import Sources
 from pyrite.ranking.vectors import RandomVectors
 from pyrite.sampling.guard import Guard, negatives_lists
 from pyrite.sampling.retrieval import embedding
-from pyrite.sampling.retrieval.bm25 import Bm25Function
+from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.category import CategoryFunction, OtherCategory, SameSubcategory
 from pyrite.sampling.retrieval.category import SameCategory as WholeCategory
 from pyrite.sampling.retrieval.embedding import Embedding
@@ -89,7 +89,7 @@ def test_the_top_is_the_lists_head():
 
 def test_a_ranked_function_needs_lists(encoded_of):
     with pytest.raises(ValueError, match="received no lists"):
-        Bm25Function().prepare(encoded_of([[1]], [[1]], {}), None)
+        BM25().prepare(encoded_of([[1]], [[1]], {}), None)
 
 
 def word_vectors(sources: Sources) -> list[np.ndarray]:
@@ -116,7 +116,7 @@ def test_lists_and_own_scores_are_the_cosines(embeds, small_bert, tiny_sources, 
     monkeypatch.setattr(embedding, "CHUNK", 3)
     texts = [each["text"] for each in (tiny_sources.collection.queries, tiny_sources.collection.documents)]
     queries, documents = [mean_vectors(small_bert, each) for each in texts] if embeds else word_vectors(tiny_sources)
-    function, cosines = Embedding(small_bert, depth=7) if embeds else TfIdf(depth=7), queries @ documents.T
+    function, cosines = Embedding(checkpoint=small_bert, depth=7) if embeds else TfIdf(depth=7), queries @ documents.T
     lists, error = function.rank(tiny_sources), 1e-5 if embeds else 1e-6
     assert lists.documents.shape == (8, 7)
     assert (lists.documents.dtype, lists.scores.dtype) == (np.int32, np.float32)
@@ -130,7 +130,7 @@ def test_lists_and_own_scores_are_the_cosines(embeds, small_bert, tiny_sources, 
 
 @pytest.mark.parametrize("embeds", [False, True])
 def test_a_short_collection_is_listed_whole_and_documents_alike_in_its_order(embeds, small_bert, tiny_sources):
-    lists = (Embedding(small_bert, depth=100) if embeds else TfIdf(depth=100)).rank(tiny_sources)
+    lists = (Embedding(checkpoint=small_bert, depth=100) if embeds else TfIdf(depth=100)).rank(tiny_sources)
     assert (np.sort(lists.documents[:, :12], axis=1) == np.arange(12)).all()
     assert (lists.documents[:, 12:] == -1).all()
     for row in lists.documents.tolist():
@@ -148,16 +148,19 @@ def test_options_reach_the_encoder(small_bert, tiny_sources, tmp_path):
     for file in Path(small_bert).iterdir():
         (tmp_path / "short" / file.name).symlink_to(file)
     (tmp_path / "short" / "text_lengths.json").write_text('{"max_query": 32, "max_document": 2}')
-    short = [Embedding(small_bert, depth=12, max_document=2), Embedding(str(tmp_path / "short"), depth=12)]
+    short = [
+        Embedding(checkpoint=small_bert, depth=12, max_document=2),
+        Embedding(checkpoint=str(tmp_path / "short"), depth=12),
+    ]
     assert (short[0].rank(tiny_sources).scores == short[1].rank(tiny_sources).scores).all()
-    whole = Embedding(small_bert, depth=12).rank(tiny_sources)
+    whole = Embedding(checkpoint=small_bert, depth=12).rank(tiny_sources)
     for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
-        assert (Embedding(small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()
+        assert (Embedding(checkpoint=small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()
 
 
 def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources, tmp_path):
     with pytest.raises(BadInput) as caught:
-        Embedding(str(tmp_path)).rank(tiny_sources)
+        Embedding(checkpoint=str(tmp_path)).rank(tiny_sources)
     assert str(tmp_path) in str(caught.value)
 
 
@@ -169,7 +172,7 @@ def test_lists_are_by_score_and_cut(tiny_sources):
     lists = given_lists(tiny_sources.collection)
     assert lists.documents.shape == (8, 4)
     assert names(tiny_sources, lists.documents[0]) == ["d1", "d5", "d7", "d9"]
-    found = Given(2).rank(tiny_sources, np.array([3, 0]))
+    found = Given(depth=2).rank(tiny_sources, np.array([3, 0]))
     assert names(tiny_sources, found.documents[1]) == ["d1", "d5"]
     scores = Given().own_scores(tiny_sources, np.array([0]), found.documents[1:])
     assert scores.tolist() == [[-1.0, -5.0]]
@@ -188,7 +191,7 @@ def test_queries_without_scores_stand_beside_others_with(tiny, tiny_sources):
     """As where a file that was mined and one of bare pairs are read together."""
     bare = pl.when(pl.col("query") == "q1").then(None).otherwise(pl.col("score"))
     sources = replace(tiny_sources, collection=replace(tiny, given=tiny.given.with_columns(score=bare)))
-    found = Given(2).rank(sources, np.array([3]))
+    found = Given(depth=2).rank(sources, np.array([3]))
     scores = Given().own_scores(sources, np.array([0]), found.documents)
     assert scores.tolist() == [[-np.inf, -np.inf]]
     known = teacher_scores(Given(), sources, np.arange(4), [Given().rank(sources)])
@@ -232,7 +235,7 @@ def test_a_higher_threshold_makes_more_of_them_and_none_is_bad_input(encoded_of)
 def test_queries_that_the_run_lacks_get_no_negatives(tmp_path, tiny_sources):
     run = tmp_path / "run"
     run.write_text("q1 Q0 d60 1 9 x\nq1 Q0 d9 2 8 x\nq1 Q0 d7 3 7 x\nother Q0 unheard 1 1 x\n")
-    function = RunFile(str(run), depth=4)
+    function = RunFile(path=str(run), depth=4)
     lists, guarded, _ = negatives_lists(function, tiny_sources, Guard())
     assert guarded.total == 0
     assert lists.documents[0].tolist() == [8, 10, -1, -1]  # d60 is judged not relevant; d9 is relevant
@@ -245,7 +248,7 @@ def test_queries_that_the_run_lacks_get_no_negatives(tmp_path, tiny_sources):
 def test_several_runs(tmp_path, tiny_sources):
     write_files(tmp_path, {"run0": "q1 Q0 d60 1 9 x\n", "run1": "q2 Q0 d7 1 9 x\n"})
     paths = [str(tmp_path / name) for name in ("run0", "run1")]
-    assert RunFile(paths, depth=1).rank(tiny_sources).documents[:3].tolist() == [[8], [10], [-1]]
+    assert RunFile(path=paths, depth=1).rank(tiny_sources).documents[:3].tolist() == [[8], [10], [-1]]
 
 
 @pytest.mark.parametrize(
@@ -260,16 +263,16 @@ def test_several_runs(tmp_path, tiny_sources):
 def test_a_run_that_is_of_no_use_is_bad_input(tmp_path, tiny_sources, text, message):
     (tmp_path / "run").write_text(text)
     with pytest.raises(BadInput, match=message):
-        RunFile(str(tmp_path / "run")).rank(tiny_sources)
+        RunFile(path=str(tmp_path / "run")).rank(tiny_sources)
     with pytest.raises(BadInput):
-        RunFile(str(tmp_path / "none")).rank(tiny_sources)
+        RunFile(path=str(tmp_path / "none")).rank(tiny_sources)
 
 
 def test_the_guard_reads_the_scores_of_the_run(tmp_path, tiny_sources):
     """d9 is relevant for q1 and scores 8; nothing relevant for q2 is in the run, so nothing is known there."""
     lines = ["q1 Q0 d60 1 9", "q1 Q0 d9 2 8", "q1 Q0 d7 3 7.9", "q1 Q0 d5 4 5", "q2 Q0 d60 1 3"]
     (tmp_path / "run").write_text("".join(f"{line} x\n" for line in lines))
-    function = RunFile(str(tmp_path / "run"), depth=1)
+    function = RunFile(path=str(tmp_path / "run"), depth=1)
     ids = tiny_sources.collection.documents["id"].to_list()
     relevant = {ids[d] for d in tiny_sources.encoded.judgements.relevant().of(0)[0].tolist()}
     assert "d9" in relevant

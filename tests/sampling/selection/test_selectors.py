@@ -16,7 +16,7 @@ from pyrite.ranking.training import Batch, UpdateResult
 from pyrite.sampling.filtered import FilteredFunction
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import CandidateBatch
-from pyrite.sampling.retrieval.random import RandomFunction
+from pyrite.sampling.retrieval.random import Random
 from pyrite.sampling.selection.adversarial import Adversarial, GeneratorDraw
 from pyrite.sampling.selection.ahns import AHNS
 from pyrite.sampling.selection.dynamic import Dynamic
@@ -206,7 +206,7 @@ def test_from_margin_picks_a_quantile_of_the_batches_margins(monkeypatch):
 def test_all_queries_are_shown_the_same_but_for_what_is_relevant(count, tiny_training):
     training = tiny_training()
     relevant = training.encoded.judgements.relevant()
-    function = FilteredFunction(prepared(RandomFunction(), training.encoded), RelevantPairs(training.encoded))
+    function = FilteredFunction(prepared(Random(), training.encoded), RelevantPairs(training.encoded))
     for seed in range(20):
         batch = training.next_batch()
         documents = Shared().select(batch, function, count, training, np.random.default_rng(seed)).documents

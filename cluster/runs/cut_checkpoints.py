@@ -1,0 +1,60 @@
+"""Describes what options leave of the checkpoints of a run: layers and lengths. Without such options they are whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+"""Names of the number of layers in `config.json`."""
+
+
+def cut_of(config: Mapping[str, Any]) -> str:
+    """Return what a configuration leaves of its checkpoints, as "2 of 6 layers, 64 subwords"; empty if they are whole.
+
+    Args:
+        config: of a run, a mining or a ranking.
+    """
+    return "; ".join(f"{name}{cut}" for name, cut in _cuts(config))
+
+
+def _cuts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is left of the ranker's checkpoint, and of those of functions after their name."""
+    ranker = config.get("ranker") or {}
+    if cut := cut_of_node(ranker, ranker.get("checkpoint") or config.get("checkpoint")):
+        yield "", cut
+    for name, node in (config.get("function") or {}).items():
+        if cut := cut_of_node(node, node.get("checkpoint")):
+            yield f"{name} ", cut
+
+
+def cut_of_node(options: Mapping[str, Any], checkpoint: Any) -> str:
+    """Return what the options of a ranker or a function leave of a checkpoint; empty if it is whole."""
+    if not isinstance(checkpoint, str):
+        return ""
+    layers, queries, documents = (options.get(name) for name in ("layers", "max_query", "max_document"))
+    parts = []
+    if layers is not None:
+        has = layers_of(checkpoint)
+        parts.append(f"{layers} of {has} layers" if has else f"the first {layers} layers")
+    lengths = {
+        (False, True): f"{documents} subwords",
+        (True, False): f"{queries} subwords of a query",
+        (True, True): f"{queries} + {documents} subwords",
+    }
+    parts += [text] if (text := lengths.get((queries is not None, documents is not None))) else []
+    return ", ".join(parts)
+
+
+def layers_of(checkpoint: str) -> int | None:
+    """Return the number of layers of a checkpoint's transformer; None if its files do not say it here."""
+    root = Path(checkpoint).expanduser()
+    for file in (root / "config.json", *sorted(root.glob("*/config.json"))):
+        with suppress(OSError, ValueError, AttributeError):  # which the ranker says in its own words
+            content = json.loads(file.read_text("utf-8"))
+            if known := [content[name] for name in LAYERS if isinstance(content.get(name), int)]:
+                return int(known[0])
+    return None

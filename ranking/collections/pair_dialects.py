@@ -1,0 +1,141 @@
+"""Declares how tools call the columns of pairs, which rows hold lists instead, and which files are none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyrite.ranking.collections.faults import RowFault
+from pyrite.ranking.collections.names import TITLE, first
+
+QUERY = (
+    "query", "anchor", "question", "sentence1", "messages", "question1", "sentence_0", "query_text", "prompt",
+)  # fmt: skip
+POSITIVE = (
+    "positive", "pos", "positives", "positive_passages", "positive_ctxs", "positive_messages", "answer", "document",
+    "documents", "docs", "passage", "passages", "response", "sentence2", "context", "question2", "sentence_1",
+    "passage_text", "completion", "text",
+)  # fmt: skip
+LABEL = ("label", "labels", "relevance", "relevant", "is_relevant", "rel", "grade", "is_duplicate")
+NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
+SCORES = (
+    ("scores",), ("score",), ("pos_scores", "neg_scores"),
+    *((name,) for name in ("similarity", "similarity_score", "relevance_score", "ce_score", "teacher_score", "rating")),
+)  # fmt: skip
+"""Names of the columns in other tools, in the order in which they are preferred."""
+SEPARATE = ("pos_scores", "neg_scores")
+BESIDE = "scores beside"
+"""The column of the scores in the tables `ids` that `pyrite mine` writes."""
+TITLED = ("document", "passage", "context", "passage_text", "text")
+"""Columns of a positive whose title is in a column of its own, as in a corpus."""
+TITLES = (TITLE, "passage_title", "document_title", "doc_title", "context_title")
+LIKE_NEGATIVES = re.compile(r"neg|bad|wrong|incorrect|reject|distract|irrelevant|hard", re.I)
+LIKE_LABELS = re.compile(r"label|stars?|relev|grade|judge?ment|class", re.I)
+"""Names that look like negatives or labels, and are none of the usual ones."""
+NAME_BESIDE = "name it beside the texts: collection=msmarco (or beir) collection.path=… collection.given=FILE"
+"""What to do with a file of ids."""
+PAIRED_IDS = re.compile(r"^(pos|positive|neg|negative|document|doc|passage)s?(_document)?_p?ids$")
+"""Columns of ids in place of texts, as Tevatron, PyLate and the hard negatives of MS MARCO have them."""
+LISTED: Mapping[str, Callable[[Sequence[Any]], dict[str, Any]]] = {
+    **dict.fromkeys(("texts", "pair", "triplet"), lambda texts: dict(zip(unnamed(len(texts)), texts, strict=True))),
+    "set": lambda texts: {"query": texts[0], "positive": list(texts[1:])},
+}
+"""Columns of a query, a positive and negatives in one list; of a `set`, all after the first are positive."""
+OTHERS = (
+    "text", "query_text", "passage_text", "qid", "query_id", "pid", "docid", "doc_id", "document_ids", "id", "split",
+)  # fmt: skip
+"""Further names by which a header is recognised."""
+ROLES = ("teacher", "margin")
+"""Values of `scores` that say what scores are, instead of naming their column."""
+RELEVANT = re.compile(
+    r"(highly|partially|very|somewhat|perfectly?)?[ _-]*(relevant|related|rel|positive|pos|true|yes|match(ed|ing)?|"
+    r"similar|duplicated?|paraphrase|entail(s|ment|ed)?|correct|good|accept(ed|able)?|supports?(ed)?|equivalent|answers?|exact|"
+    r"substitute|perfect|excellent|fair)",
+    re.I,
+)  # fmt: skip
+NOT_RELEVANT = re.compile(
+    r"(not|non|no|un|ir|in|dis)[ _-]*\w*(relevant|related|match\w*|similar|duplicated?|paraphrase|entail\w*|correct|"
+    r"accept\w*|support\w*|equivalent|answer\w*)|neg(ative)?|false|no|none|different|neutral|contradict(ion|s)?|"
+    r"refutes?|bad|wrong|distinct|reject(ed)?|complement|mismatch",
+    re.I,
+)  # fmt: skip
+"""Names of the classes of a label."""
+
+
+class Foreign(NamedTuple):
+    """A file that is no table of pairs.
+
+    Args:
+        needs: names that all are there.
+        only: names of which there are no others; empty if there may be.
+        what: what it is.
+        remedy: what to do with it.
+    """
+
+    needs: frozenset[str]
+    only: frozenset[str]
+    what: str
+    remedy: str
+
+
+FOREIGN = (
+    Foreign(frozenset({"qid", "pos", "neg"}), frozenset(), "holds ids, not texts (qid, pos, neg)", NAME_BESIDE),
+    Foreign(
+        frozenset({"data", "annotations"}), frozenset(),
+        "is an export of Label Studio, which has the texts within `data`", "export it as JSON-MIN or CSV",
+    ),
+    Foreign(
+        frozenset({"_id", "text"}), frozenset({"_id", "text", "title", "metadata"}),
+        "holds texts by their ids, not pairs", "if it is in a BEIR folder, set collection=beir collection.path=FOLDER",
+    ),
+)  # fmt: skip
+
+
+def unnamed(count: int) -> list[str]:
+    """Return names for the columns of rows without names: a query, a positive and negatives."""
+    names = ["query", "positive", "negative", *(f"negative_{number}" for number in range(2, count))]
+    return names[:count]
+
+
+def without_columns(names: Sequence[str], named: Mapping[str, str | None], given: bool) -> RowFault:
+    """Return the fault of a row without the column of its query or its positive.
+
+    Args:
+        names: the columns that it has.
+        named: the column of the query and of the positive, by the options or a usual name; None if there is none.
+        given: whether an option names the missing one.
+    """
+    absent = [kind for kind, name in named.items() if name not in names]
+    if not given and (ids := list(filter(PAIRED_IDS.match, names))):
+        return RowFault(f"holds ids, not texts ({', '.join(ids)})", NAME_BESIDE, always=True)
+    foreign = (one for one in FOREIGN if one.needs <= set(names) and (not one.only or set(names) <= one.only))
+    if not given and (known := next(foreign, None)):
+        return RowFault(known.what, known.remedy, always=True)
+    usual = f"has no column of the {' or the '.join(absent)} by a usual name"
+    what = usual if named[absent[0]] is None else f"has no column {named[absent[0]]!r}"
+    there = f"it has {', '.join(names)}" if names else "it is empty"
+    remedy = f"{there}; name it by {' '.join(f'collection.{kind}=COLUMN' for kind in absent)}"
+    return RowFault(what, remedy, always=not given)
+
+
+def listed_column(written: Collection[str]) -> str | None:
+    """Return the column of a list of a query, a positive and negatives, if no other column has these."""
+    return None if set(written) & {*QUERY, *POSITIVE} else first(tuple(LISTED), written)
+
+
+def grades_of_classes(names: Sequence[str]) -> list[int] | None:
+    """Return the grade of each class of a label, by its name; None if a name does not say whether it is relevant.
+
+    Classes of which those that are not relevant come first are grades already: 0, 1, 2.
+    """
+    numbers = [int(name) for name in names if re.fullmatch(r"-?\d+", name)]
+    if len(numbers) == len(names):
+        return numbers
+    relevant = [bool(RELEVANT.fullmatch(name.strip())) for name in names]
+    said = [is_so or bool(NOT_RELEVANT.fullmatch(name.strip())) for name, is_so in zip(names, relevant, strict=True)]
+    if not all(said) or not any(relevant):
+        return None
+    return (
+        list(range(len(names))) if relevant == sorted(relevant) and not relevant[0] else [int(one) for one in relevant]
+    )

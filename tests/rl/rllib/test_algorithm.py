@@ -1,0 +1,125 @@
+"""Updates with all shares: a runner that is lost or late repeats what it did, and what is learned is the same."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.toys import EarlyLate
+from pyrite.ranking.checkpoint import from_bytes, to_bytes
+from pyrite.rl.agents.actor_critic import ActorCritic
+from pyrite.rl.agents.agent import Agent
+from pyrite.rl.agents.ppo import PPO
+from pyrite.rl.rllib.algorithm import Lockstep
+from pyrite.rl.vector_environment import VectorEnvironment
+from tests.ranking.trained import equal
+from tests.rl.agents.conftest import play
+
+
+class Ending(EarlyLate):
+    """Copy 2 ends or stops its process once, at decision 25: in the middle of its second episode."""
+
+    def __init__(self, copy: int, how: str, marker: Path) -> None:
+        super().__init__(copy)
+        self.how, self.marker = how, marker
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if self.copy == 2 and self.decision == 25 and not self.marker.exists():
+            self.marker.touch()
+            os.kill(os.getpid(), {"killed": signal.SIGKILL, "frozen": signal.SIGSTOP}[self.how])
+        return super().step(action)
+
+
+class Failing(EarlyLate):
+    """An environment with an error."""
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        raise LookupError("no such document")
+
+
+@pytest.fixture
+def built(ray_session) -> Any:
+    algorithms = []
+
+    def build(agent: Agent, make: Any, workers: int = 2) -> Lockstep:
+        toy = EarlyLate()
+        spaces = toy.observation_space, toy.action_space
+        algorithms.append(agent.build(make, *spaces, workers=workers, copies=4, cpus=0.5))
+        return algorithms[-1]
+
+    yield build
+    for algorithm in algorithms:
+        algorithm.stop()
+
+
+def ending(how: str, marker: Path) -> Any:
+    return lambda first, count: VectorEnvironment([Ending(copy, how, marker) for copy in range(first, first + count)])
+
+
+@pytest.mark.parametrize(
+    ("agent", "saved", "how"),
+    [
+        (PPO(hidden=8, fragment=9, minibatch=16, epochs=2), 0, "killed"),
+        (ActorCritic(hidden=8, fragment=3), 4, "killed"),
+        pytest.param(ActorCritic(hidden=8), 4, "killed", marks=pytest.mark.nightly),
+        pytest.param(PPO(hidden=8, episodes=1, epochs=2), 1, "killed", marks=pytest.mark.nightly),
+        pytest.param(ActorCritic(hidden=8, fragment=3), 4, "frozen", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_runner_that_is_lost_in_the_middle_of_an_episode_repeats_it(agent, saved, how, built, tmp_path, monkeypatch):
+    monkeypatch.setattr("pyrite.rl.rllib.algorithm.LEAST_S", 5.0 if how == "frozen" else 60.0)
+    monkeypatch.setattr("pyrite.rl.rllib.algorithm.LATE", 1.0)
+    lost, undisturbed = tmp_path / "lost", tmp_path / "none"
+    undisturbed.touch()  # nothing happens
+    whole = built(agent, ending(how, undisturbed), workers=0)
+    disturbed, lines = built(agent, ending(how, lost)), list[str]()
+    disturbed.on_loss = lines.append
+    updates = 3 if "episodes" in agent.quota else 30 // agent.quota["steps"] + 1  # past decision 25
+    assert play(disturbed, saved) == play(whole, saved)
+    if saved:
+        state = from_bytes(to_bytes(disturbed.get_state()))
+        disturbed.recall = lambda: state
+    assert play(disturbed, updates) == play(whole, updates)
+    assert lost.exists()
+    assert lines == ["the runner of copies 2 to 3 was lost, and repeats its decisions"]
+    assert disturbed.counters == whole.counters
+    assert equal(disturbed.get_state(), whole.get_state())
+
+
+def test_an_error_of_an_environment_ends_the_learning(built):
+    algorithm = built(
+        ActorCritic(hidden=8), lambda first, count: VectorEnvironment([Failing(first)] * count), workers=1
+    )
+    with pytest.raises(LookupError, match="no such document"):
+        algorithm.train()
+
+
+def test_an_iteration_ends_with_an_episode_and_gives_rllibs_metrics(built):
+    algorithm = built(ActorCritic(hidden=8), ending("killed", Path("/")), workers=0)
+    started = time.monotonic()
+    result = algorithm.train()
+    assert {(row["copy"], row["length"]) for row in algorithm.ended} == {(copy, 20) for copy in range(4)}
+    assert algorithm.counters == {"updates": 20, "decisions": 80, "episodes": 4}
+    runners, learners = result["env_runners"], result["learners"]["default_policy"]
+    assert runners["num_env_steps_sampled_lifetime"] == 80
+    assert runners["episode_return_mean"] == pytest.approx(sum(row["return"] for row in algorithm.ended) / 4)
+    assert learners["num_module_steps_trained_lifetime"] == 80
+    assert result["timers"]["training_step"] < time.monotonic() - started
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("agent", [ActorCritic, PPO])
+def test_a_learner_that_is_an_actor_learns_the_same_and_two_nearly(agent, built):
+    options = {"hidden": 8, "fragment": 6} | ({"minibatch": 8, "epochs": 2} if agent is PPO else {})
+    quiet = ending("killed", Path("/"))
+    weights = []
+    for learners in (0, 1, 2):
+        algorithm = built(agent(**options, learners=learners), quiet, workers=0)
+        play(algorithm, 4)
+        weights.append(algorithm.policy_weights())
+        algorithm.stop()
+    assert equal(weights[0], weights[1])
+    assert all((weights[0][name] - weights[2][name]).abs().max() < 0.05 for name in weights[0])
