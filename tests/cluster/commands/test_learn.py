@@ -157,6 +157,7 @@ def test_copies_are_shared_out_evenly_and_what_can_not_be_learned_or_resumed_is_
         LearnExperiment.read([*base, "resources.workers=2"])
     with pytest.raises(BadInput, match=r"config\.yaml"):
         LearnExperiment.read([], str(tmp_path))
+    (tmp_path / "config.yaml").write_text("learn: []\nfacts: {}\n")
     with pytest.raises(BadInput, match="can't change"):
         LearnExperiment.read(["episodes=3"], str(tmp_path))
 
