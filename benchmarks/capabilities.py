@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -69,10 +69,10 @@ def counted(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the counts into the page")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     text = counted(PAGE.read_text("utf-8"))
     for cells in rows(text):
         print(f"{cells[3]:>7}  {cells[0]}")
