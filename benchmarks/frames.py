@@ -79,11 +79,11 @@ def path_to(command: Sequence[str], file: str, function: str) -> list[tuple[str,
     return found[0]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--of", nargs="+", choices=EFFECTS, default=list(EFFECTS))
     parser.add_argument("-v", action="store_true", help="print the calls")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     with tempfile.TemporaryDirectory() as folder:
         collection = write_beir(Path(folder) / "collection")

@@ -142,7 +142,7 @@ def check_command(command: str) -> None:
     given = ["OUT" if before == "--resume" else word for before, word in zip(["", *given], given, strict=False)]
     given = [word for word in given if word not in ("…", "...", "--resources")]
     # A page names the verb alone, or a file of overrides, which the test of `pyrite study FILE` composes.
-    if given in (["report"], ["rank"]) or "--help" in given or given[1:2] == ["study.yaml"]:
+    if given in (["report"], ["rank"]) or "--help" in given or (given[1:] and given[1].endswith(".yaml")):
         return
     if given[0] == "submit" and not {*SUBMITTABLE, "VERB"} & set(given):
         given.append("study")

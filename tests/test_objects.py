@@ -181,7 +181,6 @@ def classes_by_name() -> dict[str, dict[str, type]]:
 
 LEFT_OUT = {
     "objective": {"sir_v0"},
-    "policy": {"by_query", "from_forks"},
     "selector": {"learned"},
 }
 """Names that have no public class."""

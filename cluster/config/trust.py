@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from pyrite.cluster.config.groups import CONF, option
 from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.signatures import defaults
 from pyrite.ranking.errors import BadInput
 
 Trust = Literal["user", "composed", "file"]
@@ -71,7 +72,13 @@ def listed() -> frozenset[str]:
     """
     of_files = {name for file in CONF.rglob("*.yaml") for name in NAMED.findall(file.read_text("utf-8"))}
     of_parts = (classes_in(option(group, name)) for group, names in PARTS.items() for name in names)
-    return frozenset(of_files.union({"pyrite.pooling.adjudicators.bandit.bandit.Bandit"}, *of_parts))
+    found = of_files.union({"pyrite.pooling.adjudicators.bandit.bandit.Bandit"}, *of_parts)
+    waiting = [*found]
+    while waiting:  # and the defaults of their options
+        new = set(classes_in(defaults(waiting.pop()))) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
 
 
 def check_classes(node: Any, trust: Trust) -> None:

@@ -47,12 +47,12 @@ def _is_tar(path: str | Path) -> tuple[str, str | Path, str]:
     return "is a tar archive", path, "unpack it with tar -xf"
 
 
-def _holds_tar(path: str | Path, form: str) -> bool:
-    """Return whether a compressed file is an archive. Reading it says what is damaged."""
+def _head(path: str | Path, form: str | None, size: int) -> bytes:
+    """Return the first bytes of a file, decompressed; none if they are damaged, which reading it says with its line."""
     with open(path, "rb") as file, suppress(EOFError, zlib.error, OSError, lzma.LZMAError, pa.ArrowException):
-        head: bytes = _decompressed(file, form).read(512)
-        return head[257:262] == TAR
-    return False
+        head: bytes = _decompressed(file, form).read(size)
+        return head
+    return b""
 
 
 def compression_of(path: str | Path) -> str | None:
@@ -89,7 +89,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             kind = "gzip" if ending == "gz" else ending
             remedy = f"copy it again, or rename it without .{ending} if it is not compressed"
             raise BadInput(f"not a {kind} file, or truncated at its very start", path, remedy)
-        if form is not None and _holds_tar(path, form):
+        if form is not None and _head(path, form, 512)[257:262] == TAR:
             raise BadInput(*_is_tar(path))
         with open(path, "rb") as file:
             stream = _decompressed(file, form)
@@ -150,8 +150,8 @@ def encoding_of(path: str | Path, given: str = "utf-8") -> str:
         "".encode(given)
     except LookupError:
         raise BadInput(f"unknown encoding {given!r}", path, "utf-8 and cp1252 are the usual ones") from None
-    with open_bytes(path) as stream:
-        head = stream.read(4)
+    with open_bytes(path):  # which refuses what can't be read
+        head = _head(path, compression_of(path), 4)
     return next((encoding for mark, encoding in MARKS.items() if head.startswith(mark)), given)
 
 

@@ -12,12 +12,10 @@ from pyrite.ranking.sources import Sources
 from pyrite.ranking.training import RankerTraining
 from pyrite.rl.draws import logits_of
 from pyrite.rl.policy import LearnedPolicy
-from pyrite.rl.progress import FEATURES, ProgressOptions, TrainingProgress
 from pyrite.rl.state import State
 from pyrite.rl.trained import TrainedAgent
 from pyrite.sampling.sampler import Sampler
-from tests.ranking.trained import equal
-from tests.rl.trainings import agent_of, functions_of, starts, state_tables_of
+from tests.rl.trainings import agent_of, starts, state_tables_of
 from tests.sampling.test_contracts import check
 
 
@@ -103,40 +101,6 @@ def test_what_is_no_agent_or_one_of_an_older_version_is_refused(tiny_sources):
         TrainedAgent.from_bytes(b"pickle", "file")
     with pytest.raises(BadInput, match=r"agent is"):
         LearnedPolicy(agent=-1)
-
-
-def test_features_are_bounded_and_worked_out_by_hand(tiny_sources):
-    training, sampler = starts(tiny_sources)(np.random.SeedSequence(3))
-    progress = TrainingProgress(ProgressOptions(probes=4), functions_of(tiny_sources), training)
-    before = dict(zip(FEATURES, progress.observe(training, None), strict=True))
-    assert (before["one"], before["spent"], before["share"], before["change"]) == (1, -1, -1, 0)
-    assert (before["gain"], before["waited"]) == (-1, 0)
-    scores = training.score(progress.queries, np.concatenate([progress.positives[:, None], *progress.negatives], 1))
-    hard, random = progress.negatives
-    of_hard, of_random = np.split(scores[:, 1:], [hard.shape[1]], axis=1)
-    assert before["hard"] == pytest.approx(2 * (of_hard >= scores[:, :1])[hard >= 0].mean() - 1)
-    near, far = of_hard[hard >= 0].mean(), of_random[random >= 0].mean()
-    apart = scores[:, 0].mean() - far
-    assert before["near"] == pytest.approx(np.clip((near - far) / apart, -1, 1) if apart > 0 else 1, abs=1e-5)
-    assert not np.isin(hard[hard >= 0], [8]).all()
-    training.fit(sampler)
-    after = dict(zip(FEATURES, progress.observe(training, 0.75), strict=True))
-    assert (after["spent"], after["share"]) == (1, 0.5)
-    assert after["gain"] == pytest.approx(2 * max(training.validations) / progress.ceiling - 1)
-    assert all(-1 <= value <= 1 for value in after.values())
-    clock = TrainingProgress(ProgressOptions(features=["one", "spent"]), functions_of(tiny_sources), training)
-    assert not clock.probed
-    assert len(clock.observe(training, 0.5)) == 2
-
-
-def test_probes_are_the_same_in_every_run_and_never_relevant(tiny_sources):
-    made = []
-    for seed in range(2):
-        training, _ = starts(tiny_sources)(np.random.SeedSequence(seed))
-        made.append(TrainingProgress(ProgressOptions(), functions_of(tiny_sources), training))
-    assert equal(made[0].negatives, made[1].negatives)
-    for one in made[0].negatives:
-        assert not tiny_sources.encoded.judgements.are_relevant(made[0].queries, one).any()
 
 
 def test_a_mixture_of_an_older_version_is_refused_with_what_to_do():

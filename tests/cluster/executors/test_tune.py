@@ -23,7 +23,7 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.lost_process import KILLED, NOTICE, NodeDraining
 from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
 from pyrite.cluster.executors.task import Context, Done, ListedTasks, Task, TaskLost, Watch
-from pyrite.cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _Trials, placement_of
+from pyrite.cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _placement, _Trials
 from pyrite.cluster.executors.tune_schedulers import Retries, more_of_a_machine
 from pyrite.cluster.executors.worker import TaskOrigin
 from pyrite.cluster.index.encoder_pool import EncoderOptions
@@ -269,7 +269,7 @@ DENSE = ["ranker=bi_encoder", "ranker.checkpoint=none", "function=dense", "funct
 
 
 def placement(task: Task) -> Any:
-    return placement_of({"task": cloudpickle.dumps((task, TaskOrigin()))})
+    return _placement({"task": cloudpickle.dumps((task, TaskOrigin()))})
 
 
 def placed(*overrides: str) -> Any:

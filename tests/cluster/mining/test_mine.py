@@ -169,7 +169,6 @@ def test_a_shard_that_always_loses_its_process_ends_the_mining(of_mine, tmp_path
 def test_shards_of_other_data_or_code_are_mined_again(of_mine, tmp_path, capsys):
     out = tmp_path / "mined"
     assert command("mine", *of_mine, f"out={out}") == 0
-    assert command("watch", str(out)) == 0
     before = files(out)
     for changed in ("base", "code of sampling"):
         shard = out / "shards" / "train-00001.json"

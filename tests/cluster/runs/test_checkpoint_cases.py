@@ -12,10 +12,13 @@ import transformers
 
 from pyrite.cluster.runs.ranker_teacher import RankerTeacher
 from pyrite.cluster.runs.trained import ranker_overrides, read_ranker
-from pyrite.parts import Part
+from pyrite.models import as_ranker
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.part import options_of
+from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.scoring import score_candidates
 from tests.ranking.checkpoints import write_checkpoint
 
@@ -75,16 +78,16 @@ def test_what_the_library_saves_is_opened_by_its_kind(kind, name, bert, tiny, ti
 def test_a_model_of_the_library_is_a_ranker(bert, tmp_path, monkeypatch):
     monkeypatch.setattr("pyrite.ranking.collections.cache.default_cache", lambda: tmp_path / "cache")
     models = [library.SentenceTransformer(bert, device="cpu", local_files_only=True) for _ in range(2)]
-    one, same = (Part.of("ranker", model) for model in models)
-    assert one.name == "bi_encoder"
-    assert one == same
-    assert Path(one.options["checkpoint"]).parent == tmp_path / "cache" / "models"
+    one, same = map(as_ranker, models)
+    assert type(one) is type(same) is BiEncoder
+    assert options_of(one) == options_of(same)
+    assert Path(options_of(one)["checkpoint"]).parent == tmp_path / "cache" / "models"
     with torch.no_grad():
         next(models[0].parameters()).add_(1)
-    assert Part.of("ranker", models[0]) != one
-    assert read_ranker(one.options["checkpoint"], gpu=False).ranker.drawn == []
+    assert options_of(as_ranker(models[0])) != options_of(one)
+    assert read_ranker(options_of(one)["checkpoint"], gpu=False).ranker.drawn == []
     model = library.CrossEncoder(bert, device="cpu", local_files_only=True)
-    assert Part.of("ranker", model).name == "cross_encoder"
+    assert type(as_ranker(model)) is CrossEncoder
 
 
 @pytest.mark.by_day(1)

@@ -198,7 +198,7 @@ def test_judge_undo_skip_and_export(served, enter, tmp_path):
     ada.wait_for("#judged", "3")
     grades = sorted(line.split()[3] for line in room.qrels(tmp_path))
     assert grades == ["0", "0", "2"]
-    owner = enter(room.owner, "Owner")
+    owner = enter(room.owner, "Olga")
     owner.choose("#overview-button", "#overview[open]")
     assert owner.page.locator("#overview-assessors tr").first.text_content().startswith("Ada3")
     with owner.page.expect_download() as download:
@@ -235,7 +235,7 @@ def test_the_overview_compares_people_with_a_machine(pool, served, enter):
         machine = odd[str(ada.document)]
         pairs.append((1 - machine if number == 0 else machine, machine))
         ada.press(str(pairs[-1][0]))
-    owner = enter(room.owner, "Owner")
+    owner = enter(room.owner, "Olga")
     owner.choose("#overview-button", "#pairs li >> nth=1")
     people, read = (sum(pair[which] for pair in pairs) / 6 for which in (0, 1))
     chance = people * read + (1 - people) * (1 - read)
@@ -581,7 +581,7 @@ def test_the_owner_resolves_a_disagreement_on_the_page(served, enter, tmp_path):
     for assessor, grade in zip(people, "011", strict=True):
         assessor.page.select_option("#topics", "=1")
         assessor.wait_for("#topic-name", "1").press(grade)
-    owner = enter(room.owner, "Owner")
+    owner = enter(room.owner, "Olga")
     owner.choose("#overview-button", "#overview[open]")
     assert "α" in owner.text("#alpha")
     assert "Ada: 0, Grace: 1, Joan: 1" in owner.text("#disputed")

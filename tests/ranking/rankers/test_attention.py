@@ -10,7 +10,7 @@ import transformers
 from pyrite.ranking.rankers import attention
 from pyrite.ranking.rankers.attention import NAME, attend, use_float32_attention
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
-from tests.ranking.trained import generator
+from tests.ranking.trained import from_checkpoint
 
 
 def inputs(dtype: torch.dtype, gradient: bool) -> list[torch.Tensor]:
@@ -48,13 +48,13 @@ def test_attention_is_in_float32_where_it_trains(dtype, gradient, monkeypatch):
 
 
 def test_a_bi_encoder_in_half_precision_uses_it_and_its_folder_does_not_say_so(made_up, tmp_path):
-    plain = BiEncoder(generator(), made_up())
-    half = BiEncoder(generator(), made_up(), precision="bfloat16")
+    plain = from_checkpoint(BiEncoder, made_up())
+    half = from_checkpoint(BiEncoder, made_up(), precision="bfloat16")
     assert plain.query_tower.model.config._attn_implementation == "sdpa"
     assert half.query_tower.model.config._attn_implementation == NAME
     half.save_pretrained(str(tmp_path))
     assert NAME not in (tmp_path / "config.json").read_text()
-    assert BiEncoder(generator(), str(tmp_path)).query_tower.model.config._attn_implementation == "sdpa"
+    assert from_checkpoint(BiEncoder, str(tmp_path)).query_tower.model.config._attn_implementation == "sdpa"
 
 
 def test_other_attention_stays(made_up):
