@@ -31,7 +31,7 @@ from torch import Tensor
 
 from pyrite.ranking.errors import BadInput
 from pyrite.rl.rllib.module import PolicyModule
-from pyrite.rl.rllib.runner import LockstepRunner, Sample, Summary
+from pyrite.rl.rllib.runner import LockstepRunner, RunnerSample, Summary
 
 REPORT_S = 5.0
 """Seconds of updates between two reports if no episode ends."""
@@ -105,7 +105,7 @@ class Lockstep(Algorithm):
 
     def _update(self) -> None:
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            samples: list[Sample] = self._ask("sample", weights=self._weights())
+            samples: list[RunnerSample] = self._ask("sample", weights=self._weights())
         episodes = [episode for sample in samples for episode in sample.episodes]
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
             agent: Any = self.config.env_config["agent"]

@@ -29,7 +29,7 @@ LOOKBACK = 1
 
 
 @dataclass(frozen=True)
-class Sample:
+class RunnerSample:
     """What the copies of a runner contribute to an update.
 
     Args:
@@ -91,7 +91,7 @@ class LockstepRunner(EnvRunner):
         except Exception as error:
             return self.worker_index, error
 
-    def sample(self, weights: Mapping[str, Any], **unused: Any) -> Sample:
+    def sample(self, weights: Mapping[str, Any], **unused: Any) -> RunnerSample:
         """Load the module's weights, and sample the quota of each copy.
 
         With a quota of steps, an unfinished episode is cut, and continues in the next sample.
@@ -120,7 +120,7 @@ class LockstepRunner(EnvRunner):
                 self._episodes[copy] = episode.cut(len_lookback_buffer=LOOKBACK)
                 sampled[copy].append(episode.to_numpy())
         self.updates += 1
-        return Sample(list(chain(*sampled)), list(chain(*ended)), taken)
+        return RunnerSample(list(chain(*sampled)), list(chain(*ended)), taken)
 
     def _begin(self) -> None:
         """Make the copies and start their episodes, unless they run. The tallies of unfinished episodes are kept."""
