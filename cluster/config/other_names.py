@@ -156,7 +156,7 @@ def suggest_all(
         overrides: all overrides of the command.
         unknown: the key that does not exist.
         config: the primary file of the verb.
-        compose: `pyrite.cluster.config.compose.compose`, which tries the suggestion in the place of the option.
+        compose: `pyrite.cluster.config.compose.compose`, which tries the suggestion instead of the option.
     """
     override = next((text for text in overrides if key_of(text) == unknown), unknown)
     instead = suggestion(override, config)

@@ -1,4 +1,4 @@
-"""Tells Ray Tune which trials run again after a loss, with how much of a machine, and which are given up.
+"""Decides which trials of Ray Tune run again after a loss, with how much of a machine, and which are given up.
 
 Tune itself runs a lost trial again (`FailureConfig(max_failures=-1)`), and calls its scheduler before that. An error of
 a body is caught in its process (`pyrite.cluster.executors.tune.attempt`), so what Tune sees failing is a loss.
@@ -57,7 +57,7 @@ class Stopping(FIFOScheduler):
 
 @dataclass(frozen=True)
 class Loss:
-    """What Tune saw failing: its reason, and whether the machine is only to be taken away."""
+    """A failure of Tune: its reason, and whether the machine is only to be taken away."""
 
     reason: Exception
     moves: bool = False

@@ -1,4 +1,4 @@
-"""Shows control characters in what reaches a terminal: texts, ids and names of files may come from anywhere."""
+"""Prints on a terminal with control characters shown: texts, ids and names of files may come from anywhere."""
 
 from __future__ import annotations
 

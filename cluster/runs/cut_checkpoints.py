@@ -1,4 +1,4 @@
-"""Describes what options leave of the checkpoints of a run: layers and lengths. Without such options they are whole."""
+"""Describes the layers and lengths to which options cut the checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def cut_of(config: Mapping[str, Any]) -> str:
     """Return what a configuration leaves of its checkpoints, as "2 of 6 layers, 64 subwords"; empty if they are whole.
 
     Args:
-        config: of a run, a mining or a ranking.
+        config: the configuration of a run, a mining or a ranking.
     """
     return "; ".join(f"{name}{cut}" for name, cut in _cuts(config))
 

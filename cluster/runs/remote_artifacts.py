@@ -30,7 +30,7 @@ from pyrite.ranking.errors import BadInput
 
 @dataclass(frozen=True)
 class Described:
-    """What a task knows of a configuration; empty if it can't be computed.
+    """Keys, needs and messages of a configuration's parts, computed by a task; empty if they can't be computed.
 
     Attributes:
         keys: the key of each part, by its name.

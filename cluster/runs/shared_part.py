@@ -1,4 +1,4 @@
-"""Declares a part that runs share by one function: from its parameters follow what it needs and its key."""
+"""Declares the parts that runs share: each by one function, whose parameters give its needs and its key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Config = dict[str, Any]
 
 
 class PartSource(Protocol):
-    """What opens or makes the inputs of parts: `pyrite.cluster.runs.artifacts.Artifacts`."""
+    """The object that opens or makes the inputs of parts: `pyrite.cluster.runs.artifacts.Artifacts`."""
 
     @property
     def note(self) -> Callable[[str], None]: ...
@@ -108,7 +108,7 @@ INPUTS: dict[str, Input] = {
         lambda artifacts, config, name: _lists(artifacts, config, _every_function(config, name)), _every_function
     ),
 }
-"""What the function of a part can ask for, by the name of its parameter."""
+"""The inputs that the function of a part can have, by the name of the parameter."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Makes what runs share: encoded texts, candidates, ranked lists, and the tables of agents."""
+"""Makes the parts that runs share: encoded texts, candidates, ranked lists, and the tables of agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes exported judgements in the form that the name of their file says."""
+"""Writes exported judgements in the form that the suffix of the file names."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def form_of(
 
 
 def _header_to_write(width: int, needs: Sequence[str]) -> str:
-    """Return the remedy for lines of so many columns that no form has."""
+    """Return the remedy for lines with a number of columns that no form has."""
     if width < 3 and "grade" not in needs:
         return f"a run has a query, a document and a {' or '.join(needs)} in each line; {SKIP}"
     names = ", ".join(["query", "document", needs[0]][:width])

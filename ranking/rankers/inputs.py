@@ -1,4 +1,4 @@
-"""Holds what a run gives a ranker to make its weights from."""
+"""Holds the inputs from which a ranker makes its weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyrite.ranking.rankers.static_folder import Vocabulary
 
 @dataclass(frozen=True)
 class RankerInputs:
-    """What a run gives a ranker to make its weights from; a ranker reads what it needs of it.
+    """The inputs from which a run's ranker makes its weights; a ranker reads those that it needs.
 
     Args:
         generator: draws new weights.

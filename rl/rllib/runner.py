@@ -30,7 +30,7 @@ LOOKBACK = 1
 
 @dataclass(frozen=True)
 class RunnerSample:
-    """What the copies of a runner contribute to an update.
+    """The contribution of a runner's copies to an update.
 
     Args:
         episodes: episodes, or parts of them, by copy and time.
