@@ -111,7 +111,7 @@ def _cached_bytecode(path: str) -> CodeType | None:
         if header[:4] != importlib.util.MAGIC_NUMBER or header[4:] != expected:
             return None
         code = marshal.loads(body)
-    except (OSError, EOFError, ValueError, TypeError, NotImplementedError):
+    except (OSError, EOFError, ValueError, TypeError, NotImplementedError):  # the last: a Python without a cache
         return None
     return code if isinstance(code, CodeType) else None
 
