@@ -218,15 +218,9 @@ class StudyExperiment(Experiment):
 
     def _processes(self) -> int:
         """Return how many runs this command trains at once without Ray."""
-        if self.scheduler is not None:
-            return 1  # early stopping depends on the order
         cores_each = max((planned.config["resources"]["cpu"] for planned in self._known), default=1)
-        return max(
-            1,
-            min(
-                LOCAL_PROCESSES + 1, int(cores() // cores_each), self.plan.options["concurrent"] or LOCAL_PROCESSES + 1
-            ),
-        )
+        most = self.plan.options["concurrent"] or LOCAL_PROCESSES + 1
+        return max(1, min(most, LOCAL_PROCESSES + 1, int(cores() // cores_each)))
 
     def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
         """Return what stops runs of the search early; None if the study requests nothing."""
