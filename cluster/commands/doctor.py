@@ -25,7 +25,7 @@ SMALLEST_STORE = 256 << 20
 """Bytes of /dev/shm below which Ray's object store falls back to files in the temporary folder, which is slow."""
 SMALLEST_MEMORY = 2 * GB
 PACKAGES = {
-    **{name: (name,) for name in ("ray", "torch", "numpy", "polars", "transformers")},
+    **{name: (name,) for name in ("ray", "torch", "numpy", "polars", "transformers", "sentence-transformers")},
     "faiss": ("faiss-cpu", "faiss-gpu"), "optuna": ("optuna",), "hydra": ("hydra-core",),
 }  # fmt: skip
 """Packages, by the distributions of which one is needed."""
@@ -33,7 +33,6 @@ OPTIONAL = {
     "starlette": ("pyrite judge", "judge"),
     "uvicorn": ("pyrite judge", "judge"),
     "faiss": ("function=dense", "cpu"),
-    "sentence_transformers": ("ranker=bi_encoder, late_interaction and sparse", "transformers"),
     "peft": ("peft=lora", "peft"),
     "ir_datasets": ("collection=ir_datasets", "hub"),
     "mlflow": ("track=[mlflow]", "track"),

@@ -21,9 +21,7 @@ from pyrite.ranking.part import Part, parameters_of
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-EXTRAS = {
-    "starlette": "judge", "uvicorn": "judge", "sentence_transformers": "transformers",
-}  # fmt: skip
+EXTRAS = {"starlette": "judge", "uvicorn": "judge"}
 """Extras of pyproject.toml by the modules that they install."""
 
 

@@ -37,7 +37,7 @@ def library() -> Any:
         sentence_transformers.MultiVectorEncoder  # noqa: B018 - new in version 6
     except (ImportError, AttributeError):
         what = "sentence-transformers from version 6 on is not installed"
-        raise BadInput(what, "ranker", "pip install 'pyrite-ir[transformers]'") from None
+        raise BadInput(what, "ranker", "pip install --upgrade 'sentence-transformers>=6'") from None
     return sentence_transformers
 
 
