@@ -23,7 +23,7 @@ from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
 from pyrite.cluster.config.parts import BASES, OURS
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.part import Part, config_of, options_of, path_of
+from pyrite.ranking.part import config_of, options_of, path_of
 from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.suppliers import Negatives, Supplier
 
@@ -258,11 +258,6 @@ def _(value: bool, key: str | None) -> str:
 @_written.register(float)
 def _(value: float, key: str | None) -> str:
     return repr(value)
-
-
-@_written.register
-def _(value: Part, key: str | None) -> str:
-    return written(config_of(value), key)
 
 
 @_written.register

@@ -29,7 +29,7 @@ REMOVED: dict[str, str] = {
     "orders of judging are compared by `pyrite pool`",
     "serve": "one process serves the page, on the machine with its folder: leave it out, and put a proxy in front "
     "of it (url=)",
-    "resources.shard": "nobody has split a ranker over GPUs; resources.workers=N gives each worker the whole "
+    "resources.shard": "a ranker was never split over GPUs; resources.workers=N gives each worker the whole "
     "ranker, and peft=lora, ranker.precision=bfloat16 or ranker.gradient_checkpointing=true needs less memory",
     "experiment.published": "a paper's figures are in benchmarks/papers, and `python -m benchmarks.published OUT` "
     "prints them beside a study's: leave it out",
@@ -64,7 +64,7 @@ REMOVED_PARTS: dict[str, str] = {
     "policy=recommended",
     "policy=from_forks": "forks left feedback nothing to choose among actions (docs/experiments/forks.md): give "
     "policy=recommended",
-    "ranker=cascade": "it was an experiment that nothing came of: BM25 can choose the candidates, with "
+    "ranker=cascade": "it was a one-off experiment: BM25 can choose the candidates, with "
     "ranker=cross_encoder function=bm25 selector=top",
     **dict.fromkeys(
         ["trial_scheduler=hyperband", "scheduler=hyperband"],

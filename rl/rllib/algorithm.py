@@ -94,6 +94,7 @@ class Lockstep(Algorithm):
         self._taken: list[list[Any]] = [[] for _ in range(self.share * max(1, config.num_env_runners))]
         self._before = self._saved = [0] * len(self._taken)
         self._longest = FIRST_S / LATE
+        self._waiting = ThreadPoolExecutor(1, "learners")
         self._handles = self._answers(lambda runner: (runner.worker_index, runner.handle()))
 
     def training_step(self) -> None:
@@ -121,7 +122,7 @@ class Lockstep(Algorithm):
         if self.learner_group.is_local:
             return self.learner_group.update(**arguments)
         # RLlib waits for learners that are actors without a limit.
-        return ThreadPoolExecutor(1).submit(self.learner_group.update, **arguments).result(FIRST_S)
+        return self._waiting.submit(self.learner_group.update, **arguments).result(FIRST_S)
 
     def _count(self, counts: Mapping[str, int]) -> None:
         self.counters = {name: self.counters[name] + count for name, count in counts.items()}

@@ -93,7 +93,7 @@ OF_RUNS = [
     # What several workers can't do.
     ("resources.workers=3 resources.least=4", "resources.least: least is 4, but the run starts with 3 workers"),
     # What was removed.
-    ("resources.shard=true", "there is no option resources.shard any more: nobody has split a ranker over GPUs"),
+    ("resources.shard=true", "there is no option resources.shard any more: a ranker was never split over GPUs"),
     (f"{DENSE} function.dense.replicas=2", "replicas any more: each run has one reader"),
     ("keep_at=[94]", "keep_at any more: it kept states for `pyrite fork`, which was removed: leave it out"),
     ("run_time=2h", "run_time any more: Slurm ends a job that takes too long"),
