@@ -12,18 +12,23 @@ from pyrite.pooling.judging.access import HEADERS
 
 PATIENCE_S = 10.0
 """Seconds from the start of a connection, or from the last answer, in which a whole request must arrive."""
+LINGER_S = 2.0
+"""Seconds in which the rest of a refused request is read: closed at once, its sender might lose the answer."""
 
 
 class TimedProtocol(H11Protocol):
     """HTTP/1.1 with a time limit for requests. Otherwise half-open connections would take all of the server's files."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _refused = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
         super().data_received(data)
         self._watch()
 
@@ -45,13 +50,20 @@ class TimedProtocol(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         except h11.LocalProtocolError:  # in the middle of another answer
             pass
-        self.transport.close()
+        self._refused = True
+        self._stop()
+        if self.transport.is_closing():
+            return
+        self.transport.write_eof()
+        self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
 
     def _is_incomplete(self) -> bool:
         """Return whether a request is expected, or has arrived in part."""
         return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def _watch(self) -> None:
+        if self._refused:
+            return
         if not self._is_incomplete():
             self._stop()
         elif self._deadline is None and not self.transport.is_closing():

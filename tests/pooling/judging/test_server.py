@@ -707,6 +707,16 @@ def test_an_answer_to_a_failure_has_the_headers_too(serve, monkeypatch):
     assert ada.send("GET", "/nothing-here")[1]["x-content-type-options"] == "nosniff"
 
 
+def test_a_refused_request_gets_its_answer_however_much_it_still_sends(serve):
+    port = serve().port
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            connection.sendall(b"POST /judge HTTP/1.1\r\nhost: 127.0.0.1\r\nbad header\r\n\r\n" + b"x" * 300_000)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"x-content-type-options: nosniff" in answer.lower()
+
+
 def test_nobody_signs_in_as_the_owner(serve):
     client = serve().client()
     for name in ("owner", " Owner ", "OWNER"):
