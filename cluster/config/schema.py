@@ -23,6 +23,10 @@ Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 
 
+Resume = Literal["auto"] | None
+"""Whether a command goes on if `out` holds what it left; `commands.resuming` reads it before anything is composed."""
+
+
 class Config(BaseModel):
     """A mapping with these keys and no others, of exactly these types."""
 
@@ -134,6 +138,7 @@ class CommandConfig(Config):
     """Options of commands that leave a folder, and may run on a cluster."""
 
     out: Name | None
+    resume: Resume = None
     address: str | None
     dashboard: bool
 
@@ -288,6 +293,7 @@ class JudgeConfig(RunListsConfig):
     seed: Natural
     stemming: str | None
     out: Name | None
+    resume: Resume = None
     title: str
     host: str
     url: str | None
