@@ -323,9 +323,9 @@ class StudyExperiment(Experiment):
             tracking.events.emit("early stopping", by=asked, says=ORDER)
             print_lines(console, f"{' and '.join(asked)}: {ORDER}")
         if not self.local:
-            asked = [planned.config for planned in _distinct(self._known)]
-            asked += [request.config for request in self.missing.values()]
-            check_resources(asked, plan.options["address"])
+            known = [planned.config for planned in _distinct(self._known)]
+            known += [request.config for request in self.missing.values()]
+            check_resources(known, plan.options["address"])
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 

@@ -205,5 +205,5 @@ def opened(shared: Any) -> Any:
         return shared
     values = fetched(shared)
     if late := next((name for name in shared if name not in values), None):
-        raise ray.exceptions.ObjectFetchTimedOutError(shared[late].hex(), "", "")
+        raise ray.exceptions.ObjectFetchTimedOutError(shared[late].hex(), b"", "")
     return {name: opened(value) if isinstance(shared[name], Mapping) else value for name, value in values.items()}
