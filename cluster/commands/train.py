@@ -25,6 +25,7 @@ from pyrite.cluster.executors.waiting import Ask, log_wait, waits_said
 from pyrite.cluster.index.attach import served_functions
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
+from pyrite.cluster.output.methods import UNTRAINED
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_lines
@@ -202,12 +203,15 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
 
 
 def _figures(planned: Planned, outcome: Outcome) -> Table:
-    """Return the table of measures: for each origin the ranker's and those of BM25's order."""
+    """Return the table of measures by origin: the ranker's after and before training, and those of BM25's order."""
     head, rows = ["measure"], [[measure] for measure in planned.config["measures"]]
     for origin, values in outcome.values.items():
-        head += [f"over {origin}", "BM25's order"]
+        columns = {f"over {origin}": values, UNTRAINED: outcome.untrained.get(origin)}
+        columns |= {"BM25's order": outcome.bm25[origin]}
+        shown = {title: column for title, column in columns.items() if column is not None}
+        head += shown
         for row in rows:
-            row += [f"{float(each[row[0]].mean()):.4f}" for each in (values, outcome.bm25[origin])]
+            row += [f"{float(column[row[0]].mean()):.4f}" for column in shown.values()]
     cut = cut_of(planned.config)
     ranker = planned.config[CHOICES]["ranker"] + (f" ({cut})" if cut else "")
     caption = f"{ranker} after {counted(outcome.best_epoch, 'epoch')}"

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from pyrite.cluster.config.compose import compose_recorded
-from pyrite.cluster.output.methods import evaluations, measurements, method_columns
+from pyrite.cluster.output.methods import UNTRAINED, evaluations, measurements, method_columns
+from pyrite.cluster.statistics.before_training import untrained_twin
 from pyrite.cluster.statistics.by_query import Queries, values_by_run
 from pyrite.cluster.statistics.comparison import MethodRuns, compare, compare_both, methods_of
 from pyrite.cluster.statistics.paired import (
@@ -28,7 +29,7 @@ from pyrite.cluster.statistics.paired import (
     p_equal,
 )
 from pyrite.cluster.statistics.power import sample_of_both, seeds_of_a_test
-from pyrite.cluster.statistics.summary import LEAST_SEEDS, LEVEL
+from pyrite.cluster.statistics.summary import LEAST_SEEDS, LEVEL, baseline_of
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.significance import holm
 
@@ -254,6 +255,7 @@ def conclude(
             place = {"collection": collection, "ranker": ranker, "candidates": origin, "measure": measure}
             methods = methods_of(every.filter(**place), columns)
             families[origin] = {method: methods[method] for method in part["method"]}
+            part, families[origin] = _with_untrained(part, families[origin], summary, every.filter(**place))
             verdict = _verdict(place, part, families[origin], by_query.get(origin), equal_within)
             if verdict.queries is not None:
                 of_place = trials.filter(collection=collection, ranker=ranker)
@@ -262,6 +264,22 @@ def conclude(
         verdicts += concluded.values()
         depends += _dependence(concluded, families, by_query)
     return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, columns))
+
+
+def _with_untrained(
+    part: pl.DataFrame, family: dict[str, MethodRuns], summary: pl.DataFrame, results: pl.DataFrame
+) -> tuple[pl.DataFrame, dict[str, MethodRuns]]:
+    """Add the ranker before its training to the rows and methods of one place, if the user named it as the baseline."""
+    if baseline_of(part) != UNTRAINED:
+        return part, family
+    place = part.select("collection", "ranker", "candidates", "measure").unique()
+    rows = summary.filter(method=UNTRAINED).join(place, on=place.columns, how="semi")
+    most = max(family.values(), key=lambda runs: len(runs.runs))
+    twin = untrained_twin(most, results)
+    if twin is None or len(rows) != 1:
+        return part, family
+    both = {**family, UNTRAINED: twin}
+    return pl.concat([part, rows]), dict(sorted(both.items(), key=lambda item: -item[1].mean))
 
 
 def _test_limit(overrides: str) -> int | None:
