@@ -77,6 +77,11 @@ def conduct(experiment: Experiment, console: Console) -> int:
         left.enter_context(experiment.joined)
         work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work.load)
+        if work.load.left and experiment.on_cluster and not experiment.local:
+            from pyrite.cluster.executors.reach import check_nodes
+
+            experiment.join()
+            check_nodes(storage, work.load.reads)
         with _removal_reported(storage), _recorded(experiment, work, built, console) as tracking:
             if work.load.left:
                 with experiment.session(work.load, console), _renewed(experiment, work):

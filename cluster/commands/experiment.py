@@ -17,6 +17,8 @@ from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.session import connected
+from pyrite.cluster.executors.waiting import log_wait
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.size import RAY_START
 from pyrite.ranking.errors import BadInput
@@ -91,7 +93,11 @@ class Experiment:
             return Artifacts(note)
         from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 
-        return RemoteArtifacts(note, join=self.join)
+        def on_wait(line: str | None) -> None:
+            events = None if self.storage is None else EventLog(self.storage)
+            log_wait(line, note, events, verb=self.verb.name)
+
+        return RemoteArtifacts(note, join=self.join, on_wait=on_wait)
 
     @property
     def trust(self) -> Trust:

@@ -21,6 +21,7 @@ from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import print_lines
@@ -71,7 +72,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
         shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
     return LearnWork(
         experiment=experiment,
-        load=Load(episodes is None, shared, shared),
+        load=Load(episodes is None, shared, shared, reads=list(local_paths(config["ranker"]))),
         inputs=inputs_of([collection]),
         read={collection.name: [says]},
         request=request,

@@ -16,7 +16,9 @@ from pyrite.cluster.commands.experiment import Experiment
 from pyrite.cluster.commands.verb import Load, Verb, Work, inputs_of
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from pyrite.cluster.mining.data_card import finish, remarks
@@ -91,9 +93,10 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
     if split:
         line += " (queries=all mines for all splits)"
     print_lines(console, f"{line}, {done} done; results in {storage}")
+    reads = list(local_paths({key: value for key, value in config.items() if key not in ("out", "cache")}))
     return MineWork(
         experiment=experiment,
-        load=Load(bool(waiting), facts={"runs": len(shards), "done": done}),
+        load=Load(bool(waiting), facts={"runs": len(shards), "done": done}, reads=reads),
         inputs=inputs_of([collection]),
         read={collection.name: [says]},
         config=config,
@@ -125,7 +128,7 @@ class MineWork(Work):
         columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as progress:
             bar = progress.add_task("", total=len(self.shards), completed=len(self.shards) - len(self.waiting))
-            for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard")):
+            for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard", tracking.events)):
                 if isinstance(done.error, TaskLost):
                     remedy = "remove the cause (a smaller shard= in a new mining needs less memory), then continue: "
                     raise BadInput(done.error.what, remedy=remedy + resume_command("mine", self.storage.place))
@@ -138,11 +141,12 @@ class MineWork(Work):
         config = self.config
         if config["workers"] == 1:
             return LocalExecutor(shared={"miner": self.miner, "store": self.store})
-        import ray
-
         from pyrite.cluster.executors.ray_tasks import RayExecutor
 
-        check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
+        if not is_cluster(config["address"]):
+            import ray
+
+            check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
         shared = {"miner": Once("pyrite.cluster.mining.miner:Miner", {"config": config}), "store": self.store}
         count = min(config["workers"], len(self.waiting))
         return RayExecutor(shared, lambda: count, Resources.of(config), "ShardMiner")

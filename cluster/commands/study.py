@@ -30,6 +30,7 @@ from pyrite.cluster.config.trust import check_classes, foreign_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.processes import in_process
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Executor, Once, Task
 from pyrite.cluster.index.attach import live_functions, served_functions
 from pyrite.cluster.limits import LOCAL_PROCESSES
@@ -54,6 +55,8 @@ from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
+    from ray.tune import Callback
+
     from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.cluster.search.proposals import Proposals
     from pyrite.cluster.search.schedulers import EarlyStopping
@@ -119,7 +122,9 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def prepare(experiment: Experiment, console: Console) -> StudyWork:
     """Read the collections, plan the runs, check them, and make what those share that are left."""
-    plan, artifacts = experiment.plan, experiment.artifacts_of(console)
+    plan = experiment.plan
+    callbacks = _callbacks(experiment)  # before Ray starts: a class that can't be imported is refused at once
+    artifacts = experiment.artifacts_of(console)
     planned, adaptive = plan.runs()
     scheduler = _scheduler(experiment, artifacts, planned, [*planned, *adaptive])
     proposals = _proposals(plan, adaptive, artifacts, scheduler)
@@ -153,6 +158,7 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
         collections=collections,
         ready=len(done) + proposals.finished,
         apart=experiment.on_cluster,
+        callbacks=callbacks,
     )
     total = len(runs) + proposals.total
     names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values())
@@ -186,6 +192,17 @@ def _check_comparison(
         from pyrite.cluster.reports.study_tables import check_comparison
 
         check_comparison(baseline, factors, known, collections, contrasts, complete=complete)
+
+
+def _callbacks(experiment: Experiment) -> list[Callback]:
+    """Return the user's callbacks of Ray Tune, built."""
+    if not (nodes := experiment.plan.options.get("callbacks", [])):
+        return []
+    from ray.tune import Callback
+
+    from pyrite.cluster.search.schedulers import built_as
+
+    return built_as(Callback, nodes, "callbacks", experiment.trust)
 
 
 def _proposals(
@@ -245,6 +262,7 @@ class StudyWork(Work):
     collections: dict[str, Collection]
     ready: int
     apart: bool
+    callbacks: Sequence[Callback]
     errors: Mapping[str, str] = field(default_factory=dict)
     shown: int = 0
     budget: TimeBudget | None = None
@@ -259,7 +277,10 @@ class StudyWork(Work):
         self.artifacts.make(configs)
         print_lines(console, *self.artifacts.cut_texts(configs))
         sizes = largest_and_all([self.artifacts.bytes_of(config) for config in configs])
-        return Load(True, *sizes, facts, self._saved(), self._needs())
+        reads = [path for config in configs for path in local_paths(config["ranker"])]
+        built = (each.config["collection"] for each in self.proposals.examples)  # runs build inputs
+        reads += [path for node in built for path in local_paths(node)]
+        return Load(True, *sizes, facts, self._saved(), self._needs(), reads)
 
     def _saved(self) -> float:
         """Seconds that waiting runs take less on all cores than in the processes of this command."""
@@ -315,6 +336,10 @@ class StudyWork(Work):
             asked = [key for key in ("trial_scheduler", "stoppers") if plan.options.get(key)]
             tracking.events.emit("early stopping", by=asked, says=ORDER)
             print_lines(console, f"{' and '.join(asked)}: {ORDER}")
+        if not self.experiment.local:
+            known = [planned.config for planned in _distinct(self._known)]
+            known += [request.config for request in self.missing.values()]
+            check_resources(known, plan.options["address"])
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 
@@ -358,17 +383,12 @@ class StudyWork(Work):
                 workers.keep(self._processes() - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, self.experiment.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
-        from ray.tune import Callback
-
         from pyrite.cluster.executors.tune import TuneExecutor
-        from pyrite.cluster.search.schedulers import built_as
 
         configs = [planned.config for planned in _distinct(self._known)]
-        check_resources(configs, options["address"])
-        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks", self.experiment.trust)
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
-        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun")
+        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, self.callbacks, "StudyRun")
 
     def renew(self) -> None:
         runs = self._planned

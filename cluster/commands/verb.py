@@ -44,6 +44,7 @@ class Load:
         facts: facts for the event log.
         saved: seconds that Ray's processes on this machine would save (`pyrite.cluster.plan.size`); None if unknown.
         needs: a feature that only Ray has; None if there is none.
+        reads: files and folders of this machine that the nodes of a cluster read too.
     """
 
     left: bool
@@ -52,6 +53,7 @@ class Load:
     facts: Mapping[str, Any] = field(default_factory=dict)
     saved: float | None = None
     needs: str | None = None
+    reads: Sequence[str] = ()
 
 
 @dataclass(kw_only=True)
