@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands import study_end
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
@@ -41,7 +42,7 @@ from pyrite.cluster.plan.size import run_seconds, saved
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
 from pyrite.cluster.runs import what_was_read
-from pyrite.cluster.runs.outcome import ORDER, run_store
+from pyrite.cluster.runs.outcome import run_store
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking

@@ -10,6 +10,7 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
@@ -26,7 +27,6 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.plan.sweep import Planned, plan, points, refuse_sweeps
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
 from pyrite.cluster.runs.cut_checkpoints import cut_of
