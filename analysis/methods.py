@@ -23,6 +23,10 @@ METHOD_KEYS = ["collection", "ranker", "method"]
 CHECKPOINT = "ranker.checkpoint"
 BM25 = "BM25 alone"  # in the method column: the ranking in which the candidates came
 RUN = "the run alone"  # the same for candidates of a run file
+UNTRAINED = "before training"
+"""The method of a ranker as its checkpoint has it. It has no run."""
+BESIDE = (":bm25", ":untrained", ":interpolated")
+"""The ends of the columns next to that of a measure."""
 RUN_FILE = "run_file"
 """Origin of candidates from a run file; with several run files, the start of its name."""
 EMBEDDINGS = "embeddings"
@@ -52,7 +56,7 @@ RESERVED = {
 
 def evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
     """Return pairs (candidate origin, measure) in the order of the columns; a report shows the first one first."""
-    names = (name for name in trials.columns if ":" in name and not name.endswith((":bm25", ":interpolated")))
+    names = (name for name in trials.columns if ":" in name and not name.endswith(BESIDE))
     return [(origin, measure) for origin, _, measure in (name.rpartition(":") for name in names)]
 
 
@@ -129,6 +133,11 @@ def with_factors(trials: pl.DataFrame, requested: Sequence[str] | None) -> pl.Da
             raise BadInput(f"{key!r} is not swept", "factors", remedy)
     column = pl.Series("factors", [list(requested)] * len(trials), dtype=pl.List(pl.String))
     return trials.drop("factors", strict=False).with_columns(column)
+
+
+def untrained_of(run: str) -> str:
+    """Return the name under which the values of a run's ranker before its training are found."""
+    return f"{run}:untrained"
 
 
 def first_stage_of(candidates: str) -> str:
@@ -247,13 +256,14 @@ def measurements(trials: pl.DataFrame) -> pl.DataFrame:
 
     The columns are those of `with_methods`, agent (the seed of its learning, "-" without one), settings (a list of
     {key, value}: swept options that are no factors), seed, status, diverged, candidates, measure, value (null for a
-    failed run), bm25, the value of BM25's order of the same candidates, and interpolated, that of the ranker's scores
-    interpolated with BM25's (null without them).
+    failed run), bm25, the value of BM25's order of the same candidates, untrained, that of the ranker before its
+    training (null if it starts from nothing), and interpolated, that of the ranker's scores interpolated with BM25's
+    (null without them).
     """
     text, number = pl.String(), pl.Float64()
     parts = [pl.DataFrame(schema={"run": text, "seed": pl.Int64(), "status": text, "diverged": pl.Boolean(),
                                   "candidates": text, "measure": text, "value": number, "bm25": number,
-                                  "interpolated": number})]  # fmt: skip
+                                  "untrained": number, "interpolated": number})]  # fmt: skip
     done = pl.col("status") == "done"
     for candidates, measure in evaluations(trials):
         name = f"{candidates}:{measure}"
@@ -265,7 +275,7 @@ def measurements(trials: pl.DataFrame) -> pl.DataFrame:
                 measure=pl.lit(measure),
                 **{
                     as_: pl.when(done).then(_number(trials, name + kind)).fill_nan(None)
-                    for kind, as_ in (("", "value"), (":bm25", "bm25"), (":interpolated", "interpolated"))
+                    for kind, as_ in (("", "value"), *((kind, kind[1:]) for kind in BESIDE))
                 },
             )
         )

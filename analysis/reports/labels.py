@@ -8,6 +8,8 @@ from string import ascii_uppercase
 
 import polars as pl
 
+from pyrite.analysis.methods import UNTRAINED
+
 PART = " · "
 WIDTH = 36
 """The width of a line of a broken name."""
@@ -60,6 +62,8 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
     {'bm25 · uniform · rate=1': 'rate=1', 'bm25 · uniform · rate=2': 'rate=2'}
     """
     names = list(dict.fromkeys(methods))
+    if UNTRAINED in names:  # which has no parts
+        return dict.fromkeys(names, UNTRAINED) | distinct_names(name for name in names if name != UNTRAINED)
     parts = [name.split(PART) for name in names]
     short = [[part for part in own if not all(part in others for others in parts)] for own in parts]
     if len(names) < 2 or not all(short) or len(set(map(tuple, short))) < len(names):
@@ -83,6 +87,8 @@ class Letters:
 
     def of(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return what a table shows for each name: its letter, or the name if all are short enough."""
+        if UNTRAINED in names:
+            return dict.fromkeys(names, UNTRAINED) | self.of({k: v for k, v in names.items() if k != UNTRAINED})
         if max(map(len, names.values()), default=0) <= WIDEST:
             return dict(names)
         for name in names:

@@ -12,7 +12,15 @@ import polars as pl
 from rich.markup import escape
 
 from pyrite.analysis.counted import counted
-from pyrite.analysis.methods import AGENTS, MOST_VALUES, factors, leading_evaluations, swept, with_methods
+from pyrite.analysis.methods import (
+    AGENTS,
+    MOST_VALUES,
+    UNTRAINED,
+    factors,
+    leading_evaluations,
+    swept,
+    with_methods,
+)
 from pyrite.analysis.reports.labels import (
     Letters,
     by_family,
@@ -78,6 +86,8 @@ def verdict_section(
         title = with_cut(title_of(place["ranker"], place["collection"], several), family)
         caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
         alone = summary.filter(**{**place, "ranker": "bm25"}).rows(named=True)
+        if verdict.baseline != UNTRAINED:
+            alone = [*family.filter(method=UNTRAINED).rows(named=True), *alone]
         sentence = " ".join([verdict.sentence(names), *_remarks(verdict, summary, trials, alone)])
         parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone)]
         brief = letters.of(names)
@@ -163,8 +173,13 @@ def _remarks(
     if len(failed) > len(none):
         lines.append("Differences are over the seeds that both methods finished.")
     best = max((row["mean"] for row in verdict.rows), default=math.inf)
-    more = "more than any method here: is this ranker trained long enough?"
-    return lines + [f"{row['method']} has {value(row['mean'])}, {more}" for row in alone if row["mean"] > best]
+    asked = {UNTRAINED: "does a lower optimizer.lr keep it?"}
+    return lines + [
+        f"{row['method'][0].upper()}{row['method'][1:]} has {value(row['mean'])}, more than any method here: "
+        f"{asked.get(row['method'], 'is this ranker trained long enough?')}"
+        for row in alone
+        if row["mean"] > best
+    ]
 
 
 def _table(
@@ -202,5 +217,7 @@ def _table(
         "method", "mean" if not wide else verdict.place["measure"], *([against, "p"] if verdict.tests else []), "time",
         "", "docs" if not wide else "documents read", "memory", *(["runs"] if wide else []),
     ]  # fmt: skip
-    rows += [[row["method"], value(row["mean"]), *[""] * (len(head) - 2)] for row in alone]
+    for row in alone:
+        interval = f"({value(row['ci_low'])} to {value(row['ci_high'])})" if wide and row["ci_low"] is not None else ""
+        rows.append([row["method"], Cell(value(row["mean"]), interval), *[""] * (len(head) - 2)])
     return Table(head, rows, caption=caption)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import with_methods
+from pyrite.analysis.methods import untrained_of, with_methods
 from pyrite.analysis.statistics.paired import Floats
 from pyrite.ranking.evaluation.significance import holm, paired_t_test
 
@@ -37,10 +37,15 @@ def values_by_run(queries: Queries | None, trials: pl.DataFrame, measure: str) -
 def named_values(
     queries: Queries, runs: Collection[str], measure: str
 ) -> tuple[list[str], dict[str, dict[str, Floats]]]:
-    """Return the names of the queries, and `values_by_run`: queries and runs are in the order of the table."""
-    if measure not in queries.lazy().collect_schema().names():
+    """Return the names of the queries, and `values_by_run`: queries and runs are in the order of the table.
+
+    The values of a run's ranker before its training are under the name of `untrained_of`.
+    """
+    columns = queries.lazy().collect_schema().names()
+    if measure not in columns:
         return [], {}
-    chosen = queries.lazy().select("run", "query", "origin", measure).filter(pl.col("run").is_in(list(runs)))
+    before = [name for name in (untrained_of(measure),) if name in columns]
+    chosen = queries.lazy().select("run", "query", "origin", measure, *before).filter(pl.col("run").is_in(list(runs)))
     numbers: dict[str, int] = {}
     names, rows = pl.Series([], dtype=pl.String), np.zeros(0, np.int32)
     portions = []  # rows of a run may come in several
@@ -50,6 +55,8 @@ def named_values(
                 names = part["query"]
                 rows = np.array([numbers.setdefault(query, len(numbers)) for query in names], np.int32)
             portions.append((str(origin), str(run), rows, part[measure].to_numpy()))
+            for name in before:
+                portions.append((str(origin), untrained_of(str(run)), rows, part[name].to_numpy()))
     portions.reverse()
     values: dict[str, dict[str, Floats]] = {}
     while portions:

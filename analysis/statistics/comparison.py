@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import LABEL, column_of, evaluations, is_learned, measurements
+from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, evaluations, is_learned, measurements
 from pyrite.analysis.statistics.paired import (
     CrossedDifference,
     Floats,
@@ -187,7 +187,8 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
 
     Args:
         methods: one row per ranker and method: method, ranker, policy, function, selector and swept names.
-        baseline: the label of a method, or key=value pairs that only one method has, as "policy=fixed function=bm25".
+        baseline: the label of a method, key=value pairs that only one method has, as "policy=fixed function=bm25", or
+            "before training".
 
     Returns:
         The method, and the rankers to compare with it: all that have it, unless `ranker=…` names one.
@@ -198,6 +199,8 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
     remedy = "choose from: " + "; ".join(lines)
     matching = methods
     labelled = LABEL in columns and baseline in set(methods[LABEL])
+    if baseline == UNTRAINED and not labelled:
+        return UNTRAINED, set(methods["ranker"])
     if labelled:
         matching = methods.filter(pl.col(LABEL) == baseline)
     for part in [] if labelled else baseline.split():

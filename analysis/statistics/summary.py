@@ -17,7 +17,16 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import BM25, RUN, evaluations_by_origin, first_stage_of, measurements, method_columns
+from pyrite.analysis.methods import (
+    BM25,
+    RUN,
+    UNTRAINED,
+    evaluations_by_origin,
+    first_stage_of,
+    measurements,
+    method_columns,
+)
+from pyrite.analysis.statistics.before_training import untrained_rows, untrained_twin
 from pyrite.analysis.statistics.by_query import Queries, values_by_run
 from pyrite.analysis.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, methods_of, named_baseline
 from pyrite.analysis.statistics.paired import MeasuredRun
@@ -43,7 +52,8 @@ def summarise(
     """Summarise a study, one row per method, candidate origin and measure: the table in `summary.csv`.
 
     Each method is compared, within its ranker, collection, origin and measure, with the best baseline
-    (`best_baselines`). Rows of ranker "bm25" hold the figures of BM25 alone over the same candidates. Rows are by
+    (`best_baselines`). Rows of ranker "bm25" hold the figures of BM25 alone over the same candidates, and rows without
+    runs those of a ranker before its training, with an interval over queries. Rows are by
     collection, origin, measure, ranker, and mean from the highest. What cannot be computed is null.
 
     Args:
@@ -81,6 +91,10 @@ def summarise(
             best = best_baselines(family)
             of_ranker = elsewhere if across else [runs for runs in family if runs.method == named and ranker in rankers]
             fixed = {runs.method: other for runs in family for other in of_ranker if len(other.values)}
+            of_this = here.filter(ranker=ranker)
+            if named == UNTRAINED and ranker in rankers:
+                twins = {runs.method: untrained_twin(runs, of_this) for runs in family}
+                fixed = {method: twin for method, twin in twins.items() if twin is not None}
             compared = [
                 (name, prefix, opponents, compare(family, opponents, values, equal_within))
                 for name, prefix, opponents in (("against", "", best), ("baseline", "baseline_", fixed))
@@ -96,6 +110,9 @@ def summarise(
                         row[name] = opponents[runs.method].method
                         row |= {prefix + test: p for test, p in tests[runs.method].items()}
                 rows.append(row | {"marks": marks(row)})
+            cut = rows[-1]["cut"] if family else None
+            about = crc32("\n".join((*place.values(), ranker, UNTRAINED)).encode())
+            rows += [{**place, **row, "cut": cut} for row in untrained_rows(of_this, columns, values, about)]
         rows += [{**place, **row} for row in _first_stage(here["bm25"], columns, candidates)]
     return pl.DataFrame(rows, schema=_schema(columns, baseline is not None))
 

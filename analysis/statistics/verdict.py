@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import evaluations, measurements, method_columns
+from pyrite.analysis.methods import UNTRAINED, evaluations, measurements, method_columns
+from pyrite.analysis.statistics.before_training import untrained_twin
 from pyrite.analysis.statistics.by_query import Queries, values_by_run
 from pyrite.analysis.statistics.comparison import MethodRuns, compare, compare_both, methods_of
 from pyrite.analysis.statistics.paired import (
@@ -26,7 +27,7 @@ from pyrite.analysis.statistics.paired import (
     p_equal,
 )
 from pyrite.analysis.statistics.power import sample_of_both, seeds_of_a_test
-from pyrite.analysis.statistics.summary import LEAST_SEEDS, LEVEL
+from pyrite.analysis.statistics.summary import LEAST_SEEDS, LEVEL, baseline_of
 from pyrite.ranking.evaluation.significance import holm
 
 SMALL = 0.01
@@ -253,6 +254,7 @@ def conclude(
             place = {"collection": collection, "ranker": ranker, "candidates": origin, "measure": measure}
             methods = methods_of(every.filter(**place), columns)
             families[origin] = {method: methods[method] for method in part["method"]}
+            part, families[origin] = _with_untrained(part, families[origin], summary, every.filter(**place))
             verdict = _verdict(place, part, families[origin], by_query.get(origin), equal_within)
             if verdict.queries is not None and test_limit is not None:
                 of_place = trials.filter(collection=collection, ranker=ranker)
@@ -261,6 +263,22 @@ def conclude(
         verdicts += concluded.values()
         depends += _dependence(concluded, families, by_query)
     return Conclusion(verdicts, depends + _across_rankers(trials, every, by_query, measure, columns))
+
+
+def _with_untrained(
+    part: pl.DataFrame, family: dict[str, MethodRuns], summary: pl.DataFrame, results: pl.DataFrame
+) -> tuple[pl.DataFrame, dict[str, MethodRuns]]:
+    """Add the ranker before its training to the rows and methods of one place, if the user named it as the baseline."""
+    if baseline_of(part) != UNTRAINED:
+        return part, family
+    place = part.select("collection", "ranker", "candidates", "measure").unique()
+    rows = summary.filter(method=UNTRAINED).join(place, on=place.columns, how="semi")
+    most = max(family.values(), key=lambda runs: len(runs.runs))
+    twin = untrained_twin(most, results)
+    if twin is None or len(rows) != 1:
+        return part, family
+    both = {**family, UNTRAINED: twin}
+    return pl.concat([part, rows]), dict(sorted(both.items(), key=lambda item: -item[1].mean))
 
 
 def _verdict(

@@ -10,6 +10,7 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.methods import UNTRAINED
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import learner_of
@@ -191,12 +192,15 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
 
 
 def _figures(planned: Planned, outcome: Outcome) -> Table:
-    """Return the table of measures: for each origin the ranker's and those of BM25's order."""
+    """Return the table of measures by origin: the ranker's after and before training, and those of BM25's order."""
     head, rows = ["measure"], [[measure] for measure in planned.config["measures"]]
     for origin, values in outcome.values.items():
-        head += [f"over {origin}", "BM25's order"]
+        columns = {f"over {origin}": values, UNTRAINED: outcome.untrained.get(origin)}
+        columns |= {"BM25's order": outcome.bm25[origin]}
+        shown = {title: column for title, column in columns.items() if column is not None}
+        head += shown
         for row in rows:
-            row += [f"{float(each[row[0]].mean()):.4f}" for each in (values, outcome.bm25[origin])]
+            row += [f"{float(column[row[0]].mean()):.4f}" for column in shown.values()]
     cut = cut_of(planned.config)
     ranker = planned.config[CHOICES]["ranker"] + (f" ({cut})" if cut else "")
     caption = f"{ranker} after {counted(outcome.best_epoch, 'epoch')}"

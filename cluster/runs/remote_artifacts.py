@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,14 @@ class Described:
         provenance: what a result is built from.
         needs: the parts from which each part is made.
         messages: what is printed while each part is made.
+        as_runs: the parts whose tasks reserve what a run does.
     """
 
     keys: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
     needs: dict[str, list[str]] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
+    as_runs: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -73,7 +75,9 @@ class RemoteArtifacts(Artifacts):
                 wanted = name != "agent" and (only is None or name in only)
                 if wanted and key not in tasks and not self.place(config, key).exists():
                     needs = [keys[part] for part in described.needs[name]]
-                    tasks[key] = self._task(key, config, name, needs, described.messages[name])
+                    task = self._task(key, config, name, needs, described.messages[name])
+                    of_run = Resources.of_run(config["resources"]) if name in described.as_runs else task.resources
+                    tasks[key] = replace(task, resources=of_run)
         self._make_all(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
@@ -212,7 +216,8 @@ def _describe(configs: list[dict[str, Any]]) -> list[Described]:
         parts = {full_name: (part, name) for full_name, part, name in part_names(config)} if keys else {}
         needs = {full_name: part.needs(config, name) for full_name, (part, name) in parts.items()}
         messages = {full_name: part.message.format(name=name) for full_name, (part, name) in parts.items()}
-        return Described(keys, provenance, needs, messages)
+        as_runs = [full_name for full_name, (part, _) in parts.items() if part.as_a_run]
+        return Described(keys, provenance, needs, messages, as_runs)
 
     return [described(config) for config in configs]
 
