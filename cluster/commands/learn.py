@@ -18,6 +18,7 @@ from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, replaced, root_of
 from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import print_lines
@@ -78,7 +79,7 @@ class LearnExperiment(Experiment):
         artifacts.make([config])
         note(*artifacts.cut_texts([config]))
         shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
-        return Work(True, shared, shared)
+        return Work(True, shared, shared, reads=list(local_paths(config["ranker"])))
 
     def manifest(self) -> dict[str, Any]:
         return self.request.manifest(self.facts) | {"read": self.read_sentences}
