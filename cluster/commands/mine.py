@@ -11,6 +11,7 @@ import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment
 from pyrite.cluster.commands.verb import Load, Verb, Work, inputs_of
@@ -29,7 +30,6 @@ from pyrite.cluster.output.result_store import ResultStore, outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking

@@ -105,6 +105,7 @@ def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPoo
 def _print_pools(pools: Sequence[NamedPool], console: Console) -> dict[str, str]:
     """Print what was read, and return the warnings by pool."""
     from pyrite.cluster.statistics.pool_summary import unjudged_warning
+
     from pyrite.pooling.pool import UNJUDGED_NOTE
 
     warnings = {}
@@ -191,7 +192,8 @@ class PoolWork(Work):
         return TuneExecutor({"pools": stored}, config["concurrent"], name="PoolRun")
 
     def renew(self) -> None:
-        from pyrite.cluster.reports.pool_report import pool_report
+        from pyrite.cluster.reports.pool_results import report_of
+        from pyrite.cluster.reports.publish import renew
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self.shown:
@@ -199,12 +201,12 @@ class PoolWork(Work):
             done = [trial for trial in self.trials if trial.name in names]
             tables = pool_tables(self.plan, done, {})
             if "budgets" in tables:
-                page = pool_report(self.plan.storage, tables, waiting=len(self.trials) - len(done))
-                page.renew(self.plan.storage)
+                page = report_of(self.plan.storage, tables, waiting=len(self.trials) - len(done))
+                renew(page, self.plan.storage)
 
     def report(self, console: Console) -> int:
         from pyrite.cluster.output.tables import write_table
-        from pyrite.cluster.reports.pool_report import report_pools
+        from pyrite.cluster.reports.pool_results import report_pools
 
         tables = pool_tables(self.plan, self.trials, self.errors)
         for name, table in tables.items():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands import study_end
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment
@@ -46,7 +47,7 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
 from pyrite.cluster.rollouts.request import LearnRequest, missing, with_agents
 from pyrite.cluster.runs import what_was_read
-from pyrite.cluster.runs.outcome import ORDER, run_store
+from pyrite.cluster.runs.outcome import run_store
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking

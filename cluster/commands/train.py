@@ -13,6 +13,8 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.methods import UNTRAINED
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment
 from pyrite.cluster.commands.verb import Load, Verb, Work, inputs_of
@@ -27,13 +29,11 @@ from pyrite.cluster.executors.waiting import Ask, log_wait, waits_said
 from pyrite.cluster.index.attach import served_functions
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
-from pyrite.cluster.output.methods import UNTRAINED
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.plan.sweep import Planned, plan, points, refuse_sweeps
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
 from pyrite.cluster.runs.cut_checkpoints import cut_of
