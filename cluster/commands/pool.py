@@ -104,8 +104,7 @@ def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPoo
 
 def _print_pools(pools: Sequence[NamedPool], console: Console) -> dict[str, str]:
     """Print what was read, and return the warnings by pool."""
-    from pyrite.cluster.statistics.pool_summary import unjudged_warning
-
+    from pyrite.analysis.statistics.pool_summary import unjudged_warning
     from pyrite.pooling.pool import UNJUDGED_NOTE
 
     warnings = {}
