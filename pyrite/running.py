@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from pyrite.cluster.commands.conduct import conduct
+from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.resuming import read
-from pyrite.cluster.commands.verb import verb_named
 from pyrite.cluster.config.build import missing_extra
 from pyrite.cluster.output.screen import Screen
 from pyrite.data import about_tables

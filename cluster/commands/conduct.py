@@ -14,11 +14,10 @@ from typing import Any
 
 from rich.console import Console
 
-from pyrite.cluster.commands.experiment import Experiment, runs_here
+from pyrite.cluster.commands.experiment import Experiment, Verb, Work, runs_here
 from pyrite.cluster.commands.first_folder import STARTED_IN
 from pyrite.cluster.commands.resuming import EXTENDED, MOVED, read
 from pyrite.cluster.commands.signals import exit_code, ignore_further_signals
-from pyrite.cluster.commands.verb import Verb, Work
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.executors.processes import Processes
 from pyrite.cluster.output.lock import output_lock

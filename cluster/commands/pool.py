@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment
-from pyrite.cluster.commands.verb import Load, Verb, Work
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of

@@ -1,6 +1,6 @@
 """Runs `pyrite rank`: ranks a collection, or the candidates of a first stage, into a TREC run.
 
-It writes one file and no folder, so it is no `commands.verb.Verb`. The file is written whole at the end: a file that
+It writes one file and no folder, so it is no `commands.experiment.Verb`. The file is written whole at the end: a file that
 exists is complete, and an interrupted command is started again. Nothing is random: the same ranker and collection give
 the same lines.
 """

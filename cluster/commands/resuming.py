@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, chdir, nullcontext
 from typing import Any
 
-from pyrite.cluster.commands.experiment import Experiment
+from pyrite.cluster.commands.experiment import Experiment, Plan, Verb
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
-from pyrite.cluster.commands.verb import Plan, Verb
 from pyrite.cluster.config.aliases import QUOTES, quoted_baseline
 from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
 from pyrite.cluster.config.quoting import override_of, quoted_path

@@ -15,8 +15,7 @@ from rich.console import Console
 from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands import study_end
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment
-from pyrite.cluster.commands.verb import Load, Verb, Work, inputs_of
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.build import as_node

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.mine import MINE
 from pyrite.cluster.commands.resuming import read, recorded
-from pyrite.cluster.commands.verb import verb_named
 from pyrite.cluster.output.manifest import read_config, write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput

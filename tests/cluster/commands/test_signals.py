@@ -18,11 +18,11 @@ import pytest
 from rich.console import Console
 
 from pyrite.cluster.commands import conduct
+from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.signals import Terminated, exit_code, handled_signals
 from pyrite.cluster.commands.study import STUDY
-from pyrite.cluster.commands.verb import verb_named
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput

@@ -9,10 +9,9 @@ import pytest
 import yaml
 
 from pyrite.cluster.commands import experiment
-from pyrite.cluster.commands.experiment import runs_here
+from pyrite.cluster.commands.experiment import Load, runs_here
 from pyrite.cluster.commands.resuming import read, started
 from pyrite.cluster.commands.study import STUDY
-from pyrite.cluster.commands.verb import Load
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.plan import size
