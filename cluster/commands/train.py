@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.methods import UNTRAINED
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
@@ -19,17 +23,17 @@ from pyrite.cluster.config.override import root_of
 from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch
+from pyrite.cluster.executors.waiting import Ask, log_wait, waits_said
 from pyrite.cluster.index.attach import served_functions
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
-from pyrite.cluster.output.methods import UNTRAINED
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.plan.sweep import Planned, lowest, plan, points, refuse_sweeps
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
 from pyrite.cluster.runs.cut_checkpoints import cut_of
@@ -43,7 +47,7 @@ from pyrite.cluster.telemetry.live_table import LiveTable, duration
 from pyrite.cluster.telemetry.run_watch import RunWatch
 from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
 from pyrite.cluster.telemetry.training_metrics import run_tags
-from pyrite.cluster.training.study_runs import check_resources, launcher, report_of, task_of
+from pyrite.cluster.training.study_runs import check_resources, later_bundles, launcher, report_of, task_of
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.precision import best_precision
 
@@ -108,7 +112,7 @@ class TrainExperiment(Experiment):
         console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
-        return Work(True, shared, shared, {"run": planned.name})
+        return Work(True, shared, shared, {"run": planned.name}, reads=list(local_paths(planned.config["ranker"])))
 
     def manifest(self) -> dict[str, Any]:
         content = {key: value for key, value in self.planned.config.items() if key != CHOICES}
@@ -152,15 +156,22 @@ class TrainExperiment(Experiment):
             console.print(f"[dim]{escape(line)}[/]")
             watch.progress(planned.name, {"notes": [line]})
 
+        def on_wait(line: str | None) -> None:
+            log_wait(line, partial(print_lines, console), None if tracking is None else tracking.events)
+
+        def asks() -> list[Ask]:
+            return [Ask("a run", later)] if (later := later_bundles(planned.config)) else []
+
         start = launcher(planned.config, planned.name, on_note)
-        if self.storage is None:
-            self.outcome = start(planned.config, self.parts, on_progress, watch=run_tags("train", planned.config))
-            return
-        task = task_of(planned, self.artifacts, self.storage)
-        watch.started(task)
-        self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
-        )
+        with nullcontext() if self.local else waits_said(asks, on_wait):
+            if self.storage is None:
+                self.outcome = start(planned.config, self.parts, on_progress, watch=run_tags("train", planned.config))
+                return
+            task = task_of(planned, self.artifacts, self.storage)
+            watch.started(task)
+            self.outcome = outcome = execute_run(
+                planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
+            )
         watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
 
     def finalize(self, console: Console) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
-from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait
+from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait, Watch
 from pyrite.cluster.limits import POLL_S, TASK_RESTARTS
 from pyrite.cluster.output.lock import Busy, file_lock
 from pyrite.cluster.runs.artifacts import Artifacts, cached_part, reading_message
@@ -53,9 +53,15 @@ class Described:
 
 @dataclass
 class RemoteArtifacts(Artifacts):
-    """Artifacts that Ray tasks make. `join` connects this process to Ray, before the first task."""
+    """Artifacts that Ray tasks make.
+
+    Args:
+        join: connects this process to Ray, before the first task.
+        on_wait: see `pyrite.cluster.executors.task.Watch.waits`.
+    """
 
     join: Callable[[], object] = lambda: None
+    on_wait: Callable[[str | None], object] = lambda line: None
     _described: dict[str, Described] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -152,7 +158,7 @@ class RemoteArtifacts(Artifacts):
         import ray
 
         self.join()
-        for done in RayExecutor().run(_Making(tasks, self.note)):
+        for done in RayExecutor().run(_Making(tasks, self.note), watch=_Waiting(self.on_wait)):
             if isinstance(done.error, BadInput) and sum(node["Alive"] for node in ray.nodes()) > 1:
                 return False  # that machine may lack a file that is here
             if done.error is not None:
@@ -172,6 +178,16 @@ class RemoteArtifacts(Artifacts):
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
         return path.exists()
+
+
+class _Waiting(Watch):
+    """Passes on that tasks wait."""
+
+    def __init__(self, on_wait: Callable[[str | None], object]) -> None:
+        self.on_wait = on_wait
+
+    def waits(self, line: str | None) -> None:
+        self.on_wait(line)
 
 
 class _Making(ListedTasks):
