@@ -20,6 +20,7 @@ from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inp
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.run_log import print_failures
@@ -33,6 +34,7 @@ from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.telemetry.training_metrics import study_of
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import best_precision
 
 if TYPE_CHECKING:
     from pyrite.cluster.output.result_store import ResultStore
@@ -45,6 +47,8 @@ def plan(arguments: list[str]) -> LearnRequest:
     if (count := config["resources"]["workers"]) > 1:
         what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
         raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
+    arguments = with_precision(arguments, config, best_precision(config["resources"]["gpu"] > 0))
+    config = compose_learning(arguments)
     return LearnRequest(config, arguments, Storage(config["out"] or new_place("learn")))
 
 

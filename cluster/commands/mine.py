@@ -16,6 +16,7 @@ from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.override import replaced
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.reach import local_paths
@@ -29,11 +30,13 @@ from pyrite.cluster.output.result_store import ResultStore, outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
+from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import AUTO
 
 SCORES = ("score of positives", "of negatives")
 TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "score +", "of negatives": "score −"}
@@ -73,7 +76,9 @@ def plan(arguments: list[str]) -> MinePlan:
 
 def prepare(experiment: Experiment, console: Console) -> MineWork:
     """Read the collection, mine one query, and find the shards that are left."""
-    config, storage, artifacts = experiment.plan.config, experiment.plan.storage, experiment.artifacts_of(console)
+    artifacts = experiment.artifacts_of(console)
+    experiment.plan = _with_precision(experiment.plan, artifacts)
+    config, storage = experiment.plan.config, experiment.plan.storage
     artifacts.make([texts_config(config)], only=["base"])
     miner = Miner(config, artifacts)
     collection, shards = miner.collection, shards_of(miner.encoded, config)
@@ -105,6 +110,15 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
         store=store,
         waiting=waiting,
     )
+
+
+def _with_precision(plan: MinePlan, artifacts: Artifacts) -> MinePlan:
+    """Return the plan, with the precision of a checkpoint's transformers in it, so that all workers read alike."""
+    if not plan.config["checkpoint"] or plan.config["precision"] != AUTO:
+        return plan
+    precision = artifacts.best_precision(plan.config["gpu"] > 0)
+    arguments = replaced(plan.arguments, [f"precision={precision}"])
+    return replace(plan, config=plan.config | {"precision": precision}, arguments=arguments)
 
 
 @dataclass(kw_only=True)
@@ -155,6 +169,7 @@ class MineWork(Work):
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about["read"] = sentence(collection, self.config)
         about |= {"checkpoint": f"{cut}, no more of it"} if (cut := cut_of(self.config)) else {}
+        about |= {"precision": self.config["precision"]} if self.config["checkpoint"] else {}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self.experiment.command, about)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +95,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     try:
         kept, runs, design = saved["study"], list(map(str, saved["overrides"])), saved["design"]
         batches = tuple(map(int, saved.get("sample_batches", ())))
+        precision = str(saved.get("precision", "float32"))
         options = kept | {key: value for key, value in changed.items() if key not in GROWING}
         check_shape(options | {"experiment": design}, "study")
     except (KeyError, TypeError, BadInput):
@@ -102,7 +103,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
         raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
     by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
     check_classes([options, by_path], origin())
-    planned = StudyPlan(options, runs, design, storage, batches)
+    planned = StudyPlan(options, runs, design, storage, batches, precision)
     growing = {key: changed[key] for key in GROWING if key in changed}
     return extended(planned, growing, of_runs) if growing or of_runs else planned
 
@@ -122,9 +123,9 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def prepare(experiment: Experiment, console: Console) -> StudyWork:
     """Read the collections, plan the runs, check them, and make what those share that are left."""
-    plan = experiment.plan
     callbacks = _callbacks(experiment)  # before Ray starts: a class that can't be imported is refused at once
     artifacts = experiment.artifacts_of(console)
+    experiment.plan = plan = _with_precision(experiment.plan, artifacts, console)
     planned, adaptive = plan.runs()
     scheduler = _scheduler(experiment, artifacts, planned, [*planned, *adaptive])
     proposals = _proposals(plan, adaptive, artifacts, scheduler)
@@ -167,6 +168,15 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     facts = {"runs": total, "done": work.ready}
     work.load = work.loaded(console, facts) if work.ready < total else Load(False, facts=facts)
     return work
+
+
+def _with_precision(plan: StudyPlan, artifacts: Artifacts, console: Console) -> StudyPlan:
+    """Return the plan, with the precision of transformers in every run's command; one that has it is unchanged."""
+    if plan.precision is not None or (gpu := plan.gpu_of_automatic) is None:
+        return plan
+    precision = artifacts.best_precision(gpu)
+    print_lines(console, f"transformers compute in {precision} (ranker.precision)")
+    return replace(plan, precision=precision)
 
 
 def _with_agents(
@@ -315,6 +325,7 @@ class StudyWork(Work):
         return {
             "study": plan.options,
             "design": plan.design,
+            **({"precision": plan.precision} if plan.precision else {}),
             "facts": {collection.name: collection.facts for collection in distinct},
             "skipped": {collection.name: collection.skipped for collection in distinct if collection.skipped},
         }

@@ -23,6 +23,7 @@ Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 
 
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Resume = Literal["auto"] | None
 """Whether a command goes on if `out` holds what it left; `commands.resuming` reads it before anything is composed."""
 
@@ -305,6 +306,7 @@ class JudgeConfig(RunListsConfig):
 class MineConfig(NegativesConfig, CommandConfig):
     checkpoint: str | None
     ranker: PartConfig | None
+    precision: Precision
     count: Count
     guard: PartConfig
     scores: Literal["function", "ranker"]
@@ -327,6 +329,7 @@ class RankConfig(Config):
     origin: Parts
     checkpoint: str
     ranker: PartConfig | None
+    precision: Precision
     queries: Literal["train", "dev", "test", "all"]
     topics: str | None
     encoding: str
