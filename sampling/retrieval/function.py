@@ -18,6 +18,7 @@ from pyrite.sampling.suppliers import Supplier
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining
+    from pyrite.sampling.guard import GuardedLists
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,13 @@ class RetrievalFunction(Supplier):
         """Return scores of pairs [q, m] on the scale of `rank`, for the guard; None if there is no such scale.
 
         A score is −inf if the document is −1, or the function does not find it for the query.
+        """
+        return None
+
+    def masked(self, sources: Sources, queries: NDArray[np.integer]) -> GuardedLists | None:
+        """Return the documents that it must not offer to each of some queries, best first; None if it masks none.
+
+        It takes the place of `rank` for a function that has no lists. `prepare` receives its lists.
         """
         return None
 
