@@ -34,8 +34,9 @@ class Guard(Part):
 
     An unjudged document that looks that relevant may well be. A candidate is kept if its score is at most `positive −
     absolute` and at most `positive − relative·|positive|`; `positive` is the score of a relevant document of the query,
-    chosen by the option `positive`. No limit is above the positive, also if its score is below 0. If both margins are None, nothing is dropped. If a function finds none of a query's
-    relevant documents, no margin drops anything for that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs
+    chosen by the option `positive`. No limit is above the positive, also if its score is below 0. If both margins are
+    None, nothing is dropped. If a function finds none of a query's relevant documents, no margin drops anything for
+    that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs
     (Moreira et al. 2024, section 3.2).
 
     With `ranker` the scores are those of a trained ranker: denoising by a teacher (RocketQA; Qu et al. 2021, section

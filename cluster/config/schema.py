@@ -301,6 +301,7 @@ class MineConfig(NegativesConfig, CommandConfig):
     ranker: PartConfig | None
     count: Count
     guard: PartConfig
+    promote: bool
     scores: Literal["function", "ranker"]
     queries: Literal["train", "dev", "test", "all"]
     most_queries: Count | None

@@ -49,8 +49,8 @@ class Softmax(TemperedObjective):
             the scores (Zhang et al. 2025, Qwen3-Embedding: its mask m_ij, with .1 for cosines). None leaves out none.
         symmetric: whether a second softmax compares each positive with all queries of the batch; the loss is the mean
             of both (Radford et al. 2021, figure 3).
-        queries: whether the batch's other queries are negatives of a query too (Li et al. 2023, GTE, the improved contrastive
-            loss).
+        queries: whether the batch's other queries are negatives of a query too (Li et al. 2023, GTE: its improved
+            contrastive loss).
         documents: whether the batch's other positives are negatives of the positive too, as texts like it (as before).
     """
 

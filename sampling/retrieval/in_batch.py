@@ -88,7 +88,9 @@ class InBatch(RetrievalFunction):
             dropped.append(self.guard.record(part, ranked, above, compared, deepest))
             best_first(ranked, above, lists, start)
         used = int(lists.counts.max(initial=0))
-        return GuardedLists(lists.head(used), GuardedDocuments.joined(dropped), np.zeros((len(queries), used), np.int32))
+        return GuardedLists(
+            lists.head(used), GuardedDocuments.joined(dropped), np.zeros((len(queries), used), np.int32)
+        )
 
     def _vectors(self, sources: Sources) -> tuple[NDArray[np.integer], NDArray[np.float32], NDArray[np.float32]]:
         """Return the documents that a batch can have, and the guide's vectors of all queries and of these documents."""
