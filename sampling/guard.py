@@ -209,7 +209,7 @@ def negatives_lists(
     """
     queries = np.arange(len(sources.encoded.queries)) if asked is None else np.asarray(asked)
     if (masked := function.masked(sources, queries)) is not None:
-        return masked
+        return GuardedLists(*masked, np.zeros(masked[0].documents.shape, np.int32))
     if type(function).rank is RetrievalFunction.rank:
         return GuardedLists(None, GuardedDocuments.joined([]), np.zeros((0, 0), np.int32))
     if function.depth < 1:  # nothing else says how many documents its lists have

@@ -18,7 +18,6 @@ from pyrite.sampling.suppliers import Supplier
 
 if TYPE_CHECKING:
     from pyrite.ranking.training import Batch, RankerTraining
-    from pyrite.sampling.guard import GuardedLists
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class RetrievalFunction(Supplier):
         """
         return None
 
-    def masked(self, sources: Sources, queries: NDArray[np.integer]) -> GuardedLists | None:
+    def masked(self, sources: Sources, queries: NDArray[np.integer]) -> tuple[RankedLists, GuardedDocuments] | None:
         """Return the documents that it must not offer to each of some queries, best first; None if it masks none.
 
         It takes the place of `rank` for a function that has no lists. `prepare` receives its lists.

@@ -12,7 +12,7 @@ from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.ranked_lists import RankedLists, rectangle
 from pyrite.ranking.sources import Sources
-from pyrite.sampling.guard import CELLS, Guard, GuardedLists
+from pyrite.sampling.guard import CELLS, Guard
 from pyrite.sampling.guarded_documents import GuardedDocuments
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import CandidateBatch, RetrievalFunction
@@ -65,7 +65,7 @@ class InBatch(RetrievalFunction):
             raise BadInput("documents of a batch have no scores to compare", "function.in_batch.guard", remedy)
         self._guide: tuple[Sources, NDArray[np.integer], NDArray[np.float32], NDArray[np.float32]] | None = None
 
-    def masked(self, sources: Sources, queries: NDArray[np.integer]) -> GuardedLists | None:
+    def masked(self, sources: Sources, queries: NDArray[np.integer]) -> tuple[RankedLists, GuardedDocuments] | None:
         if not self.guard.active:
             return None
         self.guard.check_per_query()
@@ -87,10 +87,7 @@ class InBatch(RetrievalFunction):
             above &= ~sources.encoded.judgements.are_relevant(part, ranked.documents)
             dropped.append(self.guard.record(part, ranked, above, compared, deepest))
             best_first(ranked, above, lists, start)
-        used = int(lists.counts.max(initial=0))
-        return GuardedLists(
-            lists.head(used), GuardedDocuments.joined(dropped), np.zeros((len(queries), used), np.int32)
-        )
+        return lists.head(int(lists.counts.max(initial=0))), GuardedDocuments.joined(dropped)
 
     def _vectors(self, sources: Sources) -> tuple[NDArray[np.integer], NDArray[np.float32], NDArray[np.float32]]:
         """Return the documents that a batch can have, and the guide's vectors of all queries and of these documents."""
