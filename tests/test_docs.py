@@ -152,9 +152,7 @@ def check_command(command: str) -> None:
         for text in overrides:
             assert any(known(text, primary) for primary in SHAPES), f"{text}: there is no such option"
     elif verb in ("study", "train"):
-        experiment = started(
-            verb_named(verb), [*(text for text in overrides if key_of(text) != "out"), "out=somewhere"]
-        )
+        experiment = read(verb_named(verb), [*(text for text in overrides if key_of(text) != "out"), "out=somewhere"])
         if verb == "study":
             point = experiment.plan.points()[0]  # tests of the experiments compose them all
             plan(point, point.at([0.5] * len(point.intervals)), experiment.plan.seeds[:1])
