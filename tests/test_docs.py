@@ -15,6 +15,7 @@ import yaml
 
 from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.pool import DEFAULT
+from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.verbs import SUBMITTABLE, VERBS, parser
 from pyrite.cluster.config.aliases import OF_ONE, quoted_baseline
 from pyrite.cluster.config.compose import compose
