@@ -66,7 +66,7 @@ class AlikeVectors:
     ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
         """Return the rows of a query's vectors that can be among its best `depth`, and their products."""
         numbers = numbers[numbers >= 0]
-        reached = np.searchsorted(np.cumsum(self._sizes[numbers]), depth)
+        reached = int(np.searchsorted(np.cumsum(self._sizes[numbers]), depth))
         kept = products[: len(numbers)] >= products[min(reached, len(numbers) - 1)]  # with all that tie with the last
         numbers, sizes = numbers[kept], np.minimum(self._sizes[numbers[kept]], depth)
         starts = np.repeat(self._starts[numbers] - (np.cumsum(sizes) - sizes), sizes)

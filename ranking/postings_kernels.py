@@ -346,8 +346,8 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
                 document = LAST - np.int64(keys[chosen - 1 - index] & np.uint64(LAST))
                 documents[query, index], scores[query, index] = document, score[document]
             if dense:
-                for document in range(size):
-                    score[document] = 0.0
+                for index in range(size):
+                    score[index] = 0.0
             else:
                 for index in range(count):
                     score[touched[index]] = 0.0
