@@ -16,7 +16,7 @@ from rich.console import Console
 
 from pyrite.cluster.commands.experiment import Experiment, Verb, Work, runs_here
 from pyrite.cluster.commands.first_folder import STARTED_IN
-from pyrite.cluster.commands.resuming import EXTENDED, MOVED, read
+from pyrite.cluster.commands.resuming import EXTENDED, MOVED, TYPED, read
 from pyrite.cluster.commands.signals import exit_code, ignore_further_signals
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.executors.processes import Processes
@@ -93,6 +93,7 @@ def manifest(experiment: Experiment, work: Work) -> dict[str, Any]:
     return {
         "verb": experiment.verb.name,
         "command": experiment.command,
+        TYPED: list(experiment.typed),
         **work.content(),
         "overrides": experiment.plan.arguments,
         "collections": dict(work.inputs),

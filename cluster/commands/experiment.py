@@ -164,6 +164,7 @@ class Experiment:
 
     Args:
         typed: its overrides as the user gave them; those of the first command if it continues from a folder.
+        chosen: overrides for what this machine chose, so that its command gives the same elsewhere.
         resumed: whether it continues from a folder, which may come from anywhere.
         moved: new paths of collections that were moved since it began, by the old ones.
         additions: overrides that add to what it began with.
@@ -175,6 +176,7 @@ class Experiment:
     verb: Verb
     plan: Any
     typed: Sequence[str] = ()
+    chosen: Sequence[str] = ()
     resumed: bool = False
     moved: Mapping[str, str] = field(default_factory=dict)
     additions: Sequence[str] = ()
@@ -200,7 +202,7 @@ class Experiment:
         out = (
             [] if self.storage is None or "out" in map(key_of, self.typed) else [override_of("out", self.storage.place)]
         )
-        return shlex.join(["pyrite", self.verb.name, *self.typed, *out])
+        return shlex.join(["pyrite", self.verb.name, *self.typed, *self.chosen, *out])
 
     def prepare(self, console: Console) -> Work:
         """Read the data, plan the runs and check them, before anything is written."""

@@ -77,7 +77,7 @@ def plan(arguments: list[str]) -> MinePlan:
 def prepare(experiment: Experiment, console: Console) -> MineWork:
     """Read the collection, mine one query, and find the shards that are left."""
     artifacts = experiment.artifacts_of(console)
-    experiment.plan = _with_precision(experiment.plan, artifacts)
+    _write_precision(experiment, artifacts)
     config, storage = experiment.plan.config, experiment.plan.storage
     artifacts.make([texts_config(config)], only=["base"])
     miner = Miner(config, artifacts)
@@ -112,13 +112,14 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
     )
 
 
-def _with_precision(plan: MinePlan, artifacts: Artifacts) -> MinePlan:
-    """Return the plan, with the precision of a checkpoint's transformers in it, so that all workers read alike."""
-    if not plan.config["checkpoint"] or plan.config["precision"] != AUTO:
-        return plan
-    precision = artifacts.best_precision(plan.config["gpu"] > 0)
-    arguments = replaced(plan.arguments, [f"precision={precision}"])
-    return replace(plan, config=plan.config | {"precision": precision}, arguments=arguments)
+def _write_precision(experiment: Experiment, artifacts: Artifacts) -> None:
+    """Write the precision of a checkpoint's transformers into the command, so that all workers read alike."""
+    plan = experiment.plan
+    if plan.config["checkpoint"] and plan.config["precision"] == AUTO:
+        precision = artifacts.best_precision(plan.config["gpu"] > 0)
+        experiment.chosen = [f"precision={precision}"]
+        arguments, config = replaced(plan.arguments, experiment.chosen), plan.config | {"precision": precision}
+        experiment.plan = replace(plan, config=config, arguments=arguments)
 
 
 @dataclass(kw_only=True)

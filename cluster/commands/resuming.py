@@ -29,6 +29,8 @@ MOVED = "moved"
 """Key in `config.yaml` of the new paths of collections, by the old ones."""
 EXTENDED = "extended"
 """Key in `config.yaml` of the commands that added to an experiment."""
+TYPED = "typed"
+"""Key in `config.yaml` of the overrides of the first command."""
 RESUME = "resume"
 """The option that starts an experiment, or goes on with it: `resume=auto`."""
 
@@ -82,13 +84,11 @@ def holds_results(folder: str) -> bool:
 
 def recorded(saved: Mapping[str, Any], first: bool = False) -> list[str]:
     """Return the overrides in a manifest: those of the first command, and unless `first` those that added to it."""
-    words = shlex.split(str(saved.get("command") or ""))[2:]
-    if first and words:
-        return words
-    listed = saved.get("overrides")
-    added = saved.get(EXTENDED)
-    texts = [text for each in (added if isinstance(added, list) else ()) for text in shlex.split(str(each))[4:]]
-    return [*words, *(map(str, listed) if isinstance(listed, list) else ()), *texts]
+    typed = _texts(saved.get(TYPED))
+    if first:
+        return typed
+    added = [text for command in _texts(saved.get(EXTENDED)) for text in shlex.split(command)[4:]]
+    return [*typed, *_texts(saved.get("overrides")), *added]
 
 
 def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -> Experiment:
@@ -121,7 +121,9 @@ def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -
         _refuse_foreign_cluster(plan.options.get("address"), typed, folder)
         joined = entered.pop_all()
     additions = [text for text in changes if root_of(text) not in verb.may_change]
-    return Experiment(verb, plan, recorded(saved, first=True), True, moved, additions, joined)
+    first = recorded(saved, first=True)
+    chosen = [text for text in _texts(saved.get("overrides")) if key_of(text) not in map(key_of, first)]
+    return Experiment(verb, plan, first, chosen, resumed=True, moved=moved, additions=additions, joined=joined)
 
 
 def _planned_again(verb: Verb) -> Any:
@@ -171,6 +173,10 @@ def _refuse_foreign_cluster(address: str | None, typed: Sequence[str], folder: s
     if is_foreign(address) and "address" not in map(key_of, typed):
         what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
         raise BadInput(what, folder, f"if it is yours, give it again: address={address}")
+
+
+def _texts(value: Any) -> list[str]:
+    return list(map(str, value)) if isinstance(value, list) else []
 
 
 def _mapping(value: Any) -> dict[str, str]:

@@ -151,8 +151,7 @@ def test_a_study_from_python(study, tmp_path, here):
 def test_mine_learn_and_pool(content, refused):
     write_config(Storage("copy"), content)
     refused(content["verb"], "--resume", "copy")
-    command = f"pyrite {content['verb']} out=copy"
-    write_config(Storage("again"), content | {"command": command})
+    write_config(Storage("again"), content | {"typed": ["out=again"]})
     refused(content["verb"], "out=again", "resume=auto")
 
 

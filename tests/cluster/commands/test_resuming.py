@@ -64,7 +64,7 @@ def mined(base, tmp_path) -> list[str]:
     line = [*(text for text in base if text.startswith(("collection", "cache"))), *MINED, f"out={tmp_path / 'out'}"]
     experiment = read(MINE, [*line, "resume=auto"])
     assert not experiment.resumed
-    write_config(experiment.plan.storage, {"verb": "mine", "command": experiment.command, "overrides": line})
+    write_config(experiment.plan.storage, {"verb": "mine", "typed": list(experiment.typed), "overrides": line})
     return line
 
 
@@ -88,7 +88,7 @@ def test_other_overrides_are_refused(mined, tmp_path):
 def test_a_learning_goes_on(base, tmp_path):
     line = [*base, "episodes=4", "copies=2", f"out={tmp_path / 'out'}"]
     experiment = read(verb_named("learn"), [*line, "resume=auto"])
-    content = {"verb": "learn", "command": experiment.command, "overrides": experiment.plan.arguments}
+    content = {"verb": "learn", "typed": list(experiment.typed), "overrides": experiment.plan.arguments}
     write_config(experiment.plan.storage, content)
     again = read(verb_named("learn"), [*line, "save_every=5", "resume=auto"])
     assert (again.resumed, again.additions) == (True, [])
@@ -119,7 +119,7 @@ def test_what_makes_no_sense_is_refused(line, resume, says):
 
 
 def test_what_was_added_counts_as_recorded():
-    saved = {"command": "pyrite study seeds=2 out=x", "overrides": [], "extended": ["pyrite study --resume x seeds=5"]}
+    saved = {"typed": ["seeds=2", "out=x"], "overrides": [], "extended": ["pyrite study --resume x seeds=5"]}
     assert recorded(saved) == ["seeds=2", "out=x", "seeds=5"]
     assert recorded(saved, first=True) == ["seeds=2", "out=x"]
-    assert recorded({"command": 3, "overrides": "no list", "extended": {}}) == []
+    assert recorded({"typed": 3, "overrides": "no list", "extended": {}}) == []
