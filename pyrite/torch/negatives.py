@@ -26,8 +26,10 @@ from pyrite.ranking.dropout import DropoutSeeds
 from pyrite.ranking.errors import BadInput
 from pyrite.running import listed, settings
 from pyrite.sampling.guard import Guard
+from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.uniform import Uniform
 from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.external_training import ExternalTraining, Score, numbers
 from pyrite.torch.moving_index import MovingIndex, refresh_of
@@ -213,7 +215,7 @@ class Negatives(IterableDataset[ServedBatch]):
     @property
     def columns(self) -> list[str]:
         """The columns of a batch's rows as `tuples`, all of them texts."""
-        count = make_sampler(_without_in_batch(self._config), self._parts, np.random.default_rng(0)).count
+        count = self._trainer_sampler().count
         return ["query", "positive", *(f"negative_{place}" for place in range(1, 1 + count))]
 
     def attach(self, trainer: Any, collator: bool = True) -> None:
@@ -346,7 +348,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """Return the negatives of a trainer's batches, with an index in a folder if they read one."""
         from pyrite.torch.trainer_batches import BatchNegatives
 
-        sampler = make_sampler(_without_in_batch(self._config), self._parts, np.random.default_rng(0))
+        sampler = self._trainer_sampler()
         training = self._training(self._parts["base"].splits[0].train)
         training._score = None
         if self._encoder is not None and self._asks_for_versions:
@@ -364,6 +366,13 @@ class Negatives(IterableDataset[ServedBatch]):
         reads = not all(vars(type(part)).get("independent", False) for part in choosing)
         dense = any(isinstance(function, ServedDense) for function in sampler.functions.values())
         return dense or (self._score is None and reads)
+
+    def _trainer_sampler(self) -> Sampler:
+        """Return the sampler of a trainer's batches; it supplies nothing if all negatives are those of the batch."""
+        config, rng = _without_in_batch(self._config), np.random.default_rng(0)
+        if not config["function"]:
+            return Sampler(Fixed(), {}, Uniform(), 0, rng)
+        return make_sampler(config, self._parts, rng)
 
     def _new_index(self, sampler: Sampler, training: ExternalTraining) -> MovingIndex:
         assert self._encoder is not None

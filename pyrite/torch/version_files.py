@@ -201,7 +201,8 @@ def _link(path: Path, to: Path) -> None:
 
     to.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
-        shutil.copytree(path, to, copy_function=link, dirs_exist_ok=True)
+        shutil.rmtree(to, ignore_errors=True)  # of a training that reached this step before
+        shutil.copytree(path, to, copy_function=link)
     else:
         to.unlink(missing_ok=True)
         link(str(path), str(to))

@@ -19,12 +19,11 @@ def write_bert(folder: Path) -> Path:
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(WORDS))]
     folder.mkdir(parents=True)
-    (folder / "vocab.txt").write_text("\n".join(words))
-    BertTokenizerFast(vocab_file=str(folder / "vocab.txt")).save_pretrained(folder)
+    BertTokenizerFast(vocab={word: number for number, word in enumerate(words)}).save_pretrained(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-        BertModel(BertConfig(vocab_size=len(words), **sizes)).save_pretrained(folder)
+        BertModel(BertConfig(vocab_size=len(words), initializer_range=0.5, **sizes)).save_pretrained(folder)
     return folder
 
 
