@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands import study_end
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
@@ -27,6 +29,7 @@ from pyrite.cluster.config.trust import check_classes, classes_in, named_classes
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.processes import in_process
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Executor, Once, Task
 from pyrite.cluster.index.attach import live_functions, served_functions
 from pyrite.cluster.limits import LOCAL_PROCESSES
@@ -41,7 +44,7 @@ from pyrite.cluster.plan.size import run_seconds, saved
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
 from pyrite.cluster.runs import what_was_read
-from pyrite.cluster.runs.outcome import ORDER, run_store
+from pyrite.cluster.runs.outcome import run_store
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
@@ -50,6 +53,8 @@ from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
+    from ray.tune import Callback
+
     from pyrite.cluster.search.proposals import Proposals
     from pyrite.cluster.search.schedulers import EarlyStopping
     from pyrite.cluster.search.time_budget import TimeBudget
@@ -121,6 +126,7 @@ class StudyExperiment(Experiment):
         try:
             kept, runs, design = saved["study"], list(map(str, saved["overrides"])), saved["design"]
             batches = tuple(map(int, saved.get("sample_batches", ())))
+            precision = str(saved.get("precision", "float32"))
             options = kept | {key: value for key, value in changed.items() if key not in GROWING}
             check_shape(options | {"experiment": design}, "study")
         except (KeyError, TypeError, BadInput):
@@ -128,7 +134,7 @@ class StudyExperiment(Experiment):
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
         by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
         check_classes([options, by_path], origin())
-        plan = StudyPlan(options, runs, design, storage, batches)
+        plan = StudyPlan(options, runs, design, storage, batches, precision)
         additions = [text for text in arguments if text not in of_study or root_of(text) in GROWING]
         if not additions:
             return cls(plan)
@@ -141,9 +147,10 @@ class StudyExperiment(Experiment):
         from pyrite.cluster.executors.object_store import largest_and_all
         from pyrite.cluster.rollouts.request import missing, with_agents
 
-        plan = self.plan
+        self.callbacks = self._callbacks()  # before Ray starts: a class that can't be imported is refused at once
         self.artifacts = artifacts = self.artifacts_of(console)
         self._apart = self.on_cluster
+        plan = self.plan = self._with_precision(console)
         planned, adaptive = plan.runs()
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])
         self.proposals = proposals = self._proposals(adaptive)
@@ -191,7 +198,17 @@ class StudyExperiment(Experiment):
         artifacts.make(configs)
         print_lines(console, *artifacts.cut_texts(configs))
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
-        return Work(left, *sizes, facts, self._saved(), self._needs())
+        reads = [path for config in configs for path in local_paths(config["ranker"])]
+        reads += [path for each in examples for path in local_paths(each.config["collection"])]  # runs build inputs
+        return Work(left, *sizes, facts, self._saved(), self._needs(), reads)
+
+    def _with_precision(self, console: Console) -> StudyPlan:
+        """Return the plan, with the precision of transformers in every run's command; one that has it is unchanged."""
+        if self.plan.precision is not None or (gpu := self.plan.gpu_of_automatic) is None:
+            return self.plan
+        precision = self.artifacts.best_precision(gpu)
+        print_lines(console, f"transformers compute in {precision} (ranker.precision)")
+        return replace(self.plan, precision=precision)
 
     def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
         if self.plan.options.get("stop") == "decided":
@@ -244,6 +261,16 @@ class StudyExperiment(Experiment):
         scheduler.enter(known)
         return scheduler
 
+    def _callbacks(self) -> list[Callback]:
+        """Return the user's callbacks of Ray Tune, built."""
+        if not (nodes := self.plan.options.get("callbacks", [])):
+            return []
+        from ray.tune import Callback
+
+        from pyrite.cluster.search.schedulers import built_as
+
+        return built_as(Callback, nodes, "callbacks", self.trust)
+
     def _needs(self) -> str | None:
         if self.missing:
             return "agents that are still to be learned"
@@ -270,6 +297,7 @@ class StudyExperiment(Experiment):
             "study": plan.options,
             "overrides": plan.arguments,
             "design": plan.design,
+            **({"precision": plan.precision} if plan.precision else {}),
             "collections": {collection.fingerprint: collection.name for collection in distinct},
             "read": self.read_sentences,
             "facts": {collection.name: collection.facts for collection in distinct},
@@ -306,6 +334,10 @@ class StudyExperiment(Experiment):
             asked = [key for key in ("trial_scheduler", "stoppers") if plan.options.get(key)]
             tracking.events.emit("early stopping", by=asked, says=ORDER)
             print_lines(console, f"{' and '.join(asked)}: {ORDER}")
+        if not self.local:
+            known = [planned.config for planned in _distinct(self._known)]
+            known += [request.config for request in self.missing.values()]
+            check_resources(known, plan.options["address"])
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 
@@ -349,17 +381,12 @@ class StudyExperiment(Experiment):
                 self.workers.keep(self._processes() - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, self.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
-        from ray.tune import Callback
-
         from pyrite.cluster.executors.tune import TuneExecutor
-        from pyrite.cluster.search.schedulers import built_as
 
         configs = [planned.config for planned in _distinct(self._known)]
-        check_resources(configs, options["address"])
-        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks", self.trust)
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
-        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun")
+        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, self.callbacks, "StudyRun")
 
     def renew(self) -> None:
         runs = self._planned

@@ -9,6 +9,7 @@
 | `ranker=decoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
 | `collection.path=PATH` alone | the same |
+| `ranker.precision=float32` of such a verb | `precision=float32` |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -51,6 +52,8 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     named = {"collection", "collection._target_"} & set(map(key_of, overrides))  # the format
     for index, text in enumerate(overrides):
         key, _, value = text.partition("=")
+        if config in READS_CHECKPOINT and key == "ranker.precision":
+            key, text = "precision", f"precision={value}"
         if key in FLAT:
             key, text = FLAT[key], f"{FLAT[key]}={value}"
         if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):

@@ -23,6 +23,9 @@ Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 
 
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+
 class Config(BaseModel):
     """A mapping with these keys and no others, of exactly these types."""
 
@@ -299,6 +302,7 @@ class JudgeConfig(RunListsConfig):
 class MineConfig(NegativesConfig, CommandConfig):
     checkpoint: str | None
     ranker: PartConfig | None
+    precision: Precision
     count: Count
     guard: PartConfig
     scores: Literal["function", "ranker"]
@@ -321,6 +325,7 @@ class RankConfig(Config):
     origin: Parts
     checkpoint: str
     ranker: PartConfig | None
+    precision: Precision
     queries: Literal["train", "dev", "test", "all"]
     topics: str | None
     encoding: str

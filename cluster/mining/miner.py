@@ -128,7 +128,7 @@ class Miner:
         if config["ranker"] and not config["checkpoint"]:
             raise BadInput("says what a checkpoint is, and none is named", "ranker", "give checkpoint= too")
         if config["checkpoint"]:
-            trained = read_ranker(config["checkpoint"], config["ranker"])
+            trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
         if config["scores"] == "ranker" and self.ranker is None:
             raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")

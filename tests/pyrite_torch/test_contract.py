@@ -15,7 +15,7 @@ from pyrite.torch.batch_versions import LoaderCounts
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "your_trainer.md"
 NEEDED = {"given", "run_file", "judged", "category", "subcategory", "outside", "embedding", "tfidf"}
-"""Functions that need a column, a file or labels, vectors or a model, which the small collection lacks: their own tests serve them."""
+"""Functions that need what the small collection lacks: a column, a file, labels, vectors or a model."""
 REFUSED = {
     "function": {"memory"},
     "selector": {"adversarial", "tri_sampler", "margin_balanced", "learned"},
