@@ -24,7 +24,7 @@ def loader_counts(arguments: Any, batches: int = 1) -> LoaderCounts:
     return LoaderCounts(batches, arguments.gradient_accumulation_steps, arguments.dataloader_num_workers, prefetch)
 
 
-class IndexCallback(TrainerCallback):  # type: ignore[misc]
+class IndexCallback(TrainerCallback):
     """Keeps the negatives of a training in step with it.
 
     Args:
