@@ -24,6 +24,7 @@ from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from pyrite.cluster.mining.data_card import finish, remarks
 from pyrite.cluster.mining.miner import Miner, Shard, shards_of
+from pyrite.cluster.mining.trainer_rows import check_rows
 from pyrite.cluster.mining.writing import shard_store
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.result_store import ResultStore, outdated_lines
@@ -62,6 +63,7 @@ class MinePlan:
 def plan(arguments: list[str]) -> MinePlan:
     """Plan a mining from its overrides."""
     config = compose(arguments, "mine")
+    check_rows(config)
     for name, node in config["function"].items():
         default = compose(["function=dense"], "mine")["function"]["dense"] if "refresh" in node else {}
         if node.get("refresh") != default.get("refresh"):
