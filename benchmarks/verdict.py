@@ -5,8 +5,9 @@
 Each cell is a kind of study: methods, seeds, queries, and how values vary. Its studies are drawn one by one from their
 number, and what they conclude is appended to FILE (JSON lines), so that a later command with more studies adds to it.
 The sentence "better" is false if the other method is no worse, "equal" if the two differ by the margin or more, and a
-printed lead is wrong if its interval misses the truth. Power is the share of the worse methods that are found, and
-"before" that of the rule of version 0.2, which tested the highest mean against all others (Holm over m - 1).
+printed lead is wrong if its interval misses the truth. Power is the share of the worse methods that are left out of
+those that may be the best; "as worse" is the share that the recommended one is said to be better than, and "before"
+that of the rule of version 0.2, which tested the highest mean against all others (Holm over m - 1).
 """
 
 from __future__ import annotations
@@ -135,9 +136,13 @@ def _found(comparison: Comparison, verdict: Verdict, truth: dict[str, float]) ->
     worse = {method for method, mean in truth.items() if mean < max(truth.values())}
     if not worse or verdict.baseline:
         return {"false better before": float(any(truth[best] <= truth[other] for other in before))}
-    found = set(verdict.better_than) & worse if truth[verdict.take or verdict.reference] == max(truth.values()) else ()
+    possible = {*comparison.best.possible, *([] if verdict.take is None else [verdict.take])}
+    right = any(truth[method] == max(truth.values()) for method in possible)
+    beaten = set(verdict.better_than) & worse if truth[verdict.take or best] == max(truth.values()) else set()
+    found = beaten | (worse - possible if right else set())
     found_before = before & worse if truth[best] == max(truth.values()) else ()
-    return {"worse": float(len(worse)), "found": float(len(found)), "found before": float(len(found_before))}
+    counts = {"worse": worse, "found": found, "as worse": beaten, "found before": found_before}
+    return {name: float(len(methods)) for name, methods in counts.items()}
 
 
 @dataclass
@@ -174,8 +179,8 @@ def line(name: str, counts: Counter[str]) -> str:
     if counts["leads"]:
         shown.append(f"of {counts['leads']:.0f} printed leads {1 - counts['missed lead'] / counts['leads']:.3f} right")
     if counts["worse"]:
-        now, before = (counts[name] / counts["worse"] for name in ("found", "found before"))
-        shown.append(f"power {now:.3f}, before {before:.3f}" + (f", ratio {now / before:.2f}" if before else ""))
+        now, worse, before = (counts[name] / counts["worse"] for name in ("found", "as worse", "found before"))
+        shown.append(f"power {now:.3f}, as worse {worse:.3f}, before {before:.3f}")
     return "; ".join(shown)
 
 

@@ -151,7 +151,14 @@ FIRST: Sequence[Rule] = (
             + (f", and better than {w.listed(w.others())}" if w.others() else "")
         ),
     ),
-    (lambda w: True, lambda w: f"Take {w.name(w.take)}: it is better than {w.listed(w.verdict.better_than)}"),
+    (
+        lambda w: bool(w.verdict.better_than),
+        lambda w: f"Take {w.name(w.take)}: it is better than {w.listed(w.verdict.better_than)}",
+    ),
+    (
+        lambda w: True,
+        lambda w: f"Take {w.name(w.take)}: the best is {w.listed([w.take, *w.verdict.possible], 'or')}",
+    ),
 )
 """Beginnings of a verdict; the first whose condition holds is used."""
 THEN: Sequence[Rule] = (

@@ -129,8 +129,8 @@ def conclude(
     """Conclude a study by its leading measure.
 
     With a baseline, all methods are compared with it (Holm), and of those that are better and may be the best, the one
-    that trains fastest is recommended. Without one, a method is recommended if it is the best of all (Hsu 1984), or if
-    it may be the best, trains fastest of these, and is better than another one (Holm over all pairs).
+    that trains fastest is recommended. Without one, it is the one that trains fastest of those that may be the best
+    (Hsu 1984), unless all may be. What it is better than is tested over all pairs (Holm).
 
     Args:
         summary: the frame of `pyrite.analysis.statistics.summary.summarise`, with its baseline.
@@ -238,7 +238,7 @@ def _decided(comparison: Comparison, verdict: Verdict, costs: Mapping[str, float
     close = tests if take == baseline else of_take
     return replace(
         verdict,
-        take=take if baseline is not None or beaten else None,
+        take=take if baseline is not None or beaten or len(best.possible) < len(costs) else None,
         best=sole,
         better_than=beaten,
         lead=lead,
