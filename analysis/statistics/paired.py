@@ -158,7 +158,7 @@ def _of_three_factors(cells: Floats) -> CrossedDifference | None:
     The mean squares of agents and of seeds always count in the degrees of freedom.
     """
     factors, squares, freedom = range(3), dict[tuple[int, ...], float](), dict[tuple[int, ...], int]()
-    effects = {(): np.full(cells.shape, cells.mean())}
+    effects: dict[tuple[int, ...], Floats] = {(): np.full(cells.shape, cells.mean())}
     for group in [group for size in (1, 2, 3) for group in combinations(factors, size)]:
         rest = tuple(axis for axis in factors if axis not in group)
         below = [effects[part] for size in range(len(group)) for part in combinations(group, size)]
