@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.executors.waiting import WAITS
 from pyrite.cluster.output.event_log import FILE, EventLog
 from pyrite.cluster.output.lock import is_held
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.reports.report import Table
 from pyrite.ranking.errors import BadInput
 
 DEPTH = 3

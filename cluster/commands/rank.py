@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of_node
 from pyrite.cluster.runs.trained import read_ranker
@@ -78,7 +78,7 @@ def rank(arguments: Sequence[str], console: Console) -> str:
 
 
 def _write(config: dict[str, Any], storage: Storage, name: str, console: Console) -> None:
-    trained = read_ranker(config["checkpoint"], config["ranker"])
+    trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
     artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
     of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
     run = texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})

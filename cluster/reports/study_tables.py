@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.output.methods import (
+from pyrite.analysis.methods import (
     EMBEDDINGS,
     SWEPT,
     first_runs,
@@ -19,14 +18,15 @@ from pyrite.cluster.output.methods import (
     with_factors,
     with_methods,
 )
+from pyrite.analysis.statistics.comparison import named_baseline
+from pyrite.analysis.statistics.contrasts import check_contrasts
+from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, write_table
 from pyrite.cluster.plan.sweep import Planned, function_name
 from pyrite.cluster.runs import negative_tables
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome
-from pyrite.cluster.statistics.comparison import named_baseline
-from pyrite.cluster.statistics.contrasts import check_contrasts
 from pyrite.ranking.collections.collection import Collection
 
 SCHEMA: dict[str, Any] = {

@@ -110,10 +110,6 @@ def write_outcome(storage: Storage, name: str, outcome: Outcome) -> None:
     ResultStore(storage, FOLDER, outcome.made_of).write(name, vars(outcome))
 
 
-ORDER = "which runs are stopped depends on the order in which results arrive"
-"""What a study with schedulers says of them."""
-
-
 @dataclass(frozen=True)
 class Stop:
     """A run that was behind the others of its search: it has no result, and is neither failed nor done.

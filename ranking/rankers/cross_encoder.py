@@ -12,8 +12,9 @@ from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.packing import Packing
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.inputs import RankerInputs
-from pyrite.ranking.rankers.pretrained import trim_last_layer
+from pyrite.ranking.rankers.pretrained import score_in_float32, trim_last_layer
 from pyrite.ranking.rankers.pretrained_weights import read_model
 from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, read_json
 from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths
@@ -48,7 +49,7 @@ class CrossEncoder(PairRanker):
         max_document: int | None = None,
         passages: Annotated[int, AtLeast(1)] = 4,
         pooling: Literal["first", "max"] = "first",
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
@@ -70,6 +71,7 @@ class CrossEncoder(PairRanker):
             "AutoModelForSequenceClassification", checkpoint, options.layers, generator, num_labels=labels
         )
         trim_last_layer(model)
+        score_in_float32(model)
         self.pretrained = self.running(model)
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         self.tokenizer = read_tokenizer(checkpoint)

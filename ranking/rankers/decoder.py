@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained_weights import read_model
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
@@ -44,7 +45,7 @@ class Decoder(PairRanker):
         max_document: int | None = None,
         words: list[str] | None = None,
         template: str = TEMPLATE,
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pyrite.cluster.output.methods import UNTRAINED
+from pyrite.analysis.methods import UNTRAINED
 from pyrite.cluster.runs.before_training import BeforeTraining, measured_origins
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
