@@ -50,8 +50,8 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
         missing = [group for group in required if group not in map(key_of, overrides)]
     overrides = [*(f"{group}={group_options()[group][0]}" for group in missing), *overrides]
     remember(overrides)
-    named = {found[1] for text in overrides for found in VARIABLE.finditer(text)}
-    read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_") or item[0] in named))
+    of_user = {found[1] for text in overrides for found in VARIABLE.finditer(text)}
+    read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_") or item[0] in of_user))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, read, complete))
     except OverrideParseException as error:

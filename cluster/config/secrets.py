@@ -61,7 +61,7 @@ def concealed_in(content: Value) -> Value:
     if isinstance(content, Mapping):
         return {key: concealed_in(value) for key, value in content.items()}  # type: ignore[return-value]
     if isinstance(content, list | tuple):
-        return type(content)(concealed_in(value) for value in content)  # type: ignore[return-value, call-arg]
+        return type(content)(concealed_in(value) for value in content)
     return content
 
 
