@@ -84,7 +84,7 @@ VERBS: dict[str, Verb] = {
         "options, as Hydra overrides:\n  collection={collection}\n  function={function}\n  selector={selector}\n"
         "  count=N negatives per pair   guard.relative=0.05 guard.absolute=…   queries=train|dev|test|all\n"
         "  checkpoint=FOLDER  a run with weights=true, or a checkpoint: for function=dense and selectors that need it\n"
-        "  rows=tuples|triplets|labelled_pairs format=parquet|json|dataset with_scores=true scores=ranker\n"
+        "  rows=tuples|triplets|labelled_pairs format=parquet|json|dataset|tevatron|… with_scores=true scores=ranker\n"
         "  shard=QUERIES workers=N out=FOLDER_OR_URI   (all: `pyrite options --for mine`)\n\n"
         "examples:\n  pyrite mine collection.path=FOLDER function=bm25 guard.relative=0.05 "
         "out=outputs/m\n"
