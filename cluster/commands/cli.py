@@ -18,6 +18,7 @@ from pyrite.cluster.commands.signals import (
 )
 from pyrite.cluster.commands.verbs import VERBS, parse
 from pyrite.cluster.config.build import missing_extra
+from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.config.trust import typed_command
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import located
@@ -98,5 +99,5 @@ def exit_codes() -> Iterator[None]:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    print(f"pyrite: {visible(message)}", file=sys.stderr)
+    print(f"pyrite: {visible(concealed(message))}", file=sys.stderr)
     sys.exit(code)

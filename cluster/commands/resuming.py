@@ -19,6 +19,7 @@ from pyrite.cluster.config.aliases import QUOTES, quoted_baseline
 from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
 from pyrite.cluster.config.quoting import override_of, quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
+from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.config.trust import check_classes, from_folder, named_classes, trusting
 from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
@@ -104,7 +105,7 @@ def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -
         moved = {**_mapping(saved.get(MOVED)), **moves(recorded(saved), absolute(typed, started_in))}
     if again:
         _refuse_shorter(verb, typed, saved, folder)
-    changes = _changes(typed, saved, start or os.curdir, started_in, bool(moved), again)
+    changes = _changes(verb, typed, saved, start or os.curdir, started_in, bool(moved), again)
     for text in changes:
         if root_of(text) not in verb.may_change:
             verb.check_change(verb, text, folder)
@@ -140,9 +141,9 @@ def _planned_again(verb: Verb) -> Any:
 
 
 def _changes(
-    typed: Sequence[str], saved: Mapping[str, Any], start: str, started_in: str, moved: bool, again: bool
+    verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], start: str, started_in: str, moved: bool, again: bool
 ) -> list[str]:
-    """Return the overrides that say more than the manifest.
+    """Return the overrides that say more than the manifest, and all that may change.
 
     One that repeats a recorded one, or only trusts its class, says nothing new, nor does the new path of a collection.
     """
@@ -154,9 +155,10 @@ def _changes(
     def is_known(text: str) -> bool:
         classes = named_classes([text])
         repeated = any(key_of(each) == key_of(text) and named_classes([each]) == classes for each in texts)
-        return bool(known & {text, *absolute([text], started_in)}) or bool(classes and repeated)
+        return bool(known & {text, concealed(text), *absolute([text], started_in)}) or bool(classes and repeated)
 
-    return [text for text in typed if key_of(text) not in left_out and not is_known(text)]
+    new = [text for text in typed if key_of(text) not in left_out]
+    return [text for text in new if root_of(text) in verb.may_change or not is_known(text)]
 
 
 def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], folder: str) -> None:

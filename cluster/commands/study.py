@@ -26,6 +26,7 @@ from pyrite.cluster.config.other_names import suggestion
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.refusals import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.config.secrets import VARIABLE, resolved_in
 from pyrite.cluster.config.trust import check_classes, foreign_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
@@ -92,8 +93,9 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     of_study, of_runs = _split(arguments)
     composed, _ = _options(of_study)
     changed = {root_of(text): composed[root_of(text)] for text in of_study}
+    saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
     try:
-        kept, runs, design = saved["study"], list(map(str, saved["overrides"])), saved["design"]
+        kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
         batches = tuple(map(int, saved.get("sample_batches", ())))
         precision = str(saved.get("precision", "float32"))
         options = kept | {key: value for key, value in changed.items() if key not in GROWING}
@@ -429,6 +431,20 @@ class StudyWork(Work):
         if self.apart:
             return study_end.finalize_apart(console, **arguments)
         return study_end.finalize(console, **arguments, artifacts=self.artifacts)
+
+
+def _with_variables(kept: Any, given: Mapping[str, Any], storage: Storage) -> Any:
+    """Return recorded options with the values of the variables of the environment that they name.
+
+    Those that connect to a server are given again: a folder of another author could send any variable to its own.
+    """
+    if not isinstance(kept, dict):
+        return kept
+    for key in ("track", "search_storage", "address"):
+        if key not in given and (found := VARIABLE.search(str(kept.get(key)))):
+            what = f"the folder names a variable of your environment, {found[1]}, for a server"
+            raise BadInput(what, f"{storage}/{CONFIG}: {key}", f"give {key}= again beside --resume, as at first")
+    return {key: value if key in given else resolved_in(value, key) for key, value in kept.items()}
 
 
 STUDY = Verb(

@@ -225,6 +225,14 @@ VERBS: dict[str, Usage] = {
             ("--cpus", {"metavar": "N", "type": float, "default": 0, "help": "cores reserved for the driver; 0: it "
                         "runs on the head node"}),
             ("--resources", {"metavar": "JSON", "help": "other resources reserved for it, as '{\"big_memory\": 1}'"}),
+            ("--env", {"metavar": "NAME[=VALUE]", "action": "append", "default": [], "help": "a variable of the job's "
+                       "environment, by default with its value here (repeatable)"}),
+            ("--runtime-env-json", {"metavar": "JSON", "help": "more of Ray's runtime environment, as "
+                                    "'{\"config\": {\"setup_timeout_seconds\": 1800}}'"}),
+            ("--headers", {"metavar": "JSON", "help": "headers of each request to the job server (default: "
+                           "RAY_JOB_HEADERS)"}),
+            ("--verify", {"metavar": "true|false|FILE", "default": "true", "help": "whether certificates are checked, "
+                          "or those that are trusted (default: true)"}),
             ("--working-dir", {"metavar": "FOLDER", "help": "the working folder (default: the current one)"}),
             ("--exclude", {"metavar": "PATTERN", "action": "append", "default": [], "help": "files to leave out, as in "
                            ".gitignore"}),
