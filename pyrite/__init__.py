@@ -120,7 +120,6 @@ if TYPE_CHECKING:
     from pyrite.ranking.part import Part as Part
     from pyrite.ranking.rankers.bi_encoder import BiEncoder as BiEncoder
     from pyrite.ranking.rankers.cross_encoder import CrossEncoder as CrossEncoder
-    from pyrite.ranking.rankers.decoder import Decoder as Decoder
     from pyrite.ranking.rankers.dssm import DSSM as DSSM
     from pyrite.ranking.rankers.feed_forward import FeedForward as FeedForward
     from pyrite.ranking.rankers.late_interaction import LateInteraction as LateInteraction

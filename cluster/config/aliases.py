@@ -6,7 +6,7 @@
 | `selector.bm25=top`, `negatives.bm25=1` | options of one function, under `selectors` and `negatives` |
 | `negatives={bm25:1}` | the same |
 | `objective=[kl,contrastive]` | a weighted sum of both, each under its name |
-| `ranker=decoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
+| `ranker=cross_encoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
 | `collection.path=PATH` alone | the same |
 | `teacher=null` | `~teacher`, as Hydra writes it |

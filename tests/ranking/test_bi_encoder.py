@@ -188,8 +188,10 @@ def test_two_towers_are_written_and_read(made_up, read_as, tiny_sources, tmp_pat
     for queries in (False, True):
         assert torch.equal(vectors(again, texts.documents, queries), vectors(made, texts.documents, queries))
     assert not torch.equal(vectors(made, texts.documents, True), vectors(made, texts.documents))
-    with pytest.raises(BadInput, match=r"ranker\.tied=false"):
-        ranker(str(tmp_path))
+    with pytest.raises(BadInput, match=r"set ranker\.tied=null"):
+        ranker(str(tmp_path), tied=True)
+    same = ranker(str(tmp_path), tied=None)
+    assert torch.equal(vectors(same, texts.documents, True), vectors(made, texts.documents, True))
     tokens = BiEncoder.tokenization(checkpoint=str(tmp_path), **SHORT)
     assert read_as(tokens).documents.tokens.tolist() == texts.documents.tokens.tolist()
 

@@ -19,7 +19,6 @@ from pyrite.ranking import reading, tokenization
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
-from pyrite.ranking.rankers.decoder import Decoder
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 from pyrite.ranking.rankers.transformer_ranker import LENGTHS
@@ -139,7 +138,7 @@ def test_a_folder_of_checkpoints_names_one(small_bert, tmp_path):
         read_tokenizer(str(tmp_path))
 
 
-KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": Decoder}
+KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": CrossEncoder}
 
 
 @pytest.fixture
