@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 from rich.console import Console
 
+from pyrite.analysis.reports.audit_rates import rates_figure
+from pyrite.analysis.reports.canvas import png
+from pyrite.analysis.statistics.audit_rates import rates_of
 from pyrite.cluster.commands.audit import PAIR, draw_sample, exposures_of, read_shown
 from pyrite.cluster.commands.cli import run_experiment
-from pyrite.cluster.reports.audit_report import rates_figure
-from pyrite.cluster.reports.canvas import png
-from pyrite.cluster.statistics.audit_rates import rates_of
 from pyrite.pooling.false_negatives import rate
 
 SMALLEST = [

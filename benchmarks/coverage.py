@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.cluster.statistics.convergence import rate_interval
-from pyrite.cluster.statistics.paired import crossed_difference, mean_difference
+from pyrite.analysis.statistics.convergence import rate_interval
+from pyrite.analysis.statistics.paired import crossed_difference, mean_difference
 from pyrite.pooling.adjudicators.active_sampling import ActiveSampling
 from pyrite.pooling.estimation import estimation
 from pyrite.pooling.false_negatives import draw, rate, sizes_of

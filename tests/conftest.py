@@ -166,7 +166,7 @@ def _drawn_or_not(drawn: Callable[..., Any], stub: Callable[..., Any], *argument
 @pytest.fixture(scope="session", autouse=True)
 def _commands_leave_figures_undrawn() -> Iterator[None]:
     """Drawing takes seconds of each report: by day it is done for tests that ask for `drawn`."""
-    from pyrite.cluster.reports import canvas, report
+    from pyrite.analysis.reports import canvas, report
 
     stubs = {
         "png": lambda figure: b"\x89PNG of a figure",

@@ -286,7 +286,7 @@ def test_every_private_name_of_ray_is_listed():
     listed = (ROOT / "docs" / "reference" / "ray_internals.md").read_text()
     used = {
         found[0]
-        for folder in ("cluster", "rl", "ranking", "sampling", "pooling")
+        for folder in ("cluster", "analysis", "rl", "ranking", "sampling", "pooling")
         for path in (ROOT / folder).rglob("*.py")
         for found in PRIVATE.finditer(path.read_text().replace("ray._private import ", "ray._private."))
     }

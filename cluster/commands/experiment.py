@@ -24,6 +24,8 @@ from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.trust import Trust, check_classes, from_folder, named_classes, trusting
 from pyrite.cluster.executors.address import is_cluster, is_foreign
 from pyrite.cluster.executors.session import connected
+from pyrite.cluster.executors.waiting import log_wait
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.manifest import CONFIG, read_config, read_config_of, refuse_taken, write_config
 from pyrite.cluster.output.storage import Storage
@@ -53,6 +55,7 @@ class Work:
         facts: facts for the event log.
         saved: seconds that Ray's processes on this machine would save (`pyrite.cluster.plan.size`); None if unknown.
         needs: a feature that only Ray has; None if there is none.
+        reads: files and folders of this machine that the nodes of a cluster read too.
     """
 
     left: bool
@@ -61,6 +64,7 @@ class Work:
     facts: Mapping[str, Any] = field(default_factory=dict)
     saved: float | None = None
     needs: str | None = None
+    reads: Sequence[str] = ()
 
 
 class Experiment(ABC):
@@ -208,7 +212,11 @@ class Experiment(ABC):
             return Artifacts(note)
         from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 
-        return RemoteArtifacts(note, join=self.join)
+        def on_wait(line: str | None) -> None:
+            events = None if self.storage is None else EventLog(self.storage)
+            log_wait(line, note, events, verb=self.verb)
+
+        return RemoteArtifacts(note, join=self.join, on_wait=on_wait)
 
     @property
     def trust(self) -> Trust:
@@ -265,6 +273,11 @@ def conduct(experiment: Experiment, console: Console) -> int:
         left.enter_context(experiment.joined)
         work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work)
+        if work.left and experiment.on_cluster and not experiment.local:
+            from pyrite.cluster.executors.reach import check_nodes
+
+            experiment.join()
+            check_nodes(storage, work.reads)
         with _removal_reported(storage), _recorded(experiment, built, work, console) as tracking:
             if work.left:
                 with experiment.session(work, console), _renewed(experiment):

@@ -12,15 +12,16 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, replaced, root_of
 from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import print_lines
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.rollouts import checkpoints
 from pyrite.cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
 from pyrite.cluster.runs.agent_file import read_agent
@@ -78,7 +79,7 @@ class LearnExperiment(Experiment):
         artifacts.make([config])
         note(*artifacts.cut_texts([config]))
         shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
-        return Work(True, shared, shared)
+        return Work(True, shared, shared, reads=list(local_paths(config["ranker"])))
 
     def manifest(self) -> dict[str, Any]:
         return self.request.manifest(self.facts) | {"read": self.read_sentences}
@@ -134,15 +135,17 @@ def show(
     episodes: pl.DataFrame, config: dict[str, Any], overrides: Sequence[str], storage: Storage, console: Console
 ) -> None:
     """Write the figures of a learning, and print its table and the next command."""
+    from pyrite.analysis.reports.learning_figures import learning_curves, policy_picture
     from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
-    from pyrite.cluster.reports.learning_figures import learning_curves, policy_picture
 
     measure = config["validation"]["measure"]
     names = actions_of(config).names
     learned = read_agent(storage.place)
-    storage.write("figures/learning.png", learning_curves(episodes, measure, learned.facts.get("converged_at")))
+    of_agent, of_random = (episodes.filter(agent=name) for name in (LEARNED, RANDOM))
+    curves = learning_curves(of_agent, of_random, measure, learned.facts.get("converged_at"))
+    storage.write("figures/learning.png", curves)
     if config["actions"]["documents"] is None:
-        storage.write("figures/policy.png", policy_picture(episodes, names))
+        storage.write("figures/policy.png", policy_picture(of_agent, names))
     rows = []
     for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
         count = min(last, episodes.filter(pl.col("agent") == agent).height)

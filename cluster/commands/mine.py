@@ -11,11 +11,14 @@ import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import replaced
+from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from pyrite.cluster.mining.data_card import finish, remarks
@@ -26,7 +29,6 @@ from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
@@ -94,7 +96,9 @@ class MineExperiment(Experiment):
         if split:
             line += " (queries=all mines for all splits)"
         print_lines(console, f"{line}, {done} done; results in {self.storage}")
-        return Work(bool(self.waiting), facts={"runs": len(self.shards), "done": done})
+        facts = {"runs": len(self.shards), "done": done}
+        reads = list(local_paths({key: value for key, value in self.config.items() if key not in ("out", "cache")}))
+        return Work(bool(self.waiting), facts=facts, reads=reads)
 
     def manifest(self) -> dict[str, Any]:
         collection = self.miner.collection
@@ -122,7 +126,7 @@ class MineExperiment(Experiment):
         columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as progress:
             bar = progress.add_task("", total=len(self.shards), completed=len(self.shards) - len(self.waiting))
-            for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard")):
+            for done in self._executor().run(tasks, watch=LossLines(progress.console, "shard", tracking.events)):
                 if isinstance(done.error, TaskLost):
                     remedy = "remove the cause (a smaller shard= in a new mining needs less memory), then continue: "
                     raise BadInput(done.error.what, remedy=remedy + resume_command("mine", self.storage.place))
@@ -135,11 +139,12 @@ class MineExperiment(Experiment):
         config = self.config
         if config["workers"] == 1:
             return LocalExecutor(shared={"miner": self.miner, "store": self.store})
-        import ray
-
         from pyrite.cluster.executors.ray_tasks import RayExecutor
 
-        check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
+        if not is_cluster(config["address"]):
+            import ray
+
+            check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
         shared = {"miner": Once("pyrite.cluster.mining.miner:Miner", {"config": config}), "store": self.store}
         count = min(config["workers"], len(self.waiting))
         return RayExecutor(shared, lambda: count, Resources.of(config), "ShardMiner")

@@ -69,8 +69,8 @@ class PoolExperiment(Experiment):
         return cls(PoolPlan(plan.config, before, plan.variants, storage))
 
     def prepare(self, console: Console) -> Work:
+        from pyrite.analysis.statistics.pool_summary import unjudged_warning
         from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
-        from pyrite.cluster.statistics.pool_summary import unjudged_warning
         from pyrite.pooling.pool import UNJUDGED_NOTE
 
         plan = self.plan
@@ -161,7 +161,8 @@ class PoolExperiment(Experiment):
         return TuneExecutor({"pools": stored}, config["concurrent"], name="PoolRun")
 
     def renew(self) -> None:
-        from pyrite.cluster.reports.pool_report import pool_report
+        from pyrite.cluster.reports.pool_results import report_of
+        from pyrite.cluster.reports.publish import renew
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self._shown:
@@ -169,12 +170,12 @@ class PoolExperiment(Experiment):
             done = [trial for trial in self.trials if trial.name in names]
             tables = pool_tables(self.plan, done, {})
             if "budgets" in tables:
-                page = pool_report(self.plan.storage, tables, waiting=len(self.trials) - len(done))
-                page.renew(self.plan.storage)
+                page = report_of(self.plan.storage, tables, waiting=len(self.trials) - len(done))
+                renew(page, self.plan.storage)
 
     def finalize(self, console: Console) -> int:
         from pyrite.cluster.output.tables import write_table
-        from pyrite.cluster.reports.pool_report import report_pools
+        from pyrite.cluster.reports.pool_results import report_pools
 
         tables = pool_tables(self.plan, self.trials, self._errors)
         for name, table in tables.items():

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of_node
 from pyrite.cluster.runs.trained import read_ranker

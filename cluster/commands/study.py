@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands import study_end
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
@@ -27,6 +28,7 @@ from pyrite.cluster.config.trust import check_classes, classes_in, named_classes
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.processes import in_process
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Executor, Once, Task
 from pyrite.cluster.index.attach import live_functions, served_functions
 from pyrite.cluster.limits import LOCAL_PROCESSES
@@ -41,7 +43,7 @@ from pyrite.cluster.plan.size import run_seconds, saved
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
 from pyrite.cluster.runs import what_was_read
-from pyrite.cluster.runs.outcome import ORDER, run_store
+from pyrite.cluster.runs.outcome import run_store
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
@@ -50,6 +52,8 @@ from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
+    from ray.tune import Callback
+
     from pyrite.cluster.search.proposals import Proposals
     from pyrite.cluster.search.schedulers import EarlyStopping
     from pyrite.cluster.search.time_budget import TimeBudget
@@ -142,6 +146,7 @@ class StudyExperiment(Experiment):
         from pyrite.cluster.rollouts.request import missing, with_agents
 
         plan = self.plan
+        self.callbacks = self._callbacks()  # before Ray starts: a class that can't be imported is refused at once
         self.artifacts = artifacts = self.artifacts_of(console)
         self._apart = self.on_cluster
         planned, adaptive = plan.runs()
@@ -191,7 +196,9 @@ class StudyExperiment(Experiment):
         artifacts.make(configs)
         print_lines(console, *artifacts.cut_texts(configs))
         sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
-        return Work(left, *sizes, facts, self._saved(), self._needs())
+        reads = [path for config in configs for path in local_paths(config["ranker"])]
+        reads += [path for each in examples for path in local_paths(each.config["collection"])]  # runs build inputs
+        return Work(left, *sizes, facts, self._saved(), self._needs(), reads)
 
     def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
         if self.plan.options.get("stop") == "decided":
@@ -243,6 +250,16 @@ class StudyExperiment(Experiment):
         )
         scheduler.enter(known)
         return scheduler
+
+    def _callbacks(self) -> list[Callback]:
+        """Return the user's callbacks of Ray Tune, built."""
+        if not (nodes := self.plan.options.get("callbacks", [])):
+            return []
+        from ray.tune import Callback
+
+        from pyrite.cluster.search.schedulers import built_as
+
+        return built_as(Callback, nodes, "callbacks", self.trust)
 
     def _needs(self) -> str | None:
         if self.missing:
@@ -306,6 +323,10 @@ class StudyExperiment(Experiment):
             asked = [key for key in ("trial_scheduler", "stoppers") if plan.options.get(key)]
             tracking.events.emit("early stopping", by=asked, says=ORDER)
             print_lines(console, f"{' and '.join(asked)}: {ORDER}")
+        if not self.local:
+            known = [planned.config for planned in _distinct(self._known)]
+            known += [request.config for request in self.missing.values()]
+            check_resources(known, plan.options["address"])
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 
@@ -349,17 +370,12 @@ class StudyExperiment(Experiment):
                 self.workers.keep(self._processes() - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, self.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
-        from ray.tune import Callback
-
         from pyrite.cluster.executors.tune import TuneExecutor
-        from pyrite.cluster.search.schedulers import built_as
 
         configs = [planned.config for planned in _distinct(self._known)]
-        check_resources(configs, options["address"])
-        callbacks = built_as(Callback, options.get("callbacks", []), "callbacks", self.trust)
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
-        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, callbacks, "StudyRun")
+        return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, self.callbacks, "StudyRun")
 
     def renew(self) -> None:
         runs = self._planned

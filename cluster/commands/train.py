@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.methods import UNTRAINED
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
@@ -17,7 +21,9 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import root_of
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch
+from pyrite.cluster.executors.waiting import Ask, log_wait, waits_said
 from pyrite.cluster.index.attach import served_functions
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
@@ -26,7 +32,6 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.plan.sweep import Planned, plan, points, refuse_sweeps
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
 from pyrite.cluster.runs.cut_checkpoints import cut_of
@@ -40,7 +45,7 @@ from pyrite.cluster.telemetry.live_table import LiveTable, duration
 from pyrite.cluster.telemetry.run_watch import RunWatch
 from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
 from pyrite.cluster.telemetry.training_metrics import run_tags
-from pyrite.cluster.training.study_runs import check_resources, launcher, report_of, task_of
+from pyrite.cluster.training.study_runs import check_resources, later_bundles, launcher, report_of, task_of
 from pyrite.ranking.errors import BadInput
 
 
@@ -102,7 +107,7 @@ class TrainExperiment(Experiment):
         console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
         several = planned.config["resources"]["workers"] > 1
         shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
-        return Work(True, shared, shared, {"run": planned.name})
+        return Work(True, shared, shared, {"run": planned.name}, reads=list(local_paths(planned.config["ranker"])))
 
     def manifest(self) -> dict[str, Any]:
         content = {key: value for key, value in self.planned.config.items() if key != CHOICES}
@@ -146,15 +151,22 @@ class TrainExperiment(Experiment):
             console.print(f"[dim]{escape(line)}[/]")
             watch.progress(planned.name, {"notes": [line]})
 
+        def on_wait(line: str | None) -> None:
+            log_wait(line, partial(print_lines, console), None if tracking is None else tracking.events)
+
+        def asks() -> list[Ask]:
+            return [Ask("a run", later)] if (later := later_bundles(planned.config)) else []
+
         start = launcher(planned.config, planned.name, on_note)
-        if self.storage is None:
-            self.outcome = start(planned.config, self.parts, on_progress, watch=run_tags("train", planned.config))
-            return
-        task = task_of(planned, self.artifacts, self.storage)
-        watch.started(task)
-        self.outcome = outcome = execute_run(
-            planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
-        )
+        with nullcontext() if self.local else waits_said(asks, on_wait):
+            if self.storage is None:
+                self.outcome = start(planned.config, self.parts, on_progress, watch=run_tags("train", planned.config))
+                return
+            task = task_of(planned, self.artifacts, self.storage)
+            watch.started(task)
+            self.outcome = outcome = execute_run(
+                planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
+            )
         watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
 
     def finalize(self, console: Console) -> int:
@@ -191,12 +203,15 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
 
 
 def _figures(planned: Planned, outcome: Outcome) -> Table:
-    """Return the table of measures: for each origin the ranker's and those of BM25's order."""
+    """Return the table of measures by origin: the ranker's after and before training, and those of BM25's order."""
     head, rows = ["measure"], [[measure] for measure in planned.config["measures"]]
     for origin, values in outcome.values.items():
-        head += [f"over {origin}", "BM25's order"]
+        columns = {f"over {origin}": values, UNTRAINED: outcome.untrained.get(origin)}
+        columns |= {"BM25's order": outcome.bm25[origin]}
+        shown = {title: column for title, column in columns.items() if column is not None}
+        head += shown
         for row in rows:
-            row += [f"{float(each[row[0]].mean()):.4f}" for each in (values, outcome.bm25[origin])]
+            row += [f"{float(column[row[0]].mean()):.4f}" for column in shown.values()]
     cut = cut_of(planned.config)
     ranker = planned.config[CHOICES]["ranker"] + (f" ({cut})" if cut else "")
     caption = f"{ranker} after {counted(outcome.best_epoch, 'epoch')}"

@@ -97,8 +97,8 @@ class EventLog:
 
     @staticmethod
     def exists(storage: Storage) -> bool:
-        """Return whether a command has logged that it began in a folder."""
-        return any(event["event"] == "began" and "verb" in event for event in EventLog.read(storage))
+        """Return whether a command has logged that it began in a folder, or waited for a cluster before it began."""
+        return any(event["event"] in ("began", "waiting") and "verb" in event for event in EventLog.read(storage))
 
     def _append(self, line: bytes) -> None:
         with suppress(OSError):

@@ -78,7 +78,7 @@ class Storage:
         try:
             self.files, self._root = open_files(place)
         except (ArrowInvalid, OSError) as error:
-            raise BadInput(f"is no folder to write to ({error})", place) from None
+            raise Unwritable(f"is no folder to write to ({error})", place) from None
         self.renames = self.files.type_name in RENAMING
 
     def __reduce__(self) -> tuple[type[Storage], tuple[str, str]]:

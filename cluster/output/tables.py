@@ -56,11 +56,6 @@ class RunRows:
         return register_io_source(source, schema=self.schema)
 
 
-def batches(table: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a table in order, some at a time."""
-    return table.lazy().collect_batches(maintain_order=True, engine="streaming")
-
-
 def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
     """Return a table as the bytes of a parquet file."""
     buffer = io.BytesIO()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.cluster.config.override import key_of, values_by_key
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.searches import searches
@@ -21,9 +22,6 @@ from pyrite.cluster.plan.sweep import (
     swept_keys,
 )
 from pyrite.ranking.errors import BadInput
-
-FIRST_SEEDS = 3
-"""Seeds of every method of `stop=decided` before anything is decided."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES, group_options, option
 from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
 from pyrite.cluster.config.refusals import QUOTES, list_form, unreadable
 from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.whole import takes_whole
-from pyrite.cluster.output.methods import METHOD
 from pyrite.cluster.plan.applicable import applicable_overrides, has_option
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.ranking.digest import digest

@@ -6,7 +6,7 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,23 +183,24 @@ class OpenedParts:
         self.stored, self.artifacts = stored, artifacts or Artifacts()
         self._opened: dict[str, Any] = {}
 
-    def of(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+    def of(
+        self, config: dict[str, Any], keys: Mapping[str, str], note: Callable[[str], object] = lambda line: None
+    ) -> dict[str, Any]:
         """Return the parts of a run by name, given the key of each.
 
-        A part that is not stored, because a search drew one of its options, is opened or made here. A run with
-        several workers gets references, which it hands on to them.
+        A part that is not stored, because a search drew one of its options, is opened or made here; so is one that a
+        lost node keeps back. A run with several workers gets references, which it hands on to them.
         """
         if self.stored is None:
             for name, key in keys.items():
                 if key not in self._opened:
                     self._opened[key] = self.artifacts.part(config, name)
             return {name: self._opened[key] for name, key in keys.items()}
-        import ray
+        from pyrite.cluster.executors.object_store import fetched
 
-        parts = {
-            name: self.stored[key] if key in self.stored else self.artifacts.part(config, name)
-            for name, key in keys.items()
-        }
-        if config["resources"]["workers"] > 1:
-            return parts
-        return {name: ray.get(part) if isinstance(part, ray.ObjectRef) else part for name, part in parts.items()}
+        stored = {name: self.stored[key] for name, key in keys.items() if key in self.stored}
+        if config["resources"]["workers"] == 1:
+            wanted, stored = stored, fetched(stored)
+            if late := wanted.keys() - stored.keys():
+                note(f"a node is lost, and {', '.join(sorted(late))} did not come from it: opened elsewhere")
+        return {name: stored[name] if name in stored else self.artifacts.part(config, name) for name in keys}

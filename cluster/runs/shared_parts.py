@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import TEXTS_ONLY
 from pyrite.cluster.executors.pieces import run_pieces
-from pyrite.cluster.output.provenance import files_of
+from pyrite.cluster.output.provenance import checkpoints_of, files_of
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.runs.agent_file import documents_of
+from pyrite.cluster.runs.before_training import BeforeTraining, measure_before, measured_origins
 from pyrite.cluster.runs.collections import collections_of
 from pyrite.cluster.runs.part_options import (
     bm25_in_shards,
@@ -127,6 +128,17 @@ def _node_and_files(key: str) -> Callable[[Config, str], list[Any]]:
 def origin(config: Config, name: str, sources: Sources, base: Base) -> Candidates:
     """Return the candidates of the test queries, from an origin."""
     return _built(config, "origin", name).of(sources, base.queries("test"))
+
+
+def _ranker_options(config: Config, name: str) -> list[Any]:
+    ranker = config["ranker"]
+    return [ranker, checkpoints_of(ranker), config["encoding"], config["measures"], config["resources"]["gpu"] > 0]
+
+
+@shared_part("measuring before training: {name}", measured_origins, _ranker_options, as_a_run=True)
+def untrained(config: Config, name: str, read: dict[str, Any], tested: Candidates) -> BeforeTraining:
+    """Measure the checkpoint of the ranker, over the candidates of an origin."""
+    return measure_before(config, read, tested)
 
 
 def _validation_options(config: Config, name: str) -> list[Any]:

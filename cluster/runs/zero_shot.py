@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pyrite.analysis.methods import MEAN
 from pyrite.cluster.config.build import build
-from pyrite.cluster.runs.collections import MEAN
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.ranking.alike import digests, mix
 from pyrite.ranking.encoding import EncodedCollection

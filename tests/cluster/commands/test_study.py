@@ -69,10 +69,9 @@ def test_in_this_process_it_is_the_same(study, base, ray_session, experiments, t
     assert len(ended) == 18
     there = tmp_path / "there"
     asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", "concurrent=1"]
-    for name in ("study_report", "report_study"):  # which another process is to do, for this one holds the runs
-        monkeypatch.setattr(
-            f"pyrite.cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process")
-        )
+    for name in ("analysis.reports.study_report.study_report", "cluster.reports.study_results.report_study"):
+        # Another process does this, because this one holds the runs.
+        monkeypatch.setattr(f"pyrite.{name}", lambda *_: pytest.fail("done in this process"))
     assert command("study", *base, *asked, f"out={there}") == 0
     (folder,) = experiments
     assert not Path(folder).exists()

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from benchmarks.published import map_methods, printed, read_published
+from pyrite.analysis.methods import items_of
 from pyrite.cluster.commands.study import StudyExperiment
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CONF, group_options
 from pyrite.cluster.config.validate import check_run
-from pyrite.cluster.output.methods import items_of
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, identity, plan
 from pyrite.cluster.reports import study_tables
