@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         Trained as Trained,
         TrainingResult as TrainingResult,
     )
+    from pyrite.evaluation import EvaluationResult as EvaluationResult, evaluate as evaluate
     from pyrite.verbs import (
         audit as audit,
         learn as learn,

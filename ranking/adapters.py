@@ -100,6 +100,8 @@ def _base_of(folder: Path, config: dict[str, Any]) -> Path:
 @contextmanager
 def _one_line(folder: Path) -> Iterator[None]:
     """A context that turns the errors of peft into one line."""
+    from safetensors import SafetensorError
+
     from pyrite.ranking.rankers.pretrained_weights import unseeded
 
     try:
@@ -109,7 +111,7 @@ def _one_line(folder: Path) -> Iterator[None]:
             yield
     except ImportError:
         raise BadInput("is an adapter, and peft is not installed", folder, "pip install 'pyrite-ir[peft]'") from None
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, SafetensorError) as error:
         why = next(iter(str(error).splitlines()), type(error).__name__)
         remedy = "merge it into its base model (merge_and_unload of peft), and save that"
         raise BadInput(f"is an adapter that can't be merged ({why})", folder, remedy) from None
@@ -130,9 +132,9 @@ def _write_whole(adapter: Path, base: Path, config: dict[str, Any], folder: Path
         model = kind(str(described), model_kwargs=read, **given)
         if described is base:
             model[0].model.load_adapter(str(adapter))
-        adapted = model[0].model
-        model[0].model = adapted.merge_and_unload() if hasattr(adapted, "merge_and_unload") else unload(adapted)
-        model[0].model._hf_peft_config_loaded = False
+        whole = unload(model[0].model)
+        model[0].model = type(whole)(whole.config)  # without what transformers notes on adapters, which it would save
+        model[0].model.load_state_dict(whole.state_dict())
         model.save(str(folder), create_model_card=False)
         return
     from peft import PeftModel

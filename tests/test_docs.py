@@ -52,6 +52,7 @@ NEEDED = {
 """What an option can't be composed without."""
 NEEDED_BY = {
     "audit": ["studies=somewhere"],
+    "evaluate": ["runs=somewhere", "qrels=somewhere"],
     "judge": ["runs=somewhere", "collection=beir", "collection.path=somewhere"],
     "rank": ["checkpoint=somewhere"],
 }

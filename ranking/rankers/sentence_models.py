@@ -140,8 +140,8 @@ def _load(
 
     refuse_pickles(source.folders)
     with refused(source.root), unseeded():
-        config = AutoConfig.from_pretrained(source.query)
-        cut = dict(config_options) | first_layers(config, layers, source.root)
+        cut = {} if layers is None else first_layers(AutoConfig.from_pretrained(source.query), layers, source.root)
+        cut |= config_options
         model = read({"model_kwargs": dict(READ), "config_kwargs": cut})
         drawn = []
         for folder, reader in _transformers(model, source):
