@@ -211,7 +211,8 @@ class _Plan:
             for metric in ir_measures.iter_calc(list(spelled), truth.to_pandas(), run.to_pandas()):
                 values[spelled[metric.measure]][metric.query_id] = float(metric.value)
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"ir-measures can't compute it ({error})", f"measures {', '.join(values)}") from None
+            what = f"ir-measures can't compute it ({str(error).splitlines()[0]})"
+            raise BadInput(what, f"measures {', '.join(values)}", "leave it out, or install a provider of it") from None
         return {name: np.array([of_topic[topic] for topic in topics]) for name, of_topic in values.items()}
 
 

@@ -79,8 +79,10 @@ def test_a_topic_that_a_run_lacks_counts_as_0_or_not():
 def test_it_agrees_with_ir_measures():
     rng = np.random.default_rng(3)
     documents = [f"d{number}" for number in range(60)]
-    truth = {f"t{topic}": dict(zip(rng.permutation(documents)[:30].tolist(), rng.integers(0, 3, 30).tolist(), strict=True))
-             for topic in range(1, 8)}  # fmt: skip
+    truth = {}
+    for topic in range(1, 8):
+        names = rng.permutation(documents)[:30].tolist()
+        truth[f"t{topic}"] = dict(zip(names, rng.integers(0, 3, 30).tolist(), strict=True))
     qrels = qrels_of(**truth)
     runs = runs_of({str(topic): rng.permutation(documents)[:40].tolist() for topic in range(1, 8)})
     names = ["AP", "nDCG@10", "RR", "P@5", "R@20", "Bpref", "infAP", "Rprec", "RBP(p=0.8)", "SetP", "SetF", "Judged@10",
@@ -93,7 +95,7 @@ def test_it_agrees_with_ir_measures():
         try:
             found = {each.query_id: each.value for each in
                      ir_measures.iter_calc([ir_measures.parse_measure(name)], judged, frame)}  # fmt: skip
-        except RuntimeError:  # no provider here, as for judged_only
+        except (RuntimeError, ValueError):  # no provider here, as for judged_only
             continue
         for topic, expected in found.items():
             assert value(measured, 0, topic, name.replace("Judged", "judged")) == pytest.approx(expected, abs=1e-9), (

@@ -243,7 +243,7 @@ def test_which_prompts_a_folder_declares(declared, query, document, made_up, tmp
 def test_towers_of_unlike_words_are_refused(made_up, tmp_path):
     folder = sentence_folder(made_up, tmp_path / "folder", tied=False)
     shutil.copy(f"{made_up('roberta')}/tokenizer.json", folder / "document_0_Transformer")
-    with pytest.raises(BadInput, match="subwords|its tokenizer has"):
+    with pytest.raises(BadInput, match=r"subwords|its tokenizer has"):
         ranker(str(folder), tied=False)
 
 
