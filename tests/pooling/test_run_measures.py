@@ -87,7 +87,7 @@ def test_it_agrees_with_ir_measures():
     runs = runs_of({str(topic): rng.permutation(documents)[:40].tolist() for topic in range(1, 8)})
     names = ["AP", "nDCG@10", "RR", "P@5", "R@20", "Bpref", "infAP", "Rprec", "RBP(p=0.8)", "SetP", "SetF", "Judged@10",
              "Success@1"]  # fmt: skip
-    names += ["AP(judged_only=True)", "P(judged_only=True)@5", "ERR@10", "NumRet"]
+    names += ["AP(judged_only=True)", "P(judged_only=True)@5", "NumRet"]
     measured = measure_runs(runs, qrels, [name.replace("Judged", "judged") for name in names])
     frame = runs.table.select(query_id="topic", doc_id="document", score=-pl.col("place").cast(pl.Float64)).to_pandas()
     judged = qrels.select(query_id="query", doc_id="document", relevance="grade").to_pandas()

@@ -60,7 +60,8 @@ def test_tests_are_paired_by_topic_and_adjusted(files):
     np.testing.assert_allclose(result.tests["p"], expected, rtol=1e-9)
     np.testing.assert_allclose(result.tests["p_holm"], holm(expected), rtol=1e-9)
     row = result.tests.row(0, named=True)
-    assert row["low"] < row["difference"] == pytest.approx((values["beta"] - values["alpha"]).mean()) < row["high"]
+    assert row["difference"] == pytest.approx((values["beta"] - values["alpha"]).mean())
+    assert row["low"] < row["difference"] < row["high"]
     assert row["better"] + row["worse"] <= 8
 
 
@@ -112,7 +113,7 @@ def test_measures_with_parameters_need_no_quotes(files, capsys):
     [
         (["runs", "qrels.txt", "baseline=delta"], "there is no run 'delta'; choose one of alpha, beta, gamma"),
         (["runs/alpha.run", "qrels.txt", "baseline=alpha"], "is the only run"),
-        (["runs", "qrels.txt", "out=v.xlsx"], "is not written as .xlsx; name it .csv"),
+        (["runs", "qrels.txt", "out=v.xlsx"], "is not written as '.xlsx'; name it .csv"),
         (["qrels.txt"], "runs"),
         (["runs", "nowhere.txt"], "nowhere.txt"),
         (["runs", "qrels.txt", "measures=[map]"], "did you mean AP"),

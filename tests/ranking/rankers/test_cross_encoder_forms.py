@@ -118,12 +118,9 @@ def encoder(folder: Path, kind: str = "Bert", **more: Any) -> str:
 
 def decoder(folder: Path, tokenizer: Any, task: str = "CausalLM", kind: str = "Qwen3", **more: Any) -> str:
     sizes: dict[str, Any] = SMALL | {"num_key_value_heads": 2, "head_dim": 8}
-    if kind == "GPT2":
-        sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4}
     given = {"vocab_size": len(tokenizer), "num_labels": 1, "pad_token_id": tokenizer.pad_token_id} | more
     config = getattr(transformers, f"{kind}Config")(**sizes, **given)
-    name = "GPT2LMHeadModel" if kind == "GPT2" else f"{kind}For{task}"
-    return saved(folder, getattr(transformers, name)(config), tokenizer)
+    return saved(folder, getattr(transformers, f"{kind}For{task}")(config), tokenizer)
 
 
 def with_prompts(folder: Path, inner: str, **options: Any) -> str:
@@ -169,7 +166,9 @@ FORMS: dict[str, Callable[[Path], str]] = {
         folder, bytes_tokenizer(chat=QWEN), kind="Gemma2", final_logit_softcapping=0.5, query_pre_attn_scalar=8
     ),
     "no template": lambda folder: decoder(folder, bytes_tokenizer(bos=True), kind="Llama"),
-    "learned positions": lambda folder: decoder(folder, bytes_tokenizer(chat=QWEN), kind="GPT2"),
+    "learned positions": lambda folder: decoder(
+        folder, bytes_tokenizer(chat=QWEN), kind="OPT", word_embed_proj_dim=32, ffn_dim=40
+    ),
     "head on a decoder": lambda folder: decoder(folder, bytes_tokenizer(bos=True), "SequenceClassification", "Llama"),
     "head and chat": lambda folder: decoder(folder, bytes_tokenizer(chat=QWEN), "SequenceClassification"),
     "head, no padding": lambda folder: decoder(folder, bytes_tokenizer(None, bos=True), "SequenceClassification"),
