@@ -17,6 +17,7 @@ from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.run_log import print_failures
@@ -30,6 +31,7 @@ from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.telemetry.training_metrics import study_of
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import best_precision
 
 
 class LearnExperiment(Experiment):
@@ -53,6 +55,8 @@ class LearnExperiment(Experiment):
         if (count := config["resources"]["workers"]) > 1:
             what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
             raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
+        arguments = with_precision(arguments, config, best_precision(config["resources"]["gpu"] > 0))
+        config = compose_learning(arguments)
         return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
 
     @classmethod

@@ -29,11 +29,13 @@ from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
+from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import AUTO
 
 SCORES = ("score of positives", "of negatives")
 TITLES = {"median rank": "rank", "rank of 90%": "90%", "score of positives": "score +", "of negatives": "score −"}
@@ -77,6 +79,7 @@ class MineExperiment(Experiment):
 
     def prepare(self, console: Console) -> Work:
         artifacts = self.artifacts_of(console)
+        self._resolve_precision(artifacts)
         artifacts.make([texts_config(self.config)], only=["base"])
         self.miner = Miner(self.config, artifacts)
         collection = self.miner.collection
@@ -99,6 +102,13 @@ class MineExperiment(Experiment):
         facts = {"runs": len(self.shards), "done": done}
         reads = list(local_paths({key: value for key, value in self.config.items() if key not in ("out", "cache")}))
         return Work(bool(self.waiting), facts=facts, reads=reads)
+
+    def _resolve_precision(self, artifacts: Artifacts) -> None:
+        """Write the precision of a checkpoint's transformers into the command, so that all workers read alike."""
+        if self.config["checkpoint"] and self.config["precision"] == AUTO:
+            precision = artifacts.best_precision(self.config["gpu"] > 0)
+            self.arguments = replaced(self.arguments, [f"precision={precision}"])
+            self.config = self.config | {"precision": precision}
 
     def manifest(self) -> dict[str, Any]:
         collection = self.miner.collection
@@ -154,6 +164,7 @@ class MineExperiment(Experiment):
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about["read"] = sentence(collection, self.config)
         about |= {"checkpoint": f"{cut}, no more of it"} if (cut := cut_of(self.config)) else {}
+        about |= {"precision": self.config["precision"]} if self.config["checkpoint"] else {}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self._command, about)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)

@@ -78,7 +78,7 @@ def rank(arguments: Sequence[str], console: Console) -> str:
 
 
 def _write(config: dict[str, Any], storage: Storage, name: str, console: Console) -> None:
-    trained = read_ranker(config["checkpoint"], config["ranker"])
+    trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
     artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
     of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
     run = texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,6 +126,7 @@ class StudyExperiment(Experiment):
         try:
             kept, runs, design = saved["study"], list(map(str, saved["overrides"])), saved["design"]
             batches = tuple(map(int, saved.get("sample_batches", ())))
+            precision = str(saved.get("precision", "float32"))
             options = kept | {key: value for key, value in changed.items() if key not in GROWING}
             check_shape(options | {"experiment": design}, "study")
         except (KeyError, TypeError, BadInput):
@@ -132,7 +134,7 @@ class StudyExperiment(Experiment):
             raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
         by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
         check_classes([options, by_path], origin())
-        plan = StudyPlan(options, runs, design, storage, batches)
+        plan = StudyPlan(options, runs, design, storage, batches, precision)
         additions = [text for text in arguments if text not in of_study or root_of(text) in GROWING]
         if not additions:
             return cls(plan)
@@ -145,10 +147,10 @@ class StudyExperiment(Experiment):
         from pyrite.cluster.executors.object_store import largest_and_all
         from pyrite.cluster.rollouts.request import missing, with_agents
 
-        plan = self.plan
         self.callbacks = self._callbacks()  # before Ray starts: a class that can't be imported is refused at once
         self.artifacts = artifacts = self.artifacts_of(console)
         self._apart = self.on_cluster
+        plan = self.plan = self._with_precision(console)
         planned, adaptive = plan.runs()
         self.scheduler = self._scheduler(planned, [*planned, *adaptive])
         self.proposals = proposals = self._proposals(adaptive)
@@ -199,6 +201,14 @@ class StudyExperiment(Experiment):
         reads = [path for config in configs for path in local_paths(config["ranker"])]
         reads += [path for each in examples for path in local_paths(each.config["collection"])]  # runs build inputs
         return Work(left, *sizes, facts, self._saved(), self._needs(), reads)
+
+    def _with_precision(self, console: Console) -> StudyPlan:
+        """Return the plan, with the precision of transformers in every run's command; one that has it is unchanged."""
+        if self.plan.precision is not None or (gpu := self.plan.gpu_of_automatic) is None:
+            return self.plan
+        precision = self.artifacts.best_precision(gpu)
+        print_lines(console, f"transformers compute in {precision} (ranker.precision)")
+        return replace(self.plan, precision=precision)
 
     def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
         if self.plan.options.get("stop") == "decided":
@@ -287,6 +297,7 @@ class StudyExperiment(Experiment):
             "study": plan.options,
             "overrides": plan.arguments,
             "design": plan.design,
+            **({"precision": plan.precision} if plan.precision else {}),
             "collections": {collection.fingerprint: collection.name for collection in distinct},
             "read": self.read_sentences,
             "facts": {collection.name: collection.facts for collection in distinct},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import root_of
+from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
@@ -31,7 +33,7 @@ from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.output.throttle import Throttle
-from pyrite.cluster.plan.sweep import Planned, plan, points, refuse_sweeps
+from pyrite.cluster.plan.sweep import Planned, lowest, plan, points, refuse_sweeps
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
 from pyrite.cluster.runs.cut_checkpoints import cut_of
@@ -47,6 +49,7 @@ from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
 from pyrite.cluster.telemetry.training_metrics import run_tags
 from pyrite.cluster.training.study_runs import check_resources, later_bundles, launcher, report_of, task_of
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import best_precision
 
 
 class TrainExperiment(Experiment):
@@ -83,6 +86,8 @@ class TrainExperiment(Experiment):
         overrides = [text for text in arguments if text not in output]
         refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
         (point,) = points([], [], overrides)
+        precision = best_precision(lowest(point)["resources"]["gpu"] > 0)
+        point = replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), precision)))
         (planned,) = plan(point, [], [0])
         check_run(planned.config, agent_of(planned.config))
         if part := learner_of(planned.config):

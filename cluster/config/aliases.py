@@ -10,6 +10,7 @@
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
 | `collection.path=PATH` alone | the same |
 | `measures=[AP,RBP(p=0.8)]` | each measure in quotes |
+| `ranker.precision=float32` of such a verb | `precision=float32` |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -52,6 +53,8 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     named = {"collection", "collection._target_"} & set(map(key_of, overrides))  # the format
     for index, text in enumerate(overrides):
         key, _, value = text.partition("=")
+        if config in READS_CHECKPOINT and key == "ranker.precision":
+            key, text = "precision", f"precision={value}"
         if key in FLAT:
             key, text = FLAT[key], f"{FLAT[key]}={value}"
         if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):
@@ -69,7 +72,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             node = {name: each for name, each in option("ranker", value).items() if name != "defaults"}
             node |= {"checkpoint": None} if "checkpoint" in node else {}
             written.append(f"ranker={as_override(node)}")
-        elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
+        elif key.endswith("guard.ranker") and value not in ("null", ""):
             node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": value.strip(QUOTES)}
             written.append(f"{key}={as_override(node)}")
         elif "collection" in groups_of(config) and _is_path_alone(key, value.strip(QUOTES), named):

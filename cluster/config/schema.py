@@ -23,6 +23,9 @@ Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 
 
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+
 class Config(BaseModel):
     """A mapping with these keys and no others, of exactly these types."""
 
@@ -299,8 +302,10 @@ class JudgeConfig(RunListsConfig):
 class MineConfig(NegativesConfig, CommandConfig):
     checkpoint: str | None
     ranker: PartConfig | None
+    precision: Precision
     count: Count
     guard: PartConfig
+    promote: bool
     scores: Literal["function", "ranker"]
     queries: Literal["train", "dev", "test", "all"]
     most_queries: Count | None
@@ -321,6 +326,7 @@ class RankConfig(Config):
     origin: Parts
     checkpoint: str
     ranker: PartConfig | None
+    precision: Precision
     queries: Literal["train", "dev", "test", "all"]
     topics: str | None
     encoding: str

@@ -25,6 +25,7 @@ from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packaged import licence_line, licence_of
+from pyrite.ranking.precision import best_precision
 from pyrite.ranking.vectors import PackagedGlove
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Artifacts(Collections):
         from pyrite.cluster.runs.part_keys import keys_of
 
         return keys_of(config, self)
+
+    def best_precision(self, gpu: bool) -> str:
+        """Return the precision in which transformers compute fastest where runs go (`pyrite.ranking.precision`)."""
+        return best_precision(gpu)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """Return what a run's result depends on in addition to its configuration (`pyrite.cluster.runs.part_keys`)."""

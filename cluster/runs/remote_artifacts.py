@@ -26,6 +26,10 @@ from pyrite.cluster.runs.artifacts import Artifacts, cached_part, reading_messag
 from pyrite.cluster.runs.shared_part import part_names
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import best_precision
+
+GPU_SHARE = 0.01
+"""The share of a GPU that a task takes which only asks what it can do."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,12 @@ class RemoteArtifacts(Artifacts):
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         return self._description(config).provenance or super().provenance(config)
+
+    def best_precision(self, gpu: bool) -> str:
+        self.join()
+        resources = Resources(gpu=GPU_SHARE if gpu else 0)
+        (done,) = RayExecutor().run([Task("best_precision", best_precision, {"gpu": gpu}, resources)])
+        return str(done.result())
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         configs = list(configs)

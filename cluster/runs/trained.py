@@ -24,6 +24,7 @@ from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.labels import LabelCounts, encode_labels
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pretrained import read_in
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
@@ -91,13 +92,16 @@ class TrainedRanker(RankerReading):
     ranker: Ranker
 
 
-def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:
+def read_ranker(
+    place: str, options: dict[str, Any] | None = None, gpu: bool = True, precision: str | None = None
+) -> TrainedRanker:
     """Open a ranker.
 
     Args:
         place: the folder of `pyrite train`; weights in such a folder or a study's (`weights/NAME.safetensors`, or the
             folder `weights/NAME`); or the folder or name of a checkpoint of transformers or sentence-transformers.
         options: options of the ranker, for a checkpoint whose files do not identify it.
+        precision: the precision in which its transformers read. None takes that of its training, or of its options.
     """
     device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
     folder = Path(place).expanduser()
@@ -112,6 +116,9 @@ def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = T
     else:
         trained = _open_checkpoint(name, place, options)
     trained.ranker.to(device).eval()
+    if precision is not None and "precision" in trained.options:
+        read_in(trained.ranker, precision)
+        trained.options["precision"] = precision
     return trained
 
 

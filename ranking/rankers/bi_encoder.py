@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing, buckets
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.inputs import RankerInputs
@@ -76,7 +77,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
         tied: bool | None = None,
         frozen: str | None = None,
         scale: Annotated[float, Positive] | None = None,
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pair_reading import PairReading
-from pyrite.ranking.rankers.pretrained import trim_last_layer
+from pyrite.ranking.rankers.pretrained import score_in_float32, trim_last_layer
 from pyrite.ranking.rankers.pretrained_weights import downloaded, quiet
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder, read_json
 from pyrite.ranking.rankers.sentence_models import Head, check_text_transformer, load_cross_encoder
@@ -59,7 +60,7 @@ class CrossEncoder(PairRanker):
         max_document: int | None = None,
         passages: Annotated[int, AtLeast(1)] = 4,
         pooling: Literal["first", "max"] = "first",
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
@@ -92,11 +93,10 @@ class CrossEncoder(PairRanker):
         self._output = transformer.module_output_name, transformer.modality_config["text"]["method_output_name"]
         if not rest:
             trim_last_layer(transformer.model)
+        score_in_float32(transformer.model)
         self.pretrained, self.head = self.running(transformer.model), nn.Sequential(*rest)
         self._pads = transformer.model.config.pad_token_id
-        if (
-            self.form.packing.left and self._pads is None
-        ):  # so that transformers finds the last token in the last column
+        if self.form.packing.left and self._pads is None:  # the last token is then in the last column
             transformer.model.config.pad_token_id = -1
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         self.reach = min(self.pretrained.reach, source.longest or UNLIMITED)

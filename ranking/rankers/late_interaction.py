@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained_weights import downloaded, quiet
@@ -58,7 +59,7 @@ class LateInteraction(TransformerRanker):
         dimension: Annotated[int, AtLeast(1)] | None = None,
         expansion: bool | None = None,
         scale: Annotated[float, Positive] = 1.0,
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 from pyrite.ranking.rankers.sentence_models import load_splade
@@ -48,7 +49,7 @@ class Sparse(BiEncoder):
         document_flops: Annotated[float, NonNegative] = 1e-4,
         warmup: Annotated[int, AtLeast(0)] = 1000,
         tied: bool | None = None,
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

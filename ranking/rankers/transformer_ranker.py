@@ -30,7 +30,7 @@ class TransformerRanker(Ranker):
         layers: the number of layers to keep, from the input. None keeps all.
         max_query: subwords read of a query. None takes the checkpoint's number, or else as many as it has positions.
         max_document: subwords read of a document, in the same way.
-        precision: float32, bfloat16 or float16, see `pyrite.ranking.rankers.pretrained.Pretrained`.
+        precision: auto, float32, bfloat16 or float16, see `pyrite.ranking.rankers.pretrained.Pretrained`.
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run the transformer through torch.compile.
         budget: tokens per forward pass, with padding. None suits the device.
