@@ -104,7 +104,7 @@ class Subwords(Tokenization):
         folder = Path(local_root(self.checkpoint))
         files = [folder / name for name in LIBRARY_FILES if (folder / name).is_file()]
         contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-        prompts = [vars(self.prompts)] if self.prompts != Prompts() else []
+        prompts: list[Any] = [vars(self.prompts)] if self.prompts != Prompts() else []
         prompts += [[asdict(frame) for frame in self.frames]] if self.frames else []
         return ["subwords and one", contents or self.checkpoint, self.max_query, self.max_document, *prompts]
 

@@ -159,7 +159,7 @@ class CrossEncoder(PairRanker):
         """Write it as sentence-transformers' `CrossEncoder`: safetensors, the tokenizer and the prompts."""
         [model] = self._library
         model[0].model = self.pretrained.model
-        config = self.pretrained.model.config
+        config: Any = self.pretrained.model.config
         before, config.pad_token_id = config.pad_token_id, self._pads
         try:
             with quiet():

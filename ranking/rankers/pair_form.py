@@ -93,10 +93,11 @@ class PairForm:
         first, second = sorted(shown, key=rendered.index)
         head, _, rest = rendered.partition(first)
         middle, _, end = rest.partition(second)
-        packing, frames = _split(tokenizer, (head, middle, end), strip)
+        packing, (before, after) = _split(tokenizer, (head, middle, end), strip)
         turned = first != shown[0]
         packing = replace(packing, left=left)
-        return cls(packing, *(frames[::-1] if turned else frames), reversed=turned, cuts_document=True)
+        query, document = (after, before) if turned else (before, after)
+        return cls(packing, query, document, reversed=turned, cuts_document=True)
 
     @property
     def specials(self) -> int:
