@@ -16,6 +16,7 @@ from typing import Any
 from torch import nn
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import default_cache, prepare_hub
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
@@ -41,8 +42,6 @@ def merged_adapter(folder: Path) -> Path:
 
 @functools.lru_cache(maxsize=16)
 def _merged(folder: Path, changed: tuple[int, ...]) -> Path:
-    from pyrite.ranking.collections.cache import default_cache
-
     config = _config_of(folder)
     base = _base_of(folder, config)
     content = hashlib.sha256(str(base).encode())
@@ -80,8 +79,6 @@ def _config_of(folder: Path) -> dict[str, Any]:
 
 def _base_of(folder: Path, config: dict[str, Any]) -> Path:
     """Return the folder of an adapter's base model: at its path, next to the adapter, or downloaded."""
-    from pyrite.ranking.rankers.pretrained_weights import downloaded
-
     name = config["base_model_name_or_path"]
     places = [Path(name).expanduser(), folder / name, folder.parent / name, folder.parent / Path(name).name]
     for place in places:
@@ -90,11 +87,18 @@ def _base_of(folder: Path, config: dict[str, Any]) -> Path:
     try:
         if name.startswith((".", "/", "~")) or name.count("/") != 1:
             raise BadInput("is no name at the hub")
-        return Path(downloaded(name))
-    except BadInput:
+        return Path(_downloaded(name))
+    except (BadInput, OSError):
         what = f"is an adapter, and its base model {name} is not here"
         remedy = f"put it there, or next to the adapter as {folder.parent / Path(name).name}"
         raise BadInput(what, folder, remedy) from None
+
+
+def _downloaded(name: str) -> str:
+    from huggingface_hub import snapshot_download
+
+    prepare_hub()
+    return str(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]))
 
 
 @contextmanager
@@ -102,7 +106,7 @@ def _one_line(folder: Path) -> Iterator[None]:
     """A context that turns the errors of peft into one line."""
     from safetensors import SafetensorError
 
-    from pyrite.ranking.rankers.pretrained_weights import unseeded
+    from pyrite.ranking.quiet import unseeded
 
     try:
         import peft  # noqa: F401

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.precision import AUTO
+from pyrite.ranking.quiet import quiet
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pair_reading import PairReading
 from pyrite.ranking.rankers.pretrained import score_in_float32, trim_last_layer
-from pyrite.ranking.rankers.pretrained_weights import downloaded, quiet
+from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder, read_json
 from pyrite.ranking.rankers.sentence_models import Head, check_text_transformer, load_cross_encoder
 from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths

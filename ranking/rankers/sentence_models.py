@@ -12,15 +12,8 @@ from torch import nn
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import refused
-from pyrite.ranking.rankers.pretrained_weights import (
-    READ,
-    draw_missing,
-    first_layers,
-    missing_weights,
-    quiet,
-    refuse_pickles,
-    unseeded,
-)
+from pyrite.ranking.quiet import quiet, unseeded
+from pyrite.ranking.rankers.pretrained_weights import READ, draw_missing, first_layers, missing_weights, refuse_pickles
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 
 HEADS = {"CNN", "Dense", "Dropout", "LayerNorm", "Normalize", "Pooling", "WeightedLayerPooling", "WordWeights"}

@@ -25,7 +25,7 @@ library = pytest.importorskip("sentence_transformers")
 
 @pytest.fixture(autouse=True)
 def own_models(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("pyrite.ranking.collections.cache.default_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("pyrite.ranking.adapters.default_cache", lambda: tmp_path / "cache")
 
 
 def adapted(base: str, folder: Path, kind: str = "AutoModel", **options: Any) -> str:
