@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     )
     from pyrite.ranking.collections.beir import Beir as Beir
     from pyrite.ranking.collections.ir_datasets import IrDatasets as IrDatasets
+    from pyrite.ranking.collections.mix import Mix as Mix
     from pyrite.ranking.collections.msmarco import MsMarco as MsMarco
     from pyrite.ranking.collections.pairs import Pairs as Pairs
     from pyrite.ranking.collections.pydocs import Pydocs as Pydocs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -53,6 +53,13 @@ class Frame:
         lead = sum(stop <= text for _, stop in encoded.offsets) - skip
         tail = [number for number, (begin, _) in zip(encoded.ids, encoded.offsets, strict=True) if text < begin < end]
         return cls(left, before, after, right, skip, drop, lead, tuple(tail), strip, filled=False)
+
+    def with_prompt(self, tokenizer: Any, prompt: str) -> Frame:
+        """Return the frame with another prompt; within a template, with a text before the query."""
+        lead = count_subwords(tokenizer, prompt)
+        if self.left or self.right:
+            return replace(self, before=self.before + prompt, lead=self.lead + lead)
+        return replace(self, before=prompt, lead=lead)
 
     @property
     def added(self) -> int:

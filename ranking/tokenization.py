@@ -133,7 +133,17 @@ class Subwords(Tokenization):
         return partial(subword_encoder, self.checkpoint, self.max_document + 1, self._frames()[1])
 
     def of_queries(self, collection: Collection) -> Texts:
-        return subword_encoder(self.checkpoint, self.max_query + 1, self._frames()[0])(collection.queries)
+        queries, around = collection.queries, self._frames()[0]
+        if "prompt" not in queries.columns:
+            return subword_encoder(self.checkpoint, self.max_query + 1, around)(queries)
+        tokenizer = read_tokenizer(self.checkpoint)
+        parts = queries.select("text", "prompt").with_row_index("row").partition_by("prompt", maintain_order=True)
+        texts = Texts.of([])
+        for part in parts:
+            prompt = part["prompt"][0]
+            frame = around if prompt is None else around.with_prompt(tokenizer, prompt)
+            texts = texts.followed_by(subwords(tokenizer, part["text"], self.max_query + 1, frame))
+        return texts.take(np.argsort(np.concatenate([part["row"].to_numpy() for part in parts]), kind="stable"))
 
     def _frames(self) -> tuple[Frame, Frame]:
         """Return the frames of queries and documents."""

@@ -9,6 +9,7 @@
 | `ranker=cross_encoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
 | `collection.path=PATH` alone | the same |
+| `collection.mix=[A,B]` alone | `collection=mix collection.mix=[A,B]` |
 | `measures=[AP,RBP(p=0.8)]` | each measure in quotes |
 | `ranker.precision=float32` of such a verb | `precision=float32` |
 | `teacher=null` | `~teacher`, as Hydra writes it |
@@ -62,6 +63,8 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             written += [f"~{key}"] if key in groups_of(config) and key not in later else []
         elif single := OF_ONE.match(key):
             written += _of_one_function(single, value)
+        elif key == "collection.mix" and not named and "collection" in groups_of(config):
+            written += ["collection=mix", text]
         elif key == "measures" and "(" in value and not set(QUOTES) & set(value):
             written.append(f"{key}={_quoted_measures(value)}")
         elif key == "objective" and value.startswith("["):

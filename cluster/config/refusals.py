@@ -291,7 +291,7 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
             new = f"{renamed[root]}{dot}{rest}={value}"
             raise BadInput(f"there is no option {root} in `pyrite {config}`", text, f"it is called {new} now")
         if removed := REMOVED_PARTS.get(f"{key}={value}"):
-            raise BadInput(f"there is no {key}={value} any more", text, removed)
+            raise BadInput(f"there is no {key}={value} any more: {removed}")
         if key == "scheduler" and value in OF_TRIALS:
             what = f"{value} is no schedule of the learning rate"
             raise BadInput(what, text, f"runs are stopped early by trial_scheduler={value.replace('none', 'null')}")
