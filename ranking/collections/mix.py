@@ -86,8 +86,8 @@ class Mix(Reader):
         parts = self._parts()
         trained = [_trained(rows) for rows in judged]
         counts = self._counts([len(names) for names in trained])
-        drawn = {}
-        kept = []
+        drawn: dict[str, str] = {}
+        kept: list[pl.DataFrame] = []
         for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
             rng = np.random.default_rng([self.seed, len(kept)])
             chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
