@@ -12,8 +12,8 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.ranking.errors import BadInput
 
-ALIKE = ("collection", "vectors", "encoding", "guard")
-"""Options that mining takes as a run does."""
+READ = ("collection", "vectors", "encoding")
+"""Groups of options of what is read, which mining takes as they are."""
 SIMPLE = re.compile(r"='([\w.-]*/[\w./-]*)'$")
 """A value in quotes that Hydra reads alike without them, as the paths that experiments name."""
 
@@ -39,7 +39,7 @@ def _command(overrides: list[str]) -> str | None:
     names = [name for name in config["function"] if name != "in_batch" and counts.get(name, 1) > 0]
     if not names or config[CHOICES]["policy"] != "fixed":
         return None
-    options = [text for text in overrides if root_of(text) in ALIKE]
+    options = [text for text in overrides if root_of(text) in READ]
     options.append(f"function={names[0]}" if len(names) == 1 else f"function=[{','.join(names)}]")
     of_functions = [text for text in overrides if key_of(text).startswith(tuple(f"function.{name}." for name in names))]
     options += [text for text in of_functions if ".refresh" not in key_of(text)]  # an index is built once
@@ -47,6 +47,7 @@ def _command(overrides: list[str]) -> str | None:
     others = [f"selector.{name}" for name in config["function"] if name not in names]
     of_selectors = [text for text in overrides if key_of(text).startswith("selector.")]
     options += [text for text in of_selectors if not key_of(text).startswith(tuple(others))]
+    options += [text for text in overrides if root_of(text) == "guard"]
     if len(names) > 1 and counts:
         options += [f"negatives.{name}={counts[name]}" for name in names]
     else:
