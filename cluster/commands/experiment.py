@@ -21,6 +21,7 @@ from pyrite.cluster.config.aliases import quoted_baseline
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
+from pyrite.cluster.config.trainer_option import typed_again
 from pyrite.cluster.config.trust import Trust, check_classes, from_folder, named_classes, trusting
 from pyrite.cluster.executors.address import is_cluster, is_foreign
 from pyrite.cluster.executors.session import connected
@@ -113,6 +114,7 @@ class Experiment(ABC):
         """Continue an experiment from its folder, which may come from anywhere."""
         storage = Storage(resume)
         saved = read_config_of(cls.verb, storage)
+        arguments = typed_again(arguments, saved, cls.verb, resume)
         typed, folder, started = named_classes(arguments), recorded_folder(saved), os.getcwd()
         with nullcontext() if folder is None else chdir(folder):
             moved = _moved(saved, cls._recorded(saved), absolute(arguments, started))

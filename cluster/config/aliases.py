@@ -10,6 +10,7 @@
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
 | `collection.path=PATH` alone | the same |
 | `ranker.precision=float32` of such a verb | `precision=float32` |
+| `trainer=X` | `trainer.run=X` |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -54,6 +55,10 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
         key, _, value = text.partition("=")
         if config in READS_CHECKPOINT and key == "ranker.precision":
             key, text = "precision", f"precision={value}"
+        if key == "trainer" and value:
+            text = f"trainer.run={value if value[0] in QUOTES or ' ' not in value else as_override(value)}"
+        elif key.startswith("trainer.") and key not in ("trainer.run", "trainer.format"):
+            text = f"++{text}"
         if key in FLAT:
             key, text = FLAT[key], f"{FLAT[key]}={value}"
         if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):

@@ -28,6 +28,8 @@ LIVE_MODES = ("async", "lagged")
 
 def live_functions(config: Mapping[str, Any]) -> list[str]:
     """Return the names of a configuration's functions whose index is on Ray actors."""
+    if config["trainer"]["run"]:  # a training of the user's own builds its index beside itself
+        return []
     functions = config["function"].items()
     return [name for name, node in functions if (node.get("refresh") or {}).get("mode") in LIVE_MODES]
 

@@ -98,7 +98,8 @@ class ExternalTraining(FrozenRanker):
         """Return a column of the documents of each row, None if there is no document."""
         values = self.collection.documents[column].gather(np.maximum(shown, 0).ravel().astype(np.uint32)).to_list()
         flat = [value if exists else None for value, exists in zip(values, (shown >= 0).ravel(), strict=True)]
-        return [flat[start : start + shown.shape[1]] for start in range(0, len(flat), shown.shape[1])]
+        width = shown.shape[1]
+        return [flat[row * width : (row + 1) * width] for row in range(len(shown))]
 
 
 def numbers(scores: Any) -> NDArray[np.float32]:
