@@ -74,7 +74,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             node = {name: each for name, each in option("ranker", value).items() if name != "defaults"}
             node |= {"checkpoint": None} if "checkpoint" in node else {}
             written.append(f"ranker={as_override(node)}")
-        elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
+        elif key.endswith("guard.ranker") and value not in ("null", ""):
             node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": value.strip(QUOTES)}
             written.append(f"{key}={as_override(node)}")
         elif "collection" in groups_of(config) and _is_path_alone(key, value.strip(QUOTES), named):
