@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import pyrite
 from pyrite import Random, Study
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
 from tests.pyrite_torch.tiny_trainer import open_model
 
@@ -83,18 +84,20 @@ def place(tmp_path, monkeypatch, own_cache) -> Path:
     return tmp_path
 
 
+ALONE = ["policy=fixed", "selector=uniform"]
+"""One method per function."""
+
+
 def overrides(base: list[str], start: str, *more: str) -> list[str]:
     texts = [text for text in base if not text.startswith(("ranker.", "optimizer.", "training.max"))]
-    return [*texts, "ranker=bi_encoder", f"ranker.checkpoint={start}", "origin=bm25", "local=true", *more]
+    return [*texts, "ranker=bi_encoder", f"ranker.checkpoint={start}", "origin=bm25", "local=true", *ALONE, *more]
 
 
 def study(base, start, *more):
     return pyrite.StudyResult(*pyrite.running.run("study", overrides(base, start, *more), None, None))
 
 
-METHODS = ["function=[in_batch,bm25]", "negatives.bm25=0,1", "negatives.in_batch=3"]
-
-
+@pytest.mark.nightly
 def test_a_function_is_compared_over_seeds_and_methods(base, start, place):
     result = study(
         base, start, "trainer=train.py:train", "function=random,bm25", "seeds=2", "out=out", "trainer.lr=0.2"
@@ -112,12 +115,6 @@ def test_the_seed_must_act(base, start, place):
 
 def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place):
     result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", "out=out")
-    by_query = result.by_query
-    trained = by_query.filter(pl.col("run").is_not_null())
-    assert len(trained)
-    from pyrite.cluster.output.storage import Storage
-    from pyrite.cluster.runs.outcome import read_outcome
-
     (name,) = set(result.trials["run"])
     outcome = read_outcome(Storage("out"), name)
     assert outcome.untrained["bm25"].keys() == outcome.values["bm25"].keys()
@@ -125,6 +122,7 @@ def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place):
         assert values.tobytes() == outcome.untrained["bm25"][measure].tobytes()
 
 
+@pytest.mark.nightly
 def test_a_run_that_raises_is_lost_alone(base, start, place, caplog):
     result = study(base, start, "trainer=train.py:train", "trainer.fail=1", "function=bm25", "seeds=3", "out=out")
     assert result.failed == 1
@@ -133,6 +131,7 @@ def test_a_run_that_raises_is_lost_alone(base, start, place, caplog):
     assert "Traceback" in caplog.text
 
 
+@pytest.mark.nightly
 def test_a_function_that_exits_leaves_nothing(base, start, place):
     result = pyrite.running.run(
         "study", overrides(base, start, "trainer=train.py:nothing", "function=bm25", "seeds=1", "out=out"), None, None
@@ -140,6 +139,7 @@ def test_a_function_that_exits_leaves_nothing(base, start, place):
     assert result[1] == 1
 
 
+@pytest.mark.nightly
 def test_an_object_that_encodes_is_measured(base, start, place):
     result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", "out=out")
     assert len(result.trials) >= 2
@@ -162,6 +162,7 @@ def test_options_are_checked_before_the_first_run(base, start, place, options, m
     assert not (place / "out" / "config.yaml").exists()
 
 
+@pytest.mark.nightly
 def test_a_command_reads_a_file(base, start, place):
     run = "trainer='python command.py {data} {out} {seed} {checkpoint}'"
     result = study(base, start, run, "trainer.format=tevatron", "function=bm25", "seeds=2", "out=out")
@@ -169,6 +170,7 @@ def test_a_command_reads_a_file(base, start, place):
     assert set(result.trials["seed"]) == {0, 1}
 
 
+@pytest.mark.nightly
 def test_a_resumed_study_needs_its_trainer_typed_again(base, start, place, capsys):
     options = ["trainer=train.py:train", "function=bm25", "seeds=2", "out=out"]
     study(base, start, *options)
