@@ -21,6 +21,11 @@ NAMED = ("run", "format")
 RECORDED = re.compile(r"\+*trainer(?:\.run)?=(.*)", re.DOTALL)
 
 
+def trains_elsewhere(config: Mapping[str, Any]) -> bool:
+    """Return whether a run trains with a function or a command of the user's."""
+    return bool(config.get("trainer", {}).get("run"))
+
+
 def is_command(run: str) -> bool:
     """Return whether `trainer.run` is a command, and not a file and a function."""
     return " " in run.strip()

@@ -17,7 +17,7 @@ from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
-from pyrite.cluster.config.trainer_option import check_trainer
+from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher
 
@@ -72,7 +72,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     from pyrite.sampling.retrieval.dense import Dense
     from pyrite.sampling.retrieval.memory import Memory
 
-    elsewhere = bool(config["trainer"]["run"])
+    elsewhere = trains_elsewhere(config)
     if elsewhere:
         check_trainer(config)
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")

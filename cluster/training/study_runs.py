@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.resources import Resources, at_once, check_demand, workers_bundles
 from pyrite.cluster.executors.task import Context, Task
@@ -98,7 +99,7 @@ def launcher(
         note: called with lines about actors that start or are lost.
         leave: see `pyrite.cluster.runs.execute.Leave`. Workers always leave nodes that will be taken away.
     """
-    if config["trainer"]["run"]:
+    if trains_elsewhere(config):
         from pyrite.cluster.training.trainer_runs import run_trainer
 
         return partial(run_trainer, name=name)
