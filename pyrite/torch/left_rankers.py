@@ -82,8 +82,8 @@ def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: Enco
         return getattr(of_kind, f"encode_{kind}", encode)(texts)
 
     ranker = FunctionEncoder(vectors)
-    texts = {name: as_bytes(getattr(collection, name)["text"].to_list()) for name in ("documents", "queries")}
-    read = replace(encoded, **texts)
+    documents, queries = (as_bytes(each["text"].to_list()) for each in (collection.documents, collection.queries))
+    read = replace(encoded, documents=documents, queries=queries)
     probe = numbers(vectors(["a", collection.queries["text"][0]], "query"))
     return LeftRanker(
         lambda candidates, measures: Evaluation(read, candidates, measures)(ranker),
