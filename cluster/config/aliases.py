@@ -56,7 +56,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
         if config in READS_CHECKPOINT and key == "ranker.precision":
             key, text = "precision", f"precision={value}"
         if key == "trainer" and value:
-            text = f"trainer.run={value if value[0] in QUOTES or ' ' not in value else as_override(value)}"
+            text = f"trainer.run={value}"
         elif key.startswith("trainer.") and key not in ("trainer.run", "trainer.format"):
             text = f"++{text}"
         if key in FLAT:
@@ -128,8 +128,10 @@ def read_overrides(path: str) -> list[str]:
 
 
 def quoted_baseline(override: str) -> str:
-    """Return an override, with a baseline of several key=value pairs in quotes."""
+    """Return an override, with a baseline of several key=value pairs, or a command that trains, in quotes."""
     key, _, value = override.partition("=")
+    if key in ("trainer", "trainer.run") and " " in value and value[0] not in QUOTES:
+        return f"{key}={as_override(value)}"
     return f"{key}='{value}'" if key == "baseline" and "=" in value and value[0] not in QUOTES else override
 
 
