@@ -34,7 +34,7 @@ class PolicyNetwork(nn.Module):
     similarity over the queries; affine layers of 500, |A| and |A| (the critic: 1) units follow. Parts that an
     observation lacks are left out; `model` is required.
 
-    Every activation is tanh. A layer of |A| = 2 rectified units is dead, with no gradient ever again, as soon as one
+    Every activation is tanh, but that of the layer of |A| units, a leaky ReLU of slope .2. A layer of |A| = 2 rectified units is dead, with no gradient ever again, as soon as one
     large step makes both negative for all states; tanh has a gradient everywhere, and the network is not deep enough
     for it to vanish.
 
