@@ -179,7 +179,7 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
     status = "repeated" if low > 0 else "contradicted" if high < 0 else "not told apart"
     if equal is not None:  # a claim that there is no gain
         status = "repeated" if equal < 0.05 else "contradicted" if low > 0 else "not told apart"
-    status = status if units >= LEAST_SEEDS else "not tested"
+    status = item.get("status", status) if units >= LEAST_SEEDS else "not tested"
     return ours, f"{units}{' agents' * _by_agent(archive, first, second)}", least, status
 
 
