@@ -24,6 +24,8 @@ Local = bool | Literal["auto"]
 
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+Resume = Literal["auto"] | None
+"""Whether a command goes on if `out` holds what it left; `commands.resuming` reads it before anything is composed."""
 
 
 class Config(BaseModel):
@@ -137,6 +139,7 @@ class CommandConfig(Config):
     """Options of commands that leave a folder, and may run on a cluster."""
 
     out: Name | None
+    resume: Resume = None
     address: str | None
     dashboard: bool
 
@@ -291,6 +294,7 @@ class JudgeConfig(RunListsConfig):
     seed: Natural
     stemming: str | None
     out: Name | None
+    resume: Resume = None
     title: str
     host: str
     url: str | None
@@ -339,6 +343,23 @@ class RankConfig(Config):
     out: Name | None
 
 
+class EvaluateConfig(Config):
+    runs: str | Annotated[list[str], Field(min_length=1)]
+    qrels: str | Annotated[list[str], Field(min_length=1)]
+    measures: Annotated[list[str], Field(min_length=1)]
+    baseline: str | None
+    per_query: bool
+    judged_only: bool
+    complete: bool
+    relevant_from: Count
+    order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"]
+    qrels_repeated: Literal["max", "mean", "stop"]
+    encoding: str
+    strict: bool
+    out: Name | None
+
+
 class AuditConfig(Config):
     studies: str | list[str]
     judgements: str | None
@@ -360,5 +381,6 @@ SHAPES: dict[str, type[Config]] = {
     "mine": MineConfig,
     "rank": RankConfig,
     "audit": AuditConfig,
+    "evaluate": EvaluateConfig,
 }
 """Schemas by the name of the primary file."""
