@@ -24,6 +24,8 @@ Local = bool | Literal["auto"]
 
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+Resume = Literal["auto"] | None
+"""Whether a command goes on if `out` holds what it left; `commands.resuming` reads it before anything is composed."""
 
 
 class Config(BaseModel):
@@ -87,6 +89,14 @@ class IndexConfig(Config):
     gpu: Annotated[float, Field(ge=0)]
 
 
+class TrainerConfig(Config):
+    """A training of the user's own, and its options."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    run: Name | None
+    format: Literal["json", "parquet", "csv", "tevatron", "flagembedding", "swift", "nemo"] | None
+
+
 class NegativesConfig(Config):
     """Options that runs and mining share: what is read, and how negatives are chosen."""
 
@@ -121,6 +131,7 @@ class RunConfig(NegativesConfig):
     limits: LimitsConfig
     resources: ResourcesConfig
     index: IndexConfig
+    trainer: TrainerConfig
     relabel: str | None
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
@@ -137,6 +148,7 @@ class CommandConfig(Config):
     """Options of commands that leave a folder, and may run on a cluster."""
 
     out: Name | None
+    resume: Resume = None
     address: str | None
     dashboard: bool
 
@@ -291,6 +303,7 @@ class JudgeConfig(RunListsConfig):
     seed: Natural
     stemming: str | None
     out: Name | None
+    resume: Resume = None
     title: str
     host: str
     url: str | None
@@ -339,6 +352,23 @@ class RankConfig(Config):
     out: Name | None
 
 
+class EvaluateConfig(Config):
+    runs: str | Annotated[list[str], Field(min_length=1)]
+    qrels: str | Annotated[list[str], Field(min_length=1)]
+    measures: Annotated[list[str], Field(min_length=1)]
+    baseline: str | None
+    per_query: bool
+    judged_only: bool
+    complete: bool
+    relevant_from: Count
+    order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"]
+    qrels_repeated: Literal["max", "mean", "stop"]
+    encoding: str
+    strict: bool
+    out: Name | None
+
+
 class AuditConfig(Config):
     studies: str | list[str]
     judgements: str | None
@@ -360,5 +390,6 @@ SHAPES: dict[str, type[Config]] = {
     "mine": MineConfig,
     "rank": RankConfig,
     "audit": AuditConfig,
+    "evaluate": EvaluateConfig,
 }
 """Schemas by the name of the primary file."""
