@@ -93,7 +93,7 @@ def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> 
     refuse_renamed(arguments, "study")
     of_study, of_runs = _split(arguments)
     composed, _ = _options(of_study)
-    changed = {root_of(text): composed[root_of(text)] for text in of_study}
+    changed = {root_of(text): composed.get(root_of(text), {}) for text in of_study}  # track=[] removes the group
     saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
     try:
         kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
