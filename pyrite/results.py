@@ -158,6 +158,13 @@ class Result(Public):
         return shown
 
 
+LEADING = ("method", "ranker", "candidates", "measure", "runs", "mean", "std")
+"""The first columns of a summary in Python."""
+WITH_BEST = ("against", "difference", "p_both_holm")
+WITH_BASELINE = ("baseline", "baseline_difference", "baseline_p_both_holm")
+"""The columns after them: the comparison with the best baseline, or with the one that the user named."""
+
+
 class ReportedResult(Result):
     """Result with a summary and a report.
 
@@ -185,12 +192,15 @@ class ReportedResult(Result):
 
     @property
     def summary(self) -> pl.DataFrame:
-        """The table that is shown on screen, and the significance tests behind it.
+        """The table that is shown on screen, in the first ten columns, and then the tests behind it and other figures.
 
         Raises:
             BadInput: if no run has finished.
         """
-        return self._csv("summary", "no run has finished", "see the column error of trials")
+        table = self._csv("summary", "no run has finished", "see the column error of trials")
+        compared = WITH_BASELINE if "baseline" in table.columns else WITH_BEST
+        first = [name for name in (*LEADING, *compared) if name in table.columns]
+        return table.select(*first, pl.exclude(first))
 
     @property
     def report(self) -> str:
