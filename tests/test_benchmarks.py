@@ -20,7 +20,7 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "audit", "bm25", "clusters", "device", "dssm", "environment", "frames",
+    "agents", "agents_trial", "audit", "bm25", "clusters", "device", "dssm", "environment", "frames",
     "growth", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
     "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
     "workers",
@@ -49,7 +49,8 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("benchmarks")
     write_runs(folder / "pools" / "trec8")
     collection = str(write_beir(folder / "collection", documents=120))
-    return {"collection": collection, "trec8": str(folder / "pools"), "study": str(write_study(folder / "study"))}
+    study = str(write_study(folder / "study"))
+    return {"collection": collection, "trec8": str(folder / "pools"), "study": study, "out": str(folder / "out")}
 
 
 def write_study(folder: Path) -> Path:

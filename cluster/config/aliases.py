@@ -77,7 +77,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             node = {name: each for name, each in option("ranker", value).items() if name != "defaults"}
             node |= {"checkpoint": None} if "checkpoint" in node else {}
             written.append(f"ranker={as_override(node)}")
-        elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
+        elif key.endswith("guard.ranker") and value not in ("null", ""):
             named_by = _checkpoint_of(overrides, text) if value == ITSELF else value.strip(QUOTES)
             place = packaged_model(named_by) or named_by
             node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": place}

@@ -305,6 +305,7 @@ class MineConfig(NegativesConfig, CommandConfig):
     precision: Precision
     count: Count
     guard: PartConfig
+    promote: bool
     scores: Literal["function", "ranker"]
     queries: Literal["train", "dev", "test", "all"]
     most_queries: Count | None

@@ -82,6 +82,7 @@ def rows_of(
 def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> dict[str, Any]:
     """Return the shard's totals. They are sums, so shards can be added."""
     counts: dict[str, Any] = {"examples": len(mined.queries), "rows": rows, "left out": left_out, "functions": {}}
+    counts["promoted"] = mined.promoted
     positives = mined.scores[:, 0]
     known = ~np.isnan(positives)
     counts["above"], counts["above negatives"] = mined.above, mined.above_negatives
