@@ -5,7 +5,15 @@ import pytest
 
 from pyrite.cluster.mining.data_card import remarks
 
-ROW = {"function": "bm25", "negatives": 90, "fallback": 0, "guarded": 0, "same text": 0, "median rank": 3.0}
+ROW = {
+    "function": "bm25",
+    "negatives": 90,
+    "fallback": 0,
+    "guarded": 0,
+    "promoted": 0,
+    "same text": 0,
+    "median rank": 3.0,
+}
 
 
 def lines(guarded: bool, **totals: int) -> str:
