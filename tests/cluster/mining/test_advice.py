@@ -17,7 +17,15 @@ ROW = {
 
 
 def lines(guarded: bool, **totals: int) -> str:
-    counts = {"examples": 30, "rows": 18, "left out": 0, "without scores": 0, "above": 0, "above negatives": 0}
+    counts = {
+        "examples": 30,
+        "rows": 18,
+        "left out": 0,
+        "without scores": 0,
+        "above": 0,
+        "above negatives": 0,
+        "promoted": 0,
+    }
     return "\n".join(remarks(counts | totals, pl.DataFrame([ROW]), guarded, "out/my set", 5))
 
 
