@@ -13,7 +13,9 @@ from __future__ import annotations
 from pyrite import cluster  # noqa: F401  # isort: skip  # before ray
 
 import argparse
+import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -144,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--agents", type=int, help="by default 10 in the control, 16 in the test")
     parser.add_argument("--episodes", type=int, help="by default 300; 100 for rates")
     parser.add_argument("--sizes", type=int, nargs=2, default=[40, 10], help="topics and epochs of the control")
-    parser.add_argument("--only", default="", help="run the units whose names contain this")
+    parser.add_argument("--only", default="", help="run the units whose names match this pattern")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
     if chosen.step == "report":
@@ -163,8 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             collection, chosen.agents or 16, chosen.episodes or 300, best_rates(results_of(chosen.out / "rates"))
         ),
     }[chosen.step]()
-    named = [unit for unit in units if chosen.only in unit.name]
-    with session(dashboard=False):  # RLlib's learners ask for one
+    named = [unit for unit in units if re.search(chosen.only, unit.name)]
+    with session(dashboard=False) if chosen.step == "control" else nullcontext():  # RLlib's learners ask for one
         conduct(chosen.out / chosen.step, named, chosen.hours, chosen.cores)
 
 

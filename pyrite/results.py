@@ -309,10 +309,11 @@ class StudyResult(ReportedResult):
     def verdict(self) -> str:
         """The sentences at the end of the report: what to take, what it is better than, and what each method costs."""
         from pyrite.analysis.reports.labels import distinct_names
+        from pyrite.analysis.reports.verdict_words import depends, sentence
 
         conclusion, _ = self._conclusion
-        sentences = [each.sentence(distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
-        return "\n".join([*sentences, *conclusion.depends])
+        sentences = [sentence(each, distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
+        return "\n".join([*sentences, *depends(conclusion)])
 
     def _finished(self) -> pl.DataFrame:
         done = self.trials.filter(status="done")

@@ -139,7 +139,7 @@ class RankerTraining:
             raise BadInput(what, "training.positives", remedy)
         if objective.whole_batch and not isinstance(ranker, DenseRanker):
             what = f"{type(ranker).__name__} has no vectors by which the texts of a batch could be compared"
-            remedy = "leave symmetric, queries and documents out, or choose ranker=bi_encoder, static or dssm"
+            remedy = "leave symmetric and other_* out, or choose ranker=bi_encoder, static or dssm"
             raise BadInput(what, "objective", remedy)
         if objective.whole_batch and accumulate > 1:
             raise _divided("training.accumulate", "choose 1; training.chunk=64 takes less memory too")

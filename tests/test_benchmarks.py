@@ -21,7 +21,7 @@ FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
     "agents", "agents_trial", "audit", "bm25", "clusters", "device", "dssm", "environment", "frames",
-    "growth", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
+    "growth", "guard_dose", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
     "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
     "workers",
 }  # fmt: skip

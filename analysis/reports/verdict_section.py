@@ -37,15 +37,16 @@ from pyrite.analysis.reports.labels import (
 )
 from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
 from pyrite.analysis.reports.result_sections import origin_name
+from pyrite.analysis.reports.verdict_words import depends, sentence, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
 from pyrite.analysis.statistics.verdict import Conclusion, Verdict
 
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
 NOTE = (
-    "The 95% interval is that of one difference, p is corrected for all of them (Holm); both are for other seeds and "
-    "{}; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the peak of "
-    "the process."
+    "The intervals hold together in 95% of studies, p is corrected for all of them (Holm); both are for other seeds "
+    "and {}; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the peak "
+    "of the process."
 )
 CHOSEN_BY_DEV = (
     "The settings of each method that validated best. Test values of the runs that chose them tend to be too high."
@@ -88,25 +89,25 @@ def verdict_section(
         alone = summary.filter(**{**place, "ranker": "bm25"}).rows(named=True)
         if verdict.baseline != UNTRAINED:
             alone = [*family.filter(method=UNTRAINED).rows(named=True), *alone]
-        sentence = " ".join([verdict.sentence(names), *_remarks(verdict, summary, trials, alone)])
-        parts += [Cell(f"{caption}. {sentence}", best=True), _table(verdict, names, alone)]
+        words = " ".join([sentence(verdict, names), *_remarks(verdict, summary, trials, alone)])
+        parts += [Cell(f"{caption}. {words}", best=True), _table(verdict, names, alone)]
         brief = letters.of(names)
         shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
         terminal += letter_key(brief, {method: names[method] for method in shown})
         terminal.append(_table(verdict, brief, alone, caption, shown))
         if len(shown) < len(names):
             terminal.append(f"{counted(len(names) - len(shown), 'more method')}: report.html and summary.csv.")
-        terminal += [sentence, ""]
-    frames = {"verdict.csv": conclusion.table()}
+        terminal += [words, ""]
+    frames = {"verdict.csv": verdict_table(conclusion)}
     if trials is not None:
         for section in (*_mining(conclusion, trials, commands), *_settings(trials, commands)):
             parts += section.parts
             terminal += section.terminal
             frames |= section.frames
     tests = [test for verdict in conclusion.verdicts for test in verdict.tests.values()]
-    over_queries = any(test.queries for test in tests)
+    over_queries = any(verdict.known_queries for verdict in conclusion.verdicts)
     note = [NOTE.format("other queries" if over_queries else "these queries")] if tests else []
-    last = [*conclusion.depends, *note]
+    last = [*depends(conclusion), *note]
     taken = any(verdict.take is not None for verdict in conclusion.verdicts)
     bold = ["Bold is the mean of the recommended method, which need not be the highest."] if taken else []
     return Section("", [*parts, *last, *bold], [*terminal, *last], frames, last=True)

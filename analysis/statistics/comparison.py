@@ -15,6 +15,7 @@ from pyrite.analysis.statistics.paired import (
     CrossedDifference,
     Floats,
     MeasuredRun,
+    agent_cells,
     are_means,
     crossed_difference,
     differences,
@@ -30,6 +31,9 @@ from pyrite.ranking.evaluation.significance import (
     t_test,
 )
 
+LEVEL = 0.05
+LEAST_SEEDS = 3
+"""Seeds that both methods must have before a difference is marked: two have one degree of freedom."""
 TESTS = (
     "difference", "pairs", "low_both", "high_both", "p_both", "p_both_holm", "equal_p", "paired_p", "paired_p_holm",
     "sign_p", "sign_p_holm", "t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect",
@@ -166,20 +170,29 @@ def compare(
 
 
 def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None) -> CrossedDifference | None:
-    """Compare two methods over seeds and queries; None if the values per query are not known, or too few."""
-    if by_query is None or not all(run.name in by_query for runs in (a, b) for run in runs.runs):
-        return None
-    cells = differences(a.runs, b.runs, by_query)
-    return crossed_difference(cells[:, ~np.isnan(cells).any(0)]) if cells.ndim == 2 else None
+    """Compare two methods over seeds and queries, and over agents if one has several; None if there are too few.
+
+    If the values per query are not known, agents are compared over seeds alone, and other methods not at all.
+    """
+    known = by_query is not None and all(run.name in by_query for runs in (a, b) for run in runs.runs)
+    values = by_query if known else None
+    cells = agent_cells(a.runs, b.runs, values)
+    if cells is None:
+        cells = differences(a.runs, b.runs, values) if known else np.zeros(0)
+    if known and cells.ndim > 1:
+        cells = cells[..., ~np.isnan(cells).any(tuple(range(cells.ndim - 1)))]
+    return crossed_difference(cells)
 
 
 def _tests_of_runs(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> tuple[float, ...]:
     """Return p of the paired t-test, the sign test, Student's t-test, and Kolmogorov and Smirnov's test."""
-    paired = differences(a, b)
+    paired, cells = differences(a, b), agent_cells(a, b)
     zero = np.zeros(len(paired))
+    crossed = None if cells is None else crossed_difference(cells)
     # Means of several runs of an agent spread less than runs, whatever the methods do.
     ks = math.nan if are_means(a) or are_means(b) else kolmogorov_smirnov(units(a), units(b))
-    return paired_t_test(paired, zero), sign_test(paired, zero), t_test(units(a), units(b)), ks
+    p = paired_t_test(paired, zero) if crossed is None else crossed.p
+    return p, sign_test(paired, zero), t_test(units(a), units(b)), ks
 
 
 def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]:

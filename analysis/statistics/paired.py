@@ -1,8 +1,8 @@
 """Pairs the runs of two methods by seed, and bounds and tests the mean of their differences.
 
 A seed sets the first weights and the order of the examples of all methods alike: what its runs share cancels out in
-their difference. All runs with one agent share its luck: if a method has several agents, the agent is the unit, however
-many seeds each was tried with.
+their difference. All runs with one agent share its luck, and all agents that were tried with a seed share the luck of
+the other method's run: agents and seeds are then both a sample (`agent_cells`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import combinations, product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -129,10 +129,12 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     if all differ by the same amount.
 
     Args:
-        differences: float64 [runs, queries], paired.
+        differences: float64 [runs, queries], paired; or [agents, seeds] or [agents, seeds, queries] (`agent_cells`).
     """
     if differences.ndim < 2 or min(differences.shape) < 2:
         return None
+    if differences.ndim == 3:
+        return _of_three_factors(differences)
     seeds, queries = differences.shape
     mean, by_run, by_query = float(differences.mean()), differences.mean(1), differences.mean(0)
     rest = differences - by_run[:, None] - by_query + mean
@@ -148,6 +150,42 @@ def crossed_difference(differences: Floats) -> CrossedDifference | None:
     error = float(np.sqrt(total / (seeds * queries)))
     parts = np.sqrt([of_seed / queries, of_query / seeds, squares[2]]).tolist()
     return CrossedDifference(mean, *_student(mean, error, degrees), error, degrees, *parts)
+
+
+def _of_three_factors(cells: Floats) -> CrossedDifference | None:
+    """Bound and test a mean over [agents, seeds, queries], each of which is a sample, by a model of random effects.
+
+    The mean squares of agents and of seeds always count in the degrees of freedom.
+    """
+    factors, squares, freedom = range(3), dict[tuple[int, ...], float](), dict[tuple[int, ...], int]()
+    effects: dict[tuple[int, ...], Floats] = {(): np.full(cells.shape, cells.mean())}
+    for group in [group for size in (1, 2, 3) for group in combinations(factors, size)]:
+        rest = tuple(axis for axis in factors if axis not in group)
+        below = [effects[part] for size in range(len(group)) for part in combinations(group, size)]
+        effects[group] = np.broadcast_to(cells.mean(rest, keepdims=True), cells.shape) - sum(below)
+        freedom[group] = int(np.prod([cells.shape[axis] - 1 for axis in group]))
+        squares[group] = float((effects[group] ** 2).sum() / freedom[group])
+    if max(squares.values()) <= 1e-24:
+        nothing = bool(np.abs(cells).max() <= 1e-12)
+        return CrossedDifference(0.0, 0.0, 0.0, 1.0, 0.0, float(freedom[0,]), 0.0, 0.0, 0.0) if nothing else None
+    whole, pairs = (0, 1, 2), [(0, 1), (0, 2), (1, 2)]
+    weights = dict.fromkeys(squares, 0.0) | {whole: 1.0}
+    for pair in pairs:  # a component that seems negative is 0
+        if squares[pair] > squares[whole]:
+            weights[pair], weights[whole] = 1.0, weights[whole] - 1
+    variances = dict.fromkeys(factors, 0.0)
+    for axis in factors:
+        own = {pair: -1.0 for pair in pairs if axis in pair} | {(axis,): 1.0, whole: 1.0}
+        variance = sum(sign * squares[group] for group, sign in own.items())
+        if variance > 0:
+            variances[axis] = variance * cells.shape[axis] / cells.size
+            weights = {group: weight + own.get(group, 0.0) for group, weight in weights.items()}
+    total = sum(weights[group] * squares[group] for group in squares)
+    counted = weights | {(0,): 1.0, (1,): 1.0}
+    degrees = total**2 / sum((counted[group] * squares[group]) ** 2 / freedom[group] for group in squares)
+    mean, error = float(cells.mean()), float(np.sqrt(total / cells.size))
+    spreads = (np.sqrt(variances[0]), np.sqrt(variances[2]), np.sqrt(squares[whole]))
+    return CrossedDifference(mean, *_student(mean, error, float(degrees)), error, float(degrees), *map(float, spreads))
 
 
 def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:
@@ -167,6 +205,31 @@ def differences(
     Args:
         by_query: the values of each run by query, float64 [queries], by its name; None compares the runs' values.
     """
+    by_agent, several = _by_agent(a, b, by_query)
+    pairs = [[pair[unit] for unit in sorted(pair)] for pair in by_agent]
+    if several:  # agents are the units
+        pairs = [[_mean(pair)] for pair in pairs if pair]
+    return np.array([difference for pair in pairs for difference in pair], np.float64)
+
+
+def agent_cells(
+    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] | None = None
+) -> Floats | None:
+    """Return the differences of each agent's run of each seed: float64 [agents, seeds] or [agents, seeds, queries].
+
+    The seeds are those that all agents have. None if no method has several agents, or they share fewer than two seeds:
+    agents that were tried with seeds of their own share no luck.
+    """
+    by_agent, several = _by_agent(a, b, by_query)
+    pairs = [pair for pair in by_agent if pair]
+    units = sorted(set.intersection(*(set(pair) for pair in pairs))) if several and len(pairs) > 1 else []
+    return np.array([[pair[unit] for unit in units] for pair in pairs], np.float64) if len(units) > 1 else None
+
+
+def _by_agent(
+    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] | None
+) -> tuple[list[dict[Unit, Any]], bool]:
+    """Return the differences of each agent's runs by unit, and whether a method has several agents."""
     known = [set(run.settings) for run in (*a, *b)]
     shared = sorted(set.intersection(*known)) if known else []
     of_a, of_b = _means(a, shared, by_query), _means(b, shared, by_query)
@@ -174,10 +237,8 @@ def differences(
     if min(len(of_a), len(of_b)) < 2:
         agents = list(product(sorted(of_a), sorted(of_b)))
     units = [(of_a[first], of_b[other]) for first, other in agents]
-    pairs = [[one[unit] - two[unit] for unit in sorted(one.keys() & two.keys())] for one, two in units]
-    if max(len(of_a), len(of_b)) > 1:  # agents are the units
-        pairs = [[_mean(pair)] for pair in pairs if pair]
-    return np.array([difference for pair in pairs for difference in pair], np.float64)
+    pairs = [{unit: one[unit] - two[unit] for unit in one.keys() & two.keys()} for one, two in units]
+    return pairs, max(len(of_a), len(of_b)) > 1
 
 
 def units(runs: Sequence[MeasuredRun]) -> Floats:

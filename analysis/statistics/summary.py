@@ -28,13 +28,19 @@ from pyrite.analysis.methods import (
 )
 from pyrite.analysis.statistics.before_training import untrained_rows, untrained_twin
 from pyrite.analysis.statistics.by_query import Queries, values_by_run
-from pyrite.analysis.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, methods_of, named_baseline
+from pyrite.analysis.statistics.comparison import (
+    LEAST_SEEDS,
+    LEVEL,
+    TESTS,
+    MethodRuns,
+    best_baselines,
+    compare,
+    methods_of,
+    named_baseline,
+)
 from pyrite.analysis.statistics.paired import MeasuredRun
 from pyrite.ranking.evaluation.significance import bootstrap_interval
 
-LEVEL = 0.05
-LEAST_SEEDS = 3
-"""Seeds that both methods must have before a difference is marked: two have one degree of freedom."""
 COSTS = ("seconds", "documents_read", "memory")
 """Over runs: the median time of the training alone, because the first run of a process takes longer; the mean number of
 distinct documents of each batch, or of its pairs if the ranker reads a query and a document together; the mean of the

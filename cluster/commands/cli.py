@@ -19,6 +19,7 @@ from pyrite.cluster.commands.signals import (
 from pyrite.cluster.commands.verbs import VERBS, parse
 from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.build import missing_extra
+from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.config.trust import foreign_classes, typed_command
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.processes import Processes
@@ -114,7 +115,7 @@ def exit_codes() -> Iterator[None]:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    print(f"pyrite: {visible(message)}", file=sys.stderr)
+    print(f"pyrite: {visible(concealed(message))}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -23,6 +23,7 @@ from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from pyrite.cluster.mining.data_card import finish, remarks
 from pyrite.cluster.mining.miner import Miner, shards_of
+from pyrite.cluster.mining.trainer_rows import check_rows
 from pyrite.cluster.mining.writing import shard_store
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.result_store import outdated_lines
@@ -64,6 +65,7 @@ class MineExperiment(Experiment):
     @classmethod
     def new(cls, arguments: list[str]) -> MineExperiment:
         config = compose(arguments, "mine")
+        check_rows(config)
         for name, node in config["function"].items():
             default = compose(["function=dense"], "mine")["function"]["dense"] if "refresh" in node else {}
             if node.get("refresh") != default.get("refresh"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.refusals import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.config.secrets import VARIABLE, resolved_in
 from pyrite.cluster.config.trust import check_classes, classes_in, named_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
@@ -125,8 +126,9 @@ class StudyExperiment(Experiment):
         of_study = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
         changed, _ = _options(of_study)
         changed = {root_of(text): changed[root_of(text)] for text in of_study}
+        saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
         try:
-            kept, runs, design = saved["study"], list(map(str, saved["overrides"])), saved["design"]
+            kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
             batches = tuple(map(int, saved.get("sample_batches", ())))
             precision = str(saved.get("precision", "float32"))
             options = kept | {key: value for key, value in changed.items() if key not in GROWING}
@@ -448,6 +450,20 @@ class StudyExperiment(Experiment):
         if self._apart:
             return study_end.finalize_apart(console, **arguments)
         return study_end.finalize(console, **arguments, artifacts=self.artifacts)
+
+
+def _with_variables(kept: Any, given: Collection[str], storage: Storage) -> Any:
+    """Return recorded options with the values of the variables of the environment that they name.
+
+    Those that connect to a server are given again: a folder of another author could send any variable to its own.
+    """
+    if not isinstance(kept, dict):
+        return kept
+    for key in ("track", "search_storage", "address"):
+        if key not in given and (found := VARIABLE.search(str(kept.get(key)))):
+            what = f"the folder names a variable of your environment, {found[1]}, for a server"
+            raise BadInput(what, f"{storage}/{CONFIG}: {key}", f"give {key}= again beside --resume, as at first")
+    return {key: value if key in given else resolved_in(value, key) for key, value in kept.items()}
 
 
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

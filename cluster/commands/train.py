@@ -81,7 +81,7 @@ class TrainExperiment(Experiment):
         arguments = [text for text in arguments if root_of(text) != "push"]
         output = [text for text in arguments if root_of(text) in ("out", "track")]
         options = compose(output, "study")
-        if options["out"] is None and len(trackers(options["track"], "user")) > 1:
+        if options["out"] is None and len(trackers(options.get("track", {}), "user")) > 1:
             raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
         overrides = [text for text in arguments if text not in output]
         refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
@@ -95,7 +95,7 @@ class TrainExperiment(Experiment):
             raise BadInput("there is no agent", f"{part}.checkpoint", remedy)
         planned.config["weights"] = planned.config["weights"] or options["out"] is not None
         storage = None if options["out"] is None else Storage(options["out"])
-        return cls(planned, storage, options["track"], pushed[-1] if pushed else None)
+        return cls(planned, storage, options.get("track", {}), pushed[-1] if pushed else None)
 
     def prepare(self, console: Console) -> Work:
         planned = self.planned

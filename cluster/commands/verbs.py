@@ -84,7 +84,7 @@ VERBS: dict[str, Verb] = {
         "options, as Hydra overrides:\n  collection={collection}\n  function={function}\n  selector={selector}\n"
         "  count=N negatives per pair   guard.relative=0.05 guard.absolute=…   queries=train|dev|test|all\n"
         "  checkpoint=FOLDER  a run with weights=true, or a checkpoint: for function=dense and selectors that need it\n"
-        "  rows=tuples|triplets|labelled_pairs format=parquet|json|dataset with_scores=true scores=ranker\n"
+        "  rows=tuples|triplets|labelled_pairs format=parquet|json|dataset|tevatron|… with_scores=true scores=ranker\n"
         "  shard=QUERIES workers=N out=FOLDER_OR_URI   (all: `pyrite options --for mine`)\n\n"
         "examples:\n  pyrite mine collection.path=FOLDER function=bm25 guard.relative=0.05 "
         "out=outputs/m\n"
@@ -218,6 +218,14 @@ VERBS: dict[str, Verb] = {
             ("--cpus", {"metavar": "N", "type": float, "default": 0, "help": "cores reserved for the driver; 0: it "
                         "runs on the head node"}),
             ("--resources", {"metavar": "JSON", "help": "other resources reserved for it, as '{\"big_memory\": 1}'"}),
+            ("--env", {"metavar": "NAME[=VALUE]", "action": "append", "default": [], "help": "a variable of the job's "
+                       "environment, by default with its value here (repeatable)"}),
+            ("--runtime-env-json", {"metavar": "JSON", "help": "more of Ray's runtime environment, as "
+                                    "'{\"config\": {\"setup_timeout_seconds\": 1800}}'"}),
+            ("--headers", {"metavar": "JSON", "help": "headers of each request to the job server (default: "
+                           "RAY_JOB_HEADERS)"}),
+            ("--verify", {"metavar": "true|false|FILE", "default": "true", "help": "whether certificates are checked, "
+                          "or those that are trusted (default: true)"}),
             ("--working-dir", {"metavar": "FOLDER", "help": "the working folder (default: the current one)"}),
             ("--exclude", {"metavar": "PATTERN", "action": "append", "default": [], "help": "files to leave out, as in "
                            ".gitignore"}),

@@ -311,7 +311,7 @@ class MineConfig(NegativesConfig, CommandConfig):
     most_queries: Count | None
     rows: Literal["tuples", "triplets", "labelled_pairs"]
     with_scores: bool
-    format: Literal["parquet", "json", "dataset"]
+    format: Literal["parquet", "json", "dataset", "tevatron", "flagembedding", "swift", "nemo"]
     shard: Count
     batch: Count
     workers: Count

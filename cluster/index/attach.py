@@ -185,7 +185,7 @@ def _check_size(
     except OSError as error:
         raise BadInput(f"the cache can't be written ({error.strerror})", folder, "choose another with cache=") from None
     # The version that is read, the one before, and those that are built and not due yet.
-    versions = 2 + max(1, math.ceil(refresh.delay / refresh.every))
+    versions = 2 + max(1, math.ceil(refresh.delay / refresh.gap))
     room = {
         "memory": ((versions - 1) * sizes["serving"] + sizes["building"], psutil.virtual_memory().available),
         "disk": (versions * sizes["disk"], shutil.disk_usage(folder).free),

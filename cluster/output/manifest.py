@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
@@ -25,7 +26,7 @@ VERBS = {
 
 def write_config(storage: Storage, content: Mapping[str, Any]) -> None:
     """Write a folder's configuration."""
-    body = HEAD + yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True).encode()
+    body = HEAD + yaml.safe_dump(concealed_in(dict(content)), sort_keys=False, allow_unicode=True).encode()
     storage.write(CONFIG, body + _seal(body))
 
 

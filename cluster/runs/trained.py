@@ -14,6 +14,7 @@ import torch
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.secrets import resolved_in
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
@@ -143,7 +144,7 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     from safetensors.torch import load_file
 
     try:
-        content = json.loads(description.read_text("utf-8"))
+        content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
         options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
         options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
         labels = content.get("labels")

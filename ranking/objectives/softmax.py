@@ -49,14 +49,14 @@ class Softmax(TemperedObjective):
             the scores (Zhang et al. 2025, Qwen3-Embedding: its mask m_ij, with .1 for cosines). None leaves out none.
         symmetric: whether a second softmax compares each positive with all queries of the batch; the loss is the mean
             of both (Radford et al. 2021, figure 3).
-        queries: whether the batch's other queries are negatives of a query too (Li et al. 2023, GTE: its improved
+        other_queries: whether the batch's other queries are negatives of a query too (Li et al. 2023, GTE: its improved
             contrastive loss).
-        documents: whether the batch's other positives are negatives of the positive too, as texts like it (as before).
+        other_documents: whether the batch's other positives are negatives of the positive too (as before).
     """
 
     takes_several = False
     margin: float | None = None
-    symmetric = queries = documents = False
+    symmetric = other_queries = other_documents = False
 
     @checked
     def __init__(
@@ -65,19 +65,20 @@ class Softmax(TemperedObjective):
         *,
         margin: Annotated[float, NonNegative] | None = None,
         symmetric: bool = False,
-        queries: bool = False,
-        documents: bool = False,
+        other_queries: bool = False,
+        other_documents: bool = False,
     ) -> None:
         super().__init__(temperature)
-        self.margin, self.symmetric, self.queries, self.documents = margin, symmetric, queries, documents
-        self.whole_batch = symmetric or queries or documents
+        self.margin, self.symmetric = margin, symmetric
+        self.other_queries, self.other_documents = other_queries, other_documents
+        self.whole_batch = symmetric or other_queries or other_documents
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         if not self.whole_batch or block.find_batch_scores is None:
             return self._cost([scores], [block.present])
         crossed, of_queries, of_documents = block.batch_scores
         others = ~block.alike
-        more = [of_queries] * self.queries + [of_documents] * self.documents
+        more = [of_queries] * self.other_queries + [of_documents] * self.other_documents
         loss = self._cost([scores, *more], [block.present, *[others] * len(more)])
         if not self.symmetric:
             return loss

@@ -39,7 +39,8 @@ KINDS: dict[type, str] = {
     "effect groupName entrypoint runtimeEnvYAML submissionMode verb note num-cpus num-gpus dashboard-host cpu memory "
     f"{GPU}",
     bool: "enableInTreeAutoscaling optional shutdownAfterJobFinishes",
-    int: "idleTimeoutSeconds containerPort replicas minReplicas maxReplicas backoffLimit ttlSecondsAfterFinished",
+    int: "idleTimeoutSeconds containerPort replicas minReplicas maxReplicas backoffLimit ttlSecondsAfterFinished "
+    "preRunningDeadlineSeconds",
     dict: "metadata spec authOptions autoscalerOptions resources requests limits headGroupSpec rayStartParams template "
     "valueFrom secretKeyRef secretRef rayClusterSpec",
     list: "containers env envFrom ports workerGroupSpecs tolerations",
@@ -243,24 +244,28 @@ echo "$(basename "$0") $*" >> {log}
 case "$(basename "$0") $*" in
     "scontrol show"*) echo n1; sleep 0.2; echo n2 ;;
     *"hostname --ip-address") echo "10.0.0.1 fe80::1" ;;
+    srun*--head*) {head} ;;
     srun*) exec sleep 60 ;;
+    "ray status"*) {answers} ;;
     "pyrite"*) until [ "$(grep -c 'ray start' {log})" = 2 ]; do sleep 0.1; done; {study} ;;
 esac
 """
 
 
-def submitted(folder: Path, study: str, interrupt: bool = False) -> tuple[int, list[str]]:
+def submitted(
+    folder: Path, study: str, interrupt: bool = False, head: str = "exec sleep 60", answers: str = "true", **more: str
+) -> tuple[int, list[str]]:
     """The exit code of the script for Slurm on two nodes, and what it asked of Slurm, Ray and Pyrite."""
     log = folder / "log"
     log.unlink(missing_ok=True)
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     for name in ("scontrol", "srun", "ray", "pyrite"):
-        (programs / name).write_text(SLURM.format(log=log, study=study))
+        (programs / name).write_text(SLURM.format(log=log, study=study, head=head, answers=answers))
         (programs / name).chmod(0o755)
     job = {"JOB_ID": "7", "JOB_NODELIST": "n[1-2]", "JOB_NUM_NODES": "2", "CPUS_PER_TASK": "16"}
     job["SUBMIT_DIR"] = str(folder)
-    environment = {"PATH": os.environ["PATH"], **{f"SLURM_{key}": value for key, value in job.items()}}
+    environment = {"PATH": os.environ["PATH"], **{f"SLURM_{key}": value for key, value in job.items()}, **more}
     command = ["bash", str(DEPLOY / "study.sbatch"), "seeds=2"]
     process = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
@@ -283,6 +288,21 @@ def test_slurm_starts_ray_on_every_node_and_hands_on_how_the_study_ended(tmp_pat
     assert sum("--head" in line and "--nodelist=n1" in line and "--num-cpus=16" in line for line in steps) == 1
     assert sum("--exclude=n1" in line and "--address=10.0.0.1:20007" in line for line in steps) == 1
     assert f"pyrite study seeds=2 out={tmp_path}/outputs/slurm-7" in asked
+
+
+def test_slurm_ends_with_rays_exit_code_if_the_head_can_not_start_and_does_not_wait_for_ever(tmp_path):
+    code, asked = submitted(tmp_path, "exit 0", head="exit 3", answers="false")
+    assert code == 3
+    assert not any(line.startswith("pyrite") for line in asked)
+    code, asked = submitted(tmp_path, "exit 0", head="exit 0", answers="false")
+    assert code == 1  # a head that ends is none
+    code, asked = submitted(tmp_path, "exit 0", answers="false", PYRITE_START_SECONDS="1")
+    assert code == 1
+    assert not any(line.startswith("pyrite") for line in asked)
+
+
+def test_a_ray_job_whose_head_can_not_start_fails_in_minutes():
+    assert 300 <= job()["preRunningDeadlineSeconds"] <= 1800
 
 
 def test_slurm_continues_a_study_and_queues_it_again_if_it_ran_out_of_time(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from pyrite.analysis.statistics.comparison import TESTS, MethodRuns, best_baselines, compare, named_baseline
-from pyrite.analysis.statistics.paired import MeasuredRun, crossed_difference, differences
+from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, crossed_difference, differences
 from pyrite.ranking.errors import BadInput
 
 
@@ -140,7 +140,10 @@ def test_several_agents_enter_a_test_with_a_value_each():
     found = compare([learned], {"l": random})["l"]
     each = [0.25, -0.05, 0.25]  # of agents: (.2 + .3) / 2, (-.1 + .0) / 2, (.1 + .4) / 2
     assert found["pairs"] == 3
-    assert found["paired_p"] == pytest.approx(stats.ttest_1samp(each, 0).pvalue)
+    cells = np.array([[0.2, 0.3], [-0.1, 0.0], [0.1, 0.4]])  # agents and seeds are both a sample
+    assert cells.mean(1) == pytest.approx(each)
+    assert found["paired_p"] == found["p_both"] == pytest.approx(crossed_difference(cells).p)
+    assert found["paired_p"] > stats.ttest_1samp(each, 0).pvalue
     assert found["sign_p"] == pytest.approx(1.0)
     assert found["t_p"] == pytest.approx(stats.ttest_ind([0.6, 0.3, 0.6], [0.3, 0.4]).pvalue)
     assert found["ks_p"] is None  # means of two runs spread less than runs
@@ -174,3 +177,35 @@ def test_a_baseline_is_the_one_method_that_its_values_name():
         with pytest.raises(BadInput, match=said) as raised:
             named_baseline(METHODS, baseline)
         assert str(raised.value).endswith("choose from: function=bm25 selector=top; function=random selector=top")
+
+
+def test_agents_and_seeds_are_both_a_sample():
+    runs = [*of_agent("0", 0.50, 0.70), *of_agent("1", 0.20, 0.40)]
+    random = [MeasuredRun(0.3, 0), MeasuredRun(0.4, 1)]
+    assert agent_cells(runs, random) == pytest.approx(np.array([[0.2, 0.3], [-0.1, 0.0]]))
+    assert agent_cells(random, random) is None
+    apart = [MeasuredRun(0.5, seed, agent) for seed, agent in ((0, "0"), (1, "0"), (2, "1"), (3, "1"))]
+    others = [MeasuredRun(0.3, seed) for seed in range(4)]
+    assert agent_cells(apart, others) is None  # no luck is shared: the means of agents are independent
+    assert differences(apart, others) == pytest.approx([0.2, 0.2])
+
+
+def test_three_factors_agree_with_two_if_the_third_has_no_effect():
+    rng = np.random.default_rng(3)
+    two = rng.normal(0, 1, (5, 1)) + rng.normal(0, 1, (1, 6)) + rng.normal(0, 0.3, (5, 6))
+    three = np.repeat(two[:, :, None], 4, 2)
+    one, other = crossed_difference(two), crossed_difference(three)
+    assert other.mean == pytest.approx(one.mean)
+    assert other.error == pytest.approx(one.error)
+    assert crossed_difference(np.zeros((3, 4, 5))).p == 1.0
+
+
+@pytest.mark.parametrize(("agents", "seeds", "of_seed"), [(8, 10, 0.025), (5, 4, 0.018)])
+def test_a_true_difference_of_nothing_is_seldom_rejected_with_agents(agents, seeds, of_seed):
+    rng, rejected, studies = np.random.default_rng(5), 0, 120
+    for _ in range(studies):
+        random = rng.normal(0, of_seed, (1, seeds, 1)) + rng.normal(0, 0.14, (1, seeds, 60))
+        learned = rng.normal(0, 0.006, (agents, 1, 1)) + rng.normal(0, 0.012, (agents, seeds, 1))
+        cells = learned + rng.normal(0, 0.035, (1, 1, 60)) + rng.normal(0, 0.14, (agents, seeds, 60)) - random
+        rejected += crossed_difference(cells).p < 0.05
+    assert rejected / studies < 0.1  # .33 with the other method's seeds as constants

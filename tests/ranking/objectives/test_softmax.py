@@ -46,16 +46,18 @@ def test_terms_of_the_batch_by_hand():
     forth = (share(1, 1.05, 1.2) + share(0, -1)) / 2
     back = (share(1, 0.5) + share(0, 2)) / 2
     assert loss(symmetric=True) == pytest.approx((forth + back) / 2)
-    assert loss(queries=True) == pytest.approx((share(1, 1.05, 1.2, -0.5) + share(0, -1, -0.5)) / 2)
-    assert loss(documents=True) == pytest.approx((share(1, 1.05, 1.2, 0.25) + share(0, -1, 0.25)) / 2)
+    assert loss(other_queries=True) == pytest.approx((share(1, 1.05, 1.2, -0.5) + share(0, -1, -0.5)) / 2)
+    assert loss(other_documents=True) == pytest.approx((share(1, 1.05, 1.2, 0.25) + share(0, -1, 0.25)) / 2)
     every = (share(1, 1.05, -0.5, 0.25) + share(0, -1, -0.5)) / 2  # .25 is beyond 0 + .1
     back = (share(1, 0.5) + 0) / 2  # 2 is
-    assert loss(margin=0.1, symmetric=True, queries=True, documents=True) == pytest.approx((every + back) / 2)
+    assert loss(margin=0.1, symmetric=True, other_queries=True, other_documents=True) == pytest.approx(
+        (every + back) / 2
+    )
 
 
 def test_pairs_that_are_alike_are_no_negatives():
     everything = torch.ones(2, 2, dtype=torch.bool)
-    assert loss(everything, queries=True, documents=True) == pytest.approx(loss())
+    assert loss(everything, other_queries=True, other_documents=True) == pytest.approx(loss())
     assert loss(everything, symmetric=True) == pytest.approx(loss() / 2)
 
 
@@ -79,7 +81,7 @@ def bag_training(sources, **options):
     return in_training(bag, sources.encoded, sources, **options)
 
 
-@pytest.mark.parametrize("options", [{"symmetric": True}, {"queries": True}, {"documents": True}])
+@pytest.mark.parametrize("options", [{"symmetric": True}, {"other_queries": True}, {"other_documents": True}])
 def test_each_term_teaches_by_the_vectors_of_the_batch(options, tiny_sources):
     """The loss of an update is that of the vectors; in chunks it is the same, and every term changes the weights."""
     plain, with_term = bag_training(tiny_sources), bag_training(tiny_sources, objective=Softmax(**options))
