@@ -26,6 +26,7 @@ class Packing:
         types: the token types of before, first text, between, second text, behind, one per special token and one per
             text. None if the model has no types.
         padding: the id after the end of a shorter sequence.
+        left: whether shorter sequences begin later instead, so that all end in the last column.
     """
 
     before: tuple[int, ...]
@@ -33,6 +34,7 @@ class Packing:
     behind: tuple[int, ...]
     types: tuple[tuple[int, ...], ...] | None
     padding: int
+    left: bool = False
 
     @classmethod
     def of(cls, tokenizer: Any, pair: bool = True) -> Packing:
@@ -64,7 +66,8 @@ class Packing:
             first, second: int [n, …], ids plus one with 0 after a text's end (`pyrite.ranking.tokenization`).
 
         Returns:
-            input_ids, attention_mask and, if the model has them, token_type_ids, int64 [n, longest].
+            input_ids, attention_mask and, if the model has them, token_type_ids, int64 [n, longest]; position_ids too
+            if sequences begin later.
         """
         device = first.device
         texts = [first, second if second is not None else first[:, :0]]
@@ -72,6 +75,8 @@ class Packing:
         sizes: list[int | Tensor] = [len(self.before), lengths[0], len(self.between), lengths[1], len(self.behind)]
         longest = self.specials + int((lengths[0] + lengths[1]).max()) if len(first) else self.specials
         position = torch.arange(longest, device=device).expand(len(first), longest)
+        if self.left:
+            position = position - (longest - self.specials - lengths[0] - lengths[1])
         ids = torch.full(position.shape, self.padding, device=device)
         types = torch.zeros_like(ids)
         start: int | Tensor = 0
@@ -89,7 +94,9 @@ class Packing:
                 some = torch.tensor(self.types[number], device=device)
                 types = torch.where(inside, some[(position - start).clamp(0, len(some) - 1)], types)
             start = start + size
-        packed = {"input_ids": ids, "attention_mask": (position < start).long()}
+        packed = {"input_ids": ids, "attention_mask": ((position >= 0) & (position < start)).long()}
+        if self.left:
+            packed["position_ids"] = position.clamp(min=0)
         return packed if self.types is None else packed | {"token_type_ids": types}
 
 

@@ -44,10 +44,7 @@ COMPOSED = [
 PLACEHOLDER = re.compile(r"[A-Z]{2,}|^[A-Z]$|…|\.\.\.")
 """What stands for a value of the reader's own: OUT, N, FOLDER_OR_URI, …"""
 NEEDED = {
-    **{
-        name: ["ranker.checkpoint=somewhere"]
-        for name in ("bi_encoder", "cross_encoder", "late_interaction", "decoder", "sparse")
-    },
+    **{name: ["ranker.checkpoint=somewhere"] for name in ("bi_encoder", "cross_encoder", "late_interaction", "sparse")},
     **{name: ["collection.path=somewhere"] for name in ("beir", "trec", "msmarco", "pairs")},
     "run_file": ["function.run_file.path=somewhere"],
     "ranker": ["teacher.checkpoint=somewhere"],
@@ -55,6 +52,7 @@ NEEDED = {
 """What an option can't be composed without."""
 NEEDED_BY = {
     "audit": ["studies=somewhere"],
+    "evaluate": ["runs=somewhere", "qrels=somewhere"],
     "judge": ["runs=somewhere", "collection=beir", "collection.path=somewhere"],
     "rank": ["checkpoint=somewhere"],
 }

@@ -34,6 +34,7 @@ from pyrite.cluster.runs.trained import read_ranker
 from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.cluster.telemetry.reading_line import reading_shown
 from pyrite.pooling.judging.topics import read_topics
+from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.encoding import EncodedCollection, Encoder
@@ -140,7 +141,7 @@ def _with_topics(collection: Collection, config: dict[str, Any], console: Consol
     counts = faults.skipped | {"topics without a text, which get no documents": sum(not it for it in queries.values())}
     print_counts(console, counts)
     rows = [(name, text, None, None, None) for name, text in queries.items()]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(STORED["queries"], pl.String), orient="row")
     return collection.changed(queries=frame, judgements=collection.judgements.clear())
 
 

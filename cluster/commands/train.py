@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pyrite.analysis.methods import UNTRAINED
+from pyrite.analysis.reports.labels import value as shown
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.experiment import Experiment, Work
 from pyrite.cluster.config.agents import learner_of
@@ -42,7 +43,7 @@ from pyrite.cluster.runs.negative_tables import write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best
 from pyrite.cluster.runs.progress import Progress
 from pyrite.cluster.runs.what_was_read import sentence
-from pyrite.cluster.runs.zero_shot import zero_shot_rows
+from pyrite.cluster.runs.zero_shot import data_set_rows, zero_shot_rows
 from pyrite.cluster.telemetry.live_table import LiveTable, duration
 from pyrite.cluster.telemetry.run_watch import RunWatch
 from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
@@ -186,7 +187,9 @@ class TrainExperiment(Experiment):
         for table in (_figures(self.planned, self.outcome), _sampling(self.outcome)):
             console.print(table, crop=False)
         for rows in zero_shot_rows(self.planned.name, self.outcome):
-            console.print(_zero_shot(rows), crop=False)
+            console.print(_by_collection(rows, "zero-shot"), crop=False)
+        for rows in data_set_rows(self.planned.name, self.outcome, self.collection):
+            console.print(_by_collection(rows, "by collection of the mixture"), crop=False)
         if self.storage is not None:
             print_failures(self.storage, console)
             print_lines(console, f"results: {self.storage}")
@@ -223,17 +226,17 @@ def _figures(planned: Planned, outcome: Outcome) -> Table:
     return Table(head, rows, caption=caption)
 
 
-def _zero_shot(rows: pl.DataFrame) -> Table:
-    """Return the table of the ranker's measures on other collections, each with BM25's on the line below.
+def _by_collection(rows: pl.DataFrame, caption: str) -> Table:
+    """Return the table of the ranker's measures on several collections, each with BM25's on the line below.
 
     Four measures fit into a terminal of 80 columns.
     """
     lines: list[list[str]] = []
     for (name, origin), part in rows.group_by("collection", "origin", maintain_order=True):
-        ranker, bm25 = ([f"{value:.4f}" for value in part[column]] for column in ("value", "bm25"))
+        ranker, bm25 = ([shown(value) for value in part[column]] for column in ("value", "bm25"))
         lines += [[str(name), str(origin), f"{part['queries'][0]:,}", *ranker], ["BM25's order", "", "", *bm25]]
     head = ["collection", "over", "queries", *rows["measure"].unique(maintain_order=True)]
-    return Table(head, lines, words=2, caption="zero-shot")
+    return Table(head, lines, words=2, caption=caption)
 
 
 def _sampling(outcome: Outcome) -> Table:

@@ -146,6 +146,19 @@ VERBS: dict[str, Verb] = {
             ("--backup", {"metavar": "FILE", "help": "write a copy of the judgements' file, and end"}),
         ),
     ),
+    "evaluate": Verb(
+        "Measure retrieval runs by judgements, and test their differences from a baseline.",
+        "The last word names the judgements, unless qrels= does (several files: 'qrels=[a.txt,b.txt]').\n"
+        "options, as Hydra overrides:\n"
+        "  'measures=[AP,nDCG@10,judged@10]'  of ir-measures; judged@k is the share of the first k that is judged\n"
+        "  baseline=RUN  paired tests with intervals, adjusted by Holm   per_query=true   judged_only=true\n"
+        "  complete=false relevant_from=GRADE order=score|rank|file out=FILE.csv\n"
+        "  (all: `pyrite options --for evaluate`)\n\n"
+        "examples:\n  pyrite evaluate run.txt qrels.txt\n"
+        "  pyrite evaluate runs qrels.txt baseline=bm25 'measures=[AP,RBP(p=0.8),nDCG@10]' out=values.csv",
+        runs="pyrite.cluster.commands.evaluate:run_verb",
+        words="RUN… QRELS",
+    ),
     "audit": Verb(
         "Estimate how many of the negatives that rankers were shown are relevant.",
         "options, as Hydra overrides:\n"
@@ -190,7 +203,8 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
         runs="pyrite.cluster.commands.options:run_verb",
         arguments=(
-            ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit"),
+            ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit",
+                       "evaluate"),
                        "help": "the verb, unless train or study"}),
         ),
     ),

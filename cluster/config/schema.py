@@ -339,6 +339,23 @@ class RankConfig(Config):
     out: Name | None
 
 
+class EvaluateConfig(Config):
+    runs: str | Annotated[list[str], Field(min_length=1)]
+    qrels: str | Annotated[list[str], Field(min_length=1)]
+    measures: Annotated[list[str], Field(min_length=1)]
+    baseline: str | None
+    per_query: bool
+    judged_only: bool
+    complete: bool
+    relevant_from: Count
+    order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"]
+    qrels_repeated: Literal["max", "mean", "stop"]
+    encoding: str
+    strict: bool
+    out: Name | None
+
+
 class AuditConfig(Config):
     studies: str | list[str]
     judgements: str | None
@@ -360,5 +377,6 @@ SHAPES: dict[str, type[Config]] = {
     "mine": MineConfig,
     "rank": RankConfig,
     "audit": AuditConfig,
+    "evaluate": EvaluateConfig,
 }
 """Schemas by the name of the primary file."""

@@ -89,9 +89,9 @@ def tables_of(
     Queries and steps are read again from the runs' results whenever their rows are asked for.
     """
     from pyrite.cluster.runs.embeddings import embeddings_table
-    from pyrite.cluster.runs.zero_shot import zero_shot_rows
+    from pyrite.cluster.runs.zero_shot import data_set_rows, zero_shot_rows
 
-    rows, samplers, others, done, embedded, actions = [], [], [], [], [], []
+    rows, samplers, others, mixed, done, embedded, actions = [], [], [], [], [], [], []
     measures: dict[str, pl.DataType] = {}
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
@@ -110,6 +110,7 @@ def tables_of(
             samplers += [{"run": planned.name, **row} for row in outcome.sampler]
             actions += [{"run": planned.name, **row} for row in action_rows(outcome)]
             others += zero_shot_rows(planned.name, outcome)
+            mixed += data_set_rows(planned.name, outcome, collection)
             if outcome.embeddings:
                 embedded.append(planned.name)
     trials = trials_table(rows)
@@ -139,6 +140,8 @@ def tables_of(
         tables["actions"] = pl.DataFrame(actions)
     if others:
         tables["zero_shot"] = pl.concat(others)
+    if mixed:
+        tables["data_sets"] = pl.concat(mixed)
     first = set(first_runs(trials, [planned.name for planned in done])["run"])
     examples = [
         negative_tables.example_rows(planned, collections[planned.name], outcome)

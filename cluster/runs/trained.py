@@ -21,6 +21,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection, encode_texts
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.labels import LabelCounts, encode_labels
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
@@ -29,10 +30,6 @@ from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
 _log = logging.getLogger(__name__)
-YES_AND_NO = ([" yes", " no"], ["yes", "no"])
-"""Words by which a language model without a head judges a document as relevant or not; the first pair in which both
-words are single tokens is used."""
-
 MODEL_TYPES = {
     "ColBERT": "late_interaction",
     "CrossEncoder": "cross_encoder",
@@ -188,7 +185,7 @@ def make(
 
 def ranker_overrides(place: str) -> list[str]:
     """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files."""
-    folder = Path(place).expanduser()
+    folder = Path(local_root(place)).expanduser()
     if folder.is_file():
         raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
@@ -199,11 +196,11 @@ def ranker_overrides(place: str) -> list[str]:
         kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
         if kinds[:1] == ["StaticEmbedding"]:
             return ["ranker=static"]
-        if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
+        if kinds[:1] == ["Transformer"] and set(kinds[1:]) == {"Dense"}:  # PyLate's, before it named itself
             return ["ranker=late_interaction"]
         declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
         return [f"ranker={MODEL_TYPES.get(str(declared), 'bi_encoder')}"]
-    config = read_json(place, "config.json")
+    config = read_json(str(folder), "config.json")
     if config is None:
         heads = [f"*/{head}" for head in ("config.json", "modules.json")]
         inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
@@ -220,25 +217,9 @@ def ranker_overrides(place: str) -> list[str]:
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
 
-    kind, headed = config.get("model_type"), architectures[0].endswith("ForSequenceClassification")
-    if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return ["ranker=cross_encoder" if headed else "ranker=bi_encoder"]
-    if architectures[0].endswith("ForCausalLM"):
-        return ["ranker=decoder", f"ranker.words={json.dumps(_answer_words(place))}"]
-    # Without a head: only the last token has seen the whole text.
-    return ["ranker=decoder"] if headed else ["ranker=bi_encoder", "ranker.pooling=last"]
-
-
-def _answer_words(place: str) -> list[str]:
-    from pyrite.ranking.tokenization import read_tokenizer
-
-    tokenizer = read_tokenizer(place)
-    for words in YES_AND_NO:
-        tokens = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
-        if all(len(ids) == 1 and ids[0] != tokenizer.unk_token_id for ids in tokens):
-            return words
-    what = "is a language model in which neither yes nor no is one token"
-    remedy = (
-        "name the words of its answers: ranker={_target_: pyrite.ranking.rankers.decoder.Decoder, words: [A, B], …}"
-    )
-    raise BadInput(what, place, remedy)
+    kind, headed = config.get("model_type"), architectures[0].endswith(("ForSequenceClassification", "ForCausalLM"))
+    decoder = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if headed and (decoder or not architectures[0].endswith("ForCausalLM")):
+        return ["ranker=cross_encoder"]
+    # Without a head of a decoder only the last token has seen the whole text.
+    return ["ranker=bi_encoder", "ranker.pooling=last"] if decoder else ["ranker=bi_encoder"]

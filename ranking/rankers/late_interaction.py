@@ -14,9 +14,10 @@ from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing
 from pyrite.ranking.precision import AUTO
+from pyrite.ranking.quiet import quiet
 from pyrite.ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
 from pyrite.ranking.rankers.inputs import RankerInputs
-from pyrite.ranking.rankers.pretrained_weights import downloaded, quiet
+from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.ranker import linear
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
 from pyrite.ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
