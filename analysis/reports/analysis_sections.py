@@ -275,7 +275,13 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
 
 
 def _importance(trials: pl.DataFrame) -> list[Section]:
-    shares = importance(trials)
+    heading = "Which settings mattered"
+    try:
+        shares = importance(trials)
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        return [Section(heading, ["This needs Optuna, an extra: pip install 'pyrite-ir[search]', then pyrite report."])]
     if shares.is_empty():
         return []
     rows = [
@@ -287,7 +293,7 @@ def _importance(trials: pl.DataFrame) -> list[Section]:
         "Optuna's functional ANOVA: a random forest learns the results of runs from their settings, and its variance "
         "is shared out among them. The shares sum to 100%, also if most of the differences are chance, by seed.",
     ]
-    return [Section("Which settings mattered", parts, (), {"importance.parquet": shares})]
+    return [Section(heading, parts, (), {"importance.parquet": shares})]
 
 
 def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Section]:

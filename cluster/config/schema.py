@@ -24,6 +24,8 @@ Local = bool | Literal["auto"]
 
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+Resume = Literal["auto"] | None
+"""Whether a command goes on if `out` holds what it left; `commands.resuming` reads it before anything is composed."""
 
 
 class Config(BaseModel):
@@ -137,6 +139,7 @@ class CommandConfig(Config):
     """Options of commands that leave a folder, and may run on a cluster."""
 
     out: Name | None
+    resume: Resume = None
     address: str | None
     dashboard: bool
 
@@ -291,6 +294,7 @@ class JudgeConfig(RunListsConfig):
     seed: Natural
     stemming: str | None
     out: Name | None
+    resume: Resume = None
     title: str
     host: str
     url: str | None
