@@ -384,7 +384,7 @@ class StudyWork(Work):
     def _estimate(self, console: Console) -> float | None:
         """Print how long the runs will take, by a few steps of each method; None if nothing can be timed here."""
         from pyrite.cluster.runs.artifacts import OpenedParts
-        from pyrite.cluster.runs.estimate import can_be_timed, time_run, whole_seconds
+        from pyrite.cluster.training.estimate import can_be_timed, time_run, whole_seconds
 
         examples = self.proposals.examples
         methods = [each for each in _distinct(self._known) if can_be_timed(each.config)]

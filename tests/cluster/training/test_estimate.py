@@ -8,8 +8,8 @@ from rich.console import Console
 
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.runs.artifacts import Artifacts
-from pyrite.cluster.runs.estimate import RunTime, can_be_timed, time_run, whole_seconds
 from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.training.estimate import RunTime, can_be_timed, time_run, whole_seconds
 from tests.cluster.command_line import command
 from tests.conftest import DOCUMENTS, QUERIES
 from tests.ranking.checkpoints import write_checkpoint
