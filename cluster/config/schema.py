@@ -89,6 +89,14 @@ class IndexConfig(Config):
     gpu: Annotated[float, Field(ge=0)]
 
 
+class TrainerConfig(Config):
+    """A training of the user's own, and its options."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    run: Name | None
+    format: Literal["json", "parquet", "csv", "tevatron", "flagembedding", "swift", "nemo"] | None
+
+
 class NegativesConfig(Config):
     """Options that runs and mining share: what is read, and how negatives are chosen."""
 
@@ -123,6 +131,7 @@ class RunConfig(NegativesConfig):
     limits: LimitsConfig
     resources: ResourcesConfig
     index: IndexConfig
+    trainer: TrainerConfig
     relabel: str | None
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
