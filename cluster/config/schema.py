@@ -55,7 +55,6 @@ class TrainingConfig(PartConfig):
 
 class SamplingConfig(Config):
     negatives: Count
-    guard: PartConfig
     recorded: Annotated[float, Field(ge=0, le=1)]
 
 
@@ -106,6 +105,7 @@ class NegativesConfig(Config):
     policy: PartConfig
     selector: PartConfig
     selectors: dict[str, PartConfig]
+    guard: PartConfig
     negatives: dict[str, Natural | None]
     seed: Natural
     encoding: PartConfig
@@ -317,7 +317,6 @@ class MineConfig(NegativesConfig, CommandConfig):
     ranker: PartConfig | None
     precision: Precision
     count: Count
-    guard: PartConfig
     promote: bool
     scores: Literal["function", "ranker"]
     queries: Literal["train", "dev", "test", "all"]

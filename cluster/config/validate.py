@@ -92,7 +92,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     if least is not None and least > workers:
         what = f"least is {least}, but the run starts with {workers} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
-    build(config["sampling"]["guard"], "sampling.guard", trust="composed")
+    build(config["guard"], "guard", trust="composed")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
 

@@ -130,7 +130,7 @@ class Negatives(IterableDataset[ServedBatch]):
     ) -> None:
         data = as_collection(data)
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
-        texts += [*of_negatives(negatives), *part_given("guard", guard, "sampling.guard")]
+        texts += [*of_negatives(negatives), *part_given("guard", guard)]
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
         with about_tables():
