@@ -99,7 +99,7 @@ def test_the_terminal_shows_all_figures_whole():
     ])  # fmt: skip
     console = Console(width=80, file=io.StringIO())
     with console.capture() as shown:
-        console.print(_zero_shot(rows))
+        console.print(_by_collection(rows, "zero-shot"))
     text = shown.get()
     assert "…" not in text
     for value in measures.values():
