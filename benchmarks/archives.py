@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from pyrite.cluster.output.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
-from pyrite.cluster.statistics.by_query import values_by_run
-from pyrite.cluster.statistics.comparison import MethodRuns, methods_of
-from pyrite.cluster.statistics.oscillation import DEV_LOSS, dev_loss_variance
-from pyrite.cluster.statistics.paired import (
+from pyrite.analysis.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
+from pyrite.analysis.statistics.by_query import values_by_run
+from pyrite.analysis.statistics.comparison import MethodRuns, methods_of
+from pyrite.analysis.statistics.oscillation import DEV_LOSS, dev_loss_variance
+from pyrite.analysis.statistics.paired import (
     CrossedDifference,
     Difference,
     MeasuredRun,

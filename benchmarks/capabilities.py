@@ -18,7 +18,7 @@ from pathlib import Path
 SMALLEST = [""]
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "capabilities.md"
-PACKAGES = ("cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
+PACKAGES = ("analysis", "cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
 
 
 def files() -> list[str]:

@@ -1,8 +1,9 @@
 """Measures how often 95% intervals hold the truth, and how often a test rejects a true null, over made-up populations.
 
-Five parts, each with its repetitions (default 1,000): the rate of false negatives of `pyrite audit`, the relevant
-documents of single topics by active sampling, the convergence rate of agents, the test over seeds and queries
-(`p_both`), and next to it the t-test over seeds alone, whose p is about other seeds and the same queries.
+Six parts, each with its repetitions (default 1,000): the rate of false negatives of `pyrite audit`, the relevant
+documents of single topics by active sampling, the convergence rate of agents, a learned method against a random one
+over agents, seeds and queries, the test over seeds and queries (`p_both`), and next to it the t-test over seeds alone,
+whose p is about other seeds and the same queries.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.cluster.statistics.convergence import rate_interval
-from pyrite.cluster.statistics.paired import crossed_difference, mean_difference
+from pyrite.analysis.statistics.comparison import MethodRuns, compare
+from pyrite.analysis.statistics.convergence import rate_interval
+from pyrite.analysis.statistics.paired import MeasuredRun, crossed_difference, mean_difference
 from pyrite.pooling.adjudicators.active_sampling import ActiveSampling
 from pyrite.pooling.estimation import estimation
 from pyrite.pooling.false_negatives import draw, rate, sizes_of
@@ -23,7 +25,7 @@ from pyrite.pooling.pool import Pool, Topic, topic_pool
 
 SMALLEST = ["--repeat 3"]
 LEVEL = 0.05
-PARTS = ("audit", "topics", "convergence", "both")
+PARTS = ("audit", "topics", "convergence", "learned", "both")
 AUDITS = [(share, tilt, budget) for share, tilt in ((0.002, 0.0), (0.005, 0.0), (0.02, 1.5), (0.04, 0.0), (0.04, 1.5),
           (0.2, 1.0)) for budget in (100, 300)]  # fmt: skip
 """Share of relevant negatives, how much likelier those are that are shown often, and the judgements."""
@@ -34,6 +36,14 @@ CELL = 0.2
 """The standard deviation of a single difference."""
 AGENTS = ((0.012, 0.012, 0.0, 8, 4), (0.012, 0.012, 0.0, 16, 5), (0.012, 0.012, 0.01, 8, 4), (0.0, 0.025, 0.01, 16, 5))
 """Standard deviations of a seed, of a run and of an agent; agents and seeds."""
+LEARNED = (
+    (8, 10, 0.006, 0.025, 0.012),
+    (5, 4, 0.003, 0.018, 0.012),
+    (16, 5, 0.006, 0.012, 0.012),
+    (3, 3, 0.0, 0.01, 0.01),
+)
+"""Agents, seeds, and the standard deviations of an agent, of a random agent's run and of a run of an agent: first those
+of `ac_rewards` and of `agent=as_printed`."""
 
 
 def audit(share: float, tilt: float, budget: int, repeat: int) -> Iterator[tuple[str, float]]:
@@ -95,6 +105,28 @@ def convergence(of_seed: float, of_run: float, of_agent: float, agents: int, see
     return held / repeat
 
 
+def learned(agents: int, seeds: int, of_agent: float, of_chance: float, of_run: float, repeat: int) -> float:
+    """Coverage of the difference of a learned method, with several agents, from a random one that is as good."""
+    rng, held, queries = np.random.default_rng([9, agents, seeds]), 0, 200
+    for _ in range(repeat):
+        chance = rng.normal(0, of_chance, (1, seeds, 1)) + rng.normal(0, 0.05 / np.sqrt(2), (1, 1, queries))
+        runs = rng.normal(0, of_agent, (agents, 1, 1)) + rng.normal(0, of_run, (agents, seeds, 1))
+        runs = runs + rng.normal(0, 0.05 / np.sqrt(2), (1, 1, queries))
+        values, methods = dict[str, NDArray[np.float64]](), dict[str, MethodRuns]()
+        for name, size, mean in (("learned", agents, runs), ("random", 1, chance)):
+            cells = mean + rng.normal(0, CELL / np.sqrt(2), (size, seeds, queries))
+            of_method = [
+                MeasuredRun(float(cells[agent, seed].mean()), seed, f"{agent}", name=f"{name} {agent} {seed}")
+                for agent, seed in np.ndindex(size, seeds)
+            ]
+            values |= {run.name: cells[divmod(number, seeds)] for number, run in enumerate(of_method)}
+            methods[name] = MethodRuns({"method": name, "policy": name}, of_method)
+        row = compare([methods["learned"]], methods | {"learned": methods["random"]}, values)["learned"]
+        low, high = row["low_both"], row["high_both"]
+        held += low is not None and high is not None and low <= 0 <= high
+    return held / repeat
+
+
 def both(seeds: int, queries: int, of_query: float, of_seed: float, repeat: int) -> tuple[float, float]:
     """How often a true null is rejected over seeds and queries, and over seeds alone."""
     rng, rejected = np.random.default_rng([5, seeds, queries]), np.zeros(2)
@@ -122,6 +154,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ), "topics": lambda: _covered(topics(chosen.repeat)), "convergence": lambda: _covered(
         (f"convergence rate, {agents} agents, {seeds} seeds, sd of a seed {seed:g}, an agent {agent:g}",
          convergence(seed, run, agent, agents, seeds, chosen.repeat)) for seed, run, agent, agents, seeds in AGENTS
+    ), "learned": lambda: _covered(
+        (f"a learned method's difference, {setting[0]} agents, {setting[1]} seeds, sd of an agent {setting[2]:g}, a "
+         f"random run {setting[3]:g}", learned(*setting, chosen.repeat)) for setting in LEARNED
     ), "both": lambda: _rejected(chosen.repeat)}  # fmt: skip
     for part in chosen.parts or PARTS:
         measured[part]()

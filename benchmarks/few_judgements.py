@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.cluster.output.methods import METHOD, evaluations, measurements, swept
-from pyrite.cluster.statistics.paired import by_seed, mean_difference, values_by_seed
+from pyrite.analysis.methods import METHOD, evaluations, measurements, swept
+from pyrite.analysis.statistics.paired import by_seed, mean_difference, values_by_seed
 from pyrite.pooling.correlation import kendall_tau
 from pyrite.ranking.evaluation.significance import holm
 

@@ -25,7 +25,7 @@ from benchmarks import archives, pool_tables, seed_tables
 from benchmarks.archives import DOCS, Archive, Tests, archive, interval, number, signed, table, write
 from benchmarks.place_tables import over_places, places
 from benchmarks.pool_tables import PoolArchive, archive_pools
-from pyrite.cluster.statistics.paired import crossed_difference
+from pyrite.analysis.statistics.paired import crossed_difference
 
 SMALLEST = ["--check"]
 HALF_WIDTHS = (1.96 + 0.84) / 1.96

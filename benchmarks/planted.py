@@ -130,8 +130,10 @@ class Oracle(SamplingPolicy):
         return np.full(len(batch), int(training.step < self.at))  # type: ignore[arg-type]
 
 
-def train(made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy]) -> float:
-    """The last AP of a training, whose change is drawn by the seed."""
+def planted_training(
+    made: Made, seed: int, epochs: int
+) -> tuple[RankerTraining, Callable[[SamplingPolicy, float], Sampler]]:
+    """Return a training, and a function that makes its sampler from a policy and the batch of the change."""
     rng = np.random.default_rng([seed, 1])
     random = Random()
     random.prepare(made.encoded, None)
@@ -143,11 +145,21 @@ def train(made: Made, seed: int, epochs: int, policy_of: Callable[[float], Sampl
         train_queries, Evaluation(made.encoded, made.candidates, ["AP@36"]), partial(torch.optim.Adam, lr=0.004),
         np.random.default_rng([seed, 2]), 16, max_epochs=epochs, patience=99, keep="last",
     )  # fmt: skip
+
+    def sampler(policy: SamplingPolicy, at: float) -> Sampler:
+        functions: dict[str, RetrievalFunction] = {"random": random, "bm25": Changing(made, at)}
+        return Sampler(policy, functions, Uniform(), 4, np.random.default_rng([seed, 3]))
+
+    return training, sampler
+
+
+def train(made: Made, seed: int, epochs: int, policy_of: Callable[[float], SamplingPolicy]) -> float:
+    """The last AP of a training, whose change is drawn by the seed."""
+    training, sampler = planted_training(made, seed, epochs)
     steps = training.steps_per_epoch * epochs
     change = np.random.default_rng([seed, 0])
     at = float(change.uniform(0.1, 0.6) * steps) if change.random() < 0.5 else np.inf
-    functions: dict[str, RetrievalFunction] = {"random": random, "bm25": Changing(made, at)}
-    training.fit(Sampler(policy_of(at), functions, Uniform(), 4, np.random.default_rng([seed, 3])))
+    training.fit(sampler(policy_of(at), at))
     return training.validations[-1]
 
 

@@ -24,8 +24,8 @@ import yaml
 
 from benchmarks import archives
 from benchmarks.archives import commands, interval, number, signed, table, write
+from pyrite.analysis.statistics.pool_summary import estimate_errors, over_seeds, pool_contrasts, summarise_pools
 from pyrite.cluster.pools.trial import WHOLE
-from pyrite.cluster.statistics.pool_summary import estimate_errors, over_seeds, pool_contrasts, summarise_pools
 
 SEEDS_KEPT = 20
 """Studies with more seeds keep no row per seed and topic."""

@@ -23,15 +23,16 @@ import yaml
 from pydantic import Field, ValidationError
 from rich.console import Console
 
+from pyrite.analysis.methods import METHOD, items_of, with_methods
+from pyrite.analysis.reports.report import Cell, Part, Report, Section, Table, items
+from pyrite.analysis.reports.result_sections import cell, origin_name
+from pyrite.analysis.reports.study_report import compared
+from pyrite.analysis.statistics.convergence import convergence
+from pyrite.analysis.statistics.summary import baseline_of
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.schema import Config
-from pyrite.cluster.output.methods import METHOD, items_of, with_methods
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.reports.report import Cell, Part, Report, Section, Table, items
-from pyrite.cluster.reports.result_sections import cell, origin_name
-from pyrite.cluster.reports.study_report import StudyResults, compared
-from pyrite.cluster.statistics.convergence import convergence
-from pyrite.cluster.statistics.summary import baseline_of
+from pyrite.cluster.reports.study_results import read_results
 from pyrite.ranking.errors import BadInput
 
 SMALLEST = ["{study} cohen2019_table1"]
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("paper", nargs="?")
     chosen = parser.parse_args(arguments)
     storage, console = Storage(chosen.out), Console()
-    results = StudyResults.read(storage)
+    results = read_results(storage)
     published = read_published(chosen.paper or str(results.options.get("experiment")))
     trials, summary, _ = compared(results)
     section = paper_section(published, trials, summary, results.config.get("overrides", ()))

@@ -79,7 +79,7 @@ def write_outcomes(storage: Storage, runs: Sequence[Planned], queries: int) -> N
 
 def tables_and_page(folder: Path, count: int, queries: int, methods: int) -> None:
     """Run the final steps of a study."""
-    from pyrite.cluster.reports.study_report import StudyResults, report_study
+    from pyrite.cluster.reports.study_results import report_study, results_of
     from pyrite.cluster.reports.study_tables import tables_of, write_tables
 
     storage, runs, collection = Storage(str(folder)), planned_runs(count, methods), collection_of(queries)
@@ -89,7 +89,7 @@ def tables_and_page(folder: Path, count: int, queries: int, methods: int) -> Non
     write_tables(storage, tables)
     written = time.perf_counter()
     baseline = f"policy=fixed function={METHODS[0][0]} selector={METHODS[0][1]}"
-    report_study(storage, Console(file=io.StringIO()), baseline, results=StudyResults.of_tables(storage, tables))
+    report_study(storage, Console(file=io.StringIO()), baseline, results=results_of(storage, tables))
     print(f"tables {written - started:.1f} s, page {time.perf_counter() - written:.1f} s", end="", flush=True)
 
 

@@ -24,9 +24,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from pyrite.cluster.output.methods import evaluations, is_learned, measurements
-from pyrite.cluster.statistics.paired import values_by_seed
-from pyrite.cluster.statistics.sequential import ALPHA, CLIPS, SequentialRule, best_baseline, compare_all, contenders
+from pyrite.analysis.methods import evaluations, is_learned, measurements
+from pyrite.analysis.statistics.paired import values_by_seed
+from pyrite.analysis.statistics.sequential import ALPHA, CLIPS, SequentialRule, best_baseline, compare_all, contenders
 from pyrite.ranking.evaluation.anytime import p_values
 from pyrite.ranking.evaluation.significance import holm
 

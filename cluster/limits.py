@@ -17,6 +17,14 @@ AFTER_LOSS_S = 0.5
 """Seconds to wait after the loss of a process, to see whether the command was stopped."""
 RETRY_BACKOFF_S = (0.1, 2.0)
 """First and longest pause between two calls to an actor that is lost."""
+WAIT_LINE_AFTER_S = 15.0
+"""Seconds that work waits for a node of a size that the cluster does not have, before a line says so."""
+WAIT_LINE_EVERY_S = 300.0
+"""Seconds between two such lines."""
+REACH_S = 60.0
+"""Seconds that nodes have to show that they can write to the output folder."""
+INPUTS_S = 60.0
+"""Seconds that inputs may take from Ray's object store after a node was lost, before they are opened elsewhere."""
 LOCK_RENEW_S = 10.0
 """Seconds between two renewals of a claim without a lock."""
 

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from pyrite.pooling.judging_order import JudgingOrder
 from pyrite.pooling.pool import Pool
 
+WHOLE = 0
+"""The budget that means the whole pool."""
 SHARES = (50, 80, 90)
 """Per cent of the relevant documents whose cost is reported."""
 

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         Trained as Trained,
         TrainingResult as TrainingResult,
     )
+    from pyrite.evaluation import EvaluationResult as EvaluationResult, evaluate as evaluate
     from pyrite.verbs import (
         audit as audit,
         learn as learn,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     )
     from pyrite.ranking.collections.beir import Beir as Beir
     from pyrite.ranking.collections.ir_datasets import IrDatasets as IrDatasets
+    from pyrite.ranking.collections.mix import Mix as Mix
     from pyrite.ranking.collections.msmarco import MsMarco as MsMarco
     from pyrite.ranking.collections.pairs import Pairs as Pairs
     from pyrite.ranking.collections.pydocs import Pydocs as Pydocs
@@ -120,7 +122,6 @@ if TYPE_CHECKING:
     from pyrite.ranking.part import Part as Part
     from pyrite.ranking.rankers.bi_encoder import BiEncoder as BiEncoder
     from pyrite.ranking.rankers.cross_encoder import CrossEncoder as CrossEncoder
-    from pyrite.ranking.rankers.decoder import Decoder as Decoder
     from pyrite.ranking.rankers.dssm import DSSM as DSSM
     from pyrite.ranking.rankers.feed_forward import FeedForward as FeedForward
     from pyrite.ranking.rankers.late_interaction import LateInteraction as LateInteraction

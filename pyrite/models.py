@@ -29,7 +29,7 @@ def of_model(model: Any) -> Any:
         BadInput: if Pyrite has no ranker for it.
     """
     from pyrite.cluster.runs.trained import ranker_overrides
-    from pyrite.ranking.collections.cache import default_cache
+    from pyrite.ranking.hub import default_cache
 
     models = default_cache() / "models"
     models.mkdir(parents=True, exist_ok=True)

@@ -28,8 +28,8 @@ from pyrite.running import run
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from pyrite.cluster.reports.report import Report, Section
-    from pyrite.cluster.statistics.verdict import Conclusion
+    from pyrite.analysis.reports.report import Report, Section
+    from pyrite.analysis.statistics.verdict import Conclusion
 
 WIDTH = 80
 """Columns of a table that `print` shows."""
@@ -58,7 +58,7 @@ class Picture(bytes):
 class Shown(Public):
     """Sections of a report, which `print` shows as the terminal does and a notebook as the page does.
 
-    >>> from pyrite.cluster.reports.report import Report, Section
+    >>> from pyrite.analysis.reports.report import Report, Section
     >>> Shown(Report("", [Section("Methods", ["One."], ["One."])]))
     One.
     """
@@ -298,11 +298,12 @@ class StudyResult(ReportedResult):
     @property
     def verdict(self) -> str:
         """The sentences at the end of the report: what to take, what it is better than, and what each method costs."""
-        from pyrite.cluster.reports.labels import distinct_names
+        from pyrite.analysis.reports.labels import distinct_names
+        from pyrite.analysis.reports.verdict_words import depends, sentence
 
         conclusion, _ = self._conclusion
-        sentences = [each.sentence(distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
-        return "\n".join([*sentences, *conclusion.depends])
+        sentences = [sentence(each, distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
+        return "\n".join([*sentences, *depends(conclusion)])
 
     def _finished(self) -> pl.DataFrame:
         done = self.trials.filter(status="done")
@@ -312,13 +313,14 @@ class StudyResult(ReportedResult):
 
     @property
     def _conclusion(self) -> tuple[Conclusion, Section]:
-        from pyrite.cluster.reports.study_report import StudyResults, study_verdict
+        from pyrite.analysis.reports.study_report import study_verdict
+        from pyrite.cluster.reports.study_results import read_results
 
         self._finished()
-        return study_verdict(StudyResults.read(self.storage))
+        return study_verdict(read_results(self.storage))
 
     def _overview(self) -> pl.DataFrame | Shown:
-        from pyrite.cluster.reports.report import Report
+        from pyrite.analysis.reports.report import Report
 
         done = not self.trials.filter(status="done").is_empty()
         return Shown(Report("", [self._conclusion[1]])) if done else self.trials
@@ -515,7 +517,7 @@ class PoolResult(ReportedResult):
     @property
     def verdict(self) -> str:
         """One sentence per pool, which method finds relevant documents first, and warnings."""
-        from pyrite.cluster.reports.report import TerminalLine
+        from pyrite.analysis.reports.report import TerminalLine
 
         lines = self._report.sections[0].terminal
         return "\n".join(
@@ -524,9 +526,9 @@ class PoolResult(ReportedResult):
 
     @property
     def _report(self) -> Report:
-        from pyrite.cluster.reports.pool_report import pool_report, read_tables
+        from pyrite.cluster.reports.pool_results import read_tables, report_of
 
-        return pool_report(self.storage, read_tables(self.storage))
+        return report_of(self.storage, read_tables(self.storage))
 
     def _overview(self) -> pl.DataFrame | Shown:
         return Shown(self._report)

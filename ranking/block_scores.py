@@ -57,6 +57,7 @@ class BlockScores:
         documents: NDArray[np.integer],
         generator: torch.Generator,
         dimensions: Sequence[int] | None = None,
+        kept: list[Tensor] | None = None,
     ) -> Tensor:
         """Return scores [b, m], or [1 + dimensions, b, m].
 
@@ -66,6 +67,7 @@ class BlockScores:
             generator: the source of dropout, chunk by chunk.
             dimensions: numbers of first dimensions that are scored too, see
                 `pyrite.ranking.objectives.objective.Scorer`.
+            kept: receives the representations of the queries and of the first document of each, for `within`.
 
         Raises:
             BadInput: if the ranker has no vectors, or not more dimensions.
@@ -74,18 +76,31 @@ class BlockScores:
         texts, block = self.encoded.queries.take(queries), np.maximum(documents, 0)
         distinct, indices = np.unique(block, return_inverse=True)
         apart = self.chunk is not None or self.memory is not None
-        if not apart and dimensions is None and len(distinct) > DEDUPLICATE_BELOW * block.size:
+        plain = not apart and dimensions is None and kept is None
+        if plain and len(distinct) > DEDUPLICATE_BELOW * block.size:
             return ranker(texts, self.encoded.documents.take(block.ravel()))
         where = torch.from_numpy(indices.reshape(block.shape))
-        if not apart and dimensions is None:
+        if plain:
             return ranker(texts, self.encoded.documents.take(distinct), where)
         if apart:
             of_queries = self._read(ranker, ranker.represent_queries, texts, generator)
             of_documents = self._represented(ranker, distinct, generator)
         else:
             of_queries, of_documents = ranker.represent(texts, self.encoded.documents.take(distinct))
+        if kept is not None:
+            kept[:] = of_queries, of_documents[where[:, 0].to(of_documents.device)]
         scores = ranker.compare(of_queries, of_documents, where)
         return scores if dimensions is None else _nested(ranker, scores, of_queries, of_documents, where, dimensions)
+
+    def within(self, queries: Tensor, positives: Tensor) -> Tensor:
+        """Return scores among the texts of a batch [3, b, b], see `pyrite.ranking.objectives.block.Block.batch_scores`.
+
+        Args:
+            queries, positives: vectors [b, dimension] of a `DenseRanker`.
+        """
+        assert isinstance(self.ranker, DenseRanker), "checked when the training began"
+        pairs = ((queries, positives), (queries, queries), (positives, positives))
+        return torch.stack([self.ranker.scale * (left @ right.mT) for left, right in pairs])
 
     def _represented(self, ranker: Ranker, documents: NDArray[np.integer], generator: torch.Generator) -> Tensor:
         """Return representations of distinct documents, read or remembered."""

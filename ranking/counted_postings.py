@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pyrite.ranking.kernels import loop
 from pyrite.ranking.terms import Bm25Options
 
 
@@ -31,12 +31,13 @@ class CountedPostings:
             flat, lengths: see `pyrite.ranking.terms.Terms.flat`.
             known: the number of terms to count. Others, whose numbers are higher, only add to the lengths.
         """
-        sizes = np.zeros(known, np.int64)
-        rows = np.empty(int((flat < known).sum()), np.int32)
-        counts = np.zeros(len(rows), np.int32)
-        total = _count(flat, lengths, sizes, rows, counts)
-        rows = rows[:total].astype(np.uint16 if len(lengths) < 1 << 16 else np.uint32)
-        counts = counts[:total].astype(np.min_scalar_type(counts.max(initial=0)))
+        sizes, last = np.zeros(known, np.int64), np.full(known, -1, np.int32)
+        _occurrences(flat, lengths, sizes, last)
+        rows, counts = np.empty(sizes.sum(), np.int32), np.empty(sizes.sum(), np.int32)
+        last[:] = -1
+        _count(flat, lengths, np.cumsum(sizes) - sizes, last, rows, counts)
+        rows = rows.astype(np.uint16 if len(lengths) < 1 << 16 else np.uint32)
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))
         terms = np.flatnonzero(sizes)
         self._chunks.append((terms, sizes[terms], self._documents, rows, counts))
         self._lengths.append(lengths.astype(np.int32))
@@ -87,10 +88,9 @@ def weigh(
     _weigh(offsets, documents, counts, longer, idf, weights)
 
 
-@njit(nogil=True, cache=True)
-def _count(flat, lengths, sizes, rows, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Write the postings of some texts by term, and the number of each term's into `sizes`; return their number."""
-    last = np.full(len(sizes), -1, np.int32)  # the last text in which each term was seen
+@loop
+def _occurrences(flat, lengths, sizes, last):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Count the texts that have each term into `sizes`; `last`, −1 at first, is the last text that has it."""
     position = 0
     for row in range(len(lengths)):
         for _ in range(lengths[row]):
@@ -99,15 +99,17 @@ def _count(flat, lengths, sizes, rows, counts):  # type: ignore[no-untyped-def] 
             if term < len(sizes) and last[term] != row:
                 last[term] = row
                 sizes[term] += 1
-    free = np.cumsum(sizes) - sizes
-    total = sizes.sum()
-    last[:] = -1
+
+
+@loop
+def _count(flat, lengths, free, last, rows, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Write the postings of some texts by term; `free` is the index of each term's next posting, `last` is −1."""
     position = 0
     for row in range(len(lengths)):
         for _ in range(lengths[row]):
             term = flat[position]
             position += 1
-            if term >= len(sizes):
+            if term >= len(free):
                 continue
             if last[term] != row:
                 last[term] = row
@@ -116,10 +118,9 @@ def _count(flat, lengths, sizes, rows, counts):  # type: ignore[no-untyped-def] 
                 free[term] += 1
             else:
                 counts[free[term] - 1] += 1
-    return total
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _place(terms, sizes, first, rows, times, free, documents, counts):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Append a chunk's postings to those of each term."""
     position = 0
@@ -132,7 +133,7 @@ def _place(terms, sizes, first, rows, times, free, documents, counts):  # type: 
         free[terms[index]] += sizes[index]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _weigh(offsets, documents, counts, longer, idf, weights):  # type: ignore[no-untyped-def]  # pragma: no cover
     for term in range(len(offsets) - 1):
         for posting in range(offsets[term], offsets[term + 1]):

@@ -59,6 +59,14 @@ class Judgements:
         kept = np.concatenate([[0], np.cumsum(keep)])
         return Judgements(kept[self.offsets], self.documents[keep], self.grades[keep], self.relevant_from)
 
+    def with_relevant(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> Judgements:
+        """Return these judgements, and the pairs [n] that have none as relevant, with the lowest relevant grade."""
+        rows, columns = np.concatenate([self.rows(), queries]), np.concatenate([self.documents, documents])
+        grades = np.concatenate([self.grades, np.full(len(queries), self.relevant_from, np.int32)])
+        pairs, first = np.unique(np.stack([rows, columns]), axis=1, return_index=True)  # those of today come first
+        offsets = np.searchsorted(pairs[0], np.arange(len(self.offsets)))
+        return Judgements(offsets, pairs[1].astype(np.int32), grades[first], self.relevant_from)
+
     def rows(self) -> NDArray[np.int64]:
         """Return the query of each judgement."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))

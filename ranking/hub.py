@@ -124,3 +124,8 @@ def _storage(uri: str) -> tuple[Any, str]:
     limit = f"{'&' if '?' in uri else '?'}retry_limit_seconds=10" * uri.startswith("g")
     store, place = fs.FileSystem.from_uri(uri + limit)
     return ArrowFSWrapper(store), place
+
+
+def default_cache() -> Path:
+    """Return the default folder for collections and everything derived from them."""
+    return Path(user_cache_dir("pyrite"))

@@ -8,14 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyrite.ranking.adapters import is_adapter, merged_adapter
 from pyrite.ranking.collections.opened import compression_of
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import prepare_hub
 
 
 def local_root(checkpoint: str) -> str:
-    """Return the path of a checkpoint's folder, or its name if it is at the hub."""
+    """Return the path of a checkpoint's folder, or its name if it is at the hub.
+
+    The folder of an adapter is that of its base model with the adapter merged into it.
+    """
     folder = Path(checkpoint).expanduser()
+    if is_adapter(folder):
+        return str(merged_adapter(folder))
     return str(folder) if folder.is_dir() else checkpoint
 
 
@@ -48,8 +54,6 @@ def _lower(tokenizer: Any, root: str) -> None:
 
 
 def _remedy(folder: Path) -> str:
-    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
-        return "merge the adapter into its base model (merge_and_unload of peft), and save that"
     if any(folder.glob("*.bin")) and not any(folder.glob("*.safetensors")):
         return "pickles are not read: save it again with save_pretrained, which writes model.safetensors"
     return "a folder needs config.json, model.safetensors and the tokenizer's files"

@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pyrite.ranking.alike_vectors import AlikeVectors
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
-from pyrite.ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, topk_float32
+from pyrite.ranking.inner_products import exact_topk, inner_products, max_norm
 from pyrite.ranking.ranges import ordered
+from pyrite.ranking.torch_topk import CHUNK, Vectors, topk_float32
 
 WIDENED = 2
 """An approximate index is searched for this multiple of the depth, before exact products decide."""
@@ -79,6 +81,15 @@ class VectorIndex:
         self.vectors, self.options, self.index, self.norm = vectors, options, index, norm
 
     @cached_property
+    def _alike(self) -> AlikeVectors | None:
+        """The distinct vectors, if an exact search would otherwise multiply many that are equal."""
+        return AlikeVectors.of(self.vectors) if self.index is None and self.options.memory == "ram" else None
+
+    @property
+    def _distinct(self) -> Vectors:
+        return self.vectors if self._alike is None else self._alike.vectors
+
+    @cached_property
     def _searched(self) -> Any:
         """The object that is searched: a copy on a GPU if there is one and its memory may be used."""
         if self.options.memory == "mapped":
@@ -86,8 +97,8 @@ class VectorIndex:
         if self.index is not None:
             return on_gpu(self.index)
         if torch.cuda.is_available():
-            return torch.from_numpy(np.asarray(self.vectors, np.float32)).cuda()
-        return self.vectors
+            return torch.from_numpy(np.asarray(self._distinct, np.float32)).cuda()
+        return self._distinct
 
     @classmethod
     def build(cls, vectors: Vectors, options: IndexOptions) -> VectorIndex:
@@ -120,9 +131,10 @@ class VectorIndex:
         """Return the result of `search` in float64, with which the results of shards are merged."""
         queries = np.ascontiguousarray(queries, np.float32)
         if self.index is None:
-            return exact_topk(
-                queries, self.vectors, depth, self.norm, lambda some, width: topk_float32(some, self._searched, width)
+            found = exact_topk(
+                queries, self._distinct, depth, self.norm, lambda some, width: topk_float32(some, self._searched, width)
             )
+            return found if self._alike is None or not depth else self._alike.expand(found, depth)
         import_faiss()  # for its threads
         _, rows = self._searched.search(queries, max(1, min(WIDENED * depth, len(self))))
         return ordered(rows, inner_products(queries, self.vectors, rows), depth)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
-from torch import nn
 
+from pyrite.ranking.adapters import unload
 from pyrite.ranking.bounds import AtLeast, Between, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.pretrained import Pretrained
@@ -79,13 +79,4 @@ def merged(ranker: Ranker) -> Ranker:
     """Return a copy of the ranker with its adapters' products added to its weights; itself if it has none."""
     if not any(type(module).__module__.startswith("peft.") for module in ranker.modules()):
         return ranker
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
-    whole = copy.deepcopy(ranker)
-    for name, module in list(whole.named_modules()):
-        if isinstance(module, BaseTunerLayer):
-            module.merge()
-            above, _, last = name.rpartition(".")
-            base: nn.Module = module.get_base_layer()
-            setattr(whole.get_submodule(above), last, base)
-    return whole
+    return unload(copy.deepcopy(ranker))  # type: ignore[return-value]

@@ -109,7 +109,7 @@ class Optimization:
             finite: it skips the step and lowers the scale.
         """
         self.scaler.unscale_(self.optimizer)
-        norms = [gradient_norm(weights).to(loss).float() for weights in (top, parameters)]
+        norms = [norm.to(loss).float() for norm in _norms(list(top), parameters)]
         numbers = torch.cat([torch.stack([loss.float(), *norms]), scores.float().flatten()]).cpu().numpy()
         of_batch, norm, whole = numbers[:3].tolist()
         seen = numbers[3:].reshape(tuple(scores.shape))
@@ -150,6 +150,13 @@ def without_decay(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
             optimizer.add_param_group({"params": vectors, "weight_decay": 0.0})
     optimizer.param_groups = [group for group in optimizer.param_groups if group["params"]]
     return optimizer
+
+
+def _norms(top: Sequence[torch.nn.Parameter], parameters: Sequence[torch.nn.Parameter]) -> tuple[Tensor, Tensor]:
+    """Return the gradient norms over the top layers and over all parameters, of which the top may be all."""
+    whole = gradient_norm(parameters)
+    same = len(top) == len(parameters) and all(one is other for one, other in zip(top, parameters, strict=True))
+    return (whole if same else gradient_norm(top)), whole
 
 
 def gradient_norm(parameters: Iterable[torch.nn.Parameter]) -> Tensor:

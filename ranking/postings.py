@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.cores import cores
-from pyrite.ranking.postings_kernels import search
+from pyrite.ranking.postings_kernels import Workspace, search
 
 Searched = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
 """Documents and scores [queries, depth], best first, and scores of pairs [queries, m]."""
@@ -54,11 +54,13 @@ def search_postings(
     documents = np.full((len(terms), depth), -1, np.int32)
     scores = np.full((len(terms), depth), -np.inf, np.float32)
     pair_scores = np.full(pairs.shape, -np.inf, np.float32)
-    offsets = np.concatenate([[0], np.cumsum([len(t) for t in terms])]).astype(np.int64)
+    sizes = [len(t) for t in terms]
+    most, offsets = max(sizes, default=0), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     flat = np.concatenate(terms).astype(np.int64) if len(terms) else np.zeros(0, np.int64)
 
     def search_part(rows: NDArray[np.integer]) -> None:
-        search(*postings, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores)
+        space = Workspace.of(postings.size, depth, most)
+        search(*postings, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores, space)
 
     threads = threads or cores()
     parts = [rows for rows in np.array_split(np.arange(len(terms)), threads * 8) if len(rows)]

@@ -7,8 +7,13 @@ remaining terms could add, no other document is considered (Turtle and Flood 199
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
+
+from pyrite.ranking.kernels import kernel, loop
+from pyrite.ranking.sorting_kernels import select, sort
 
 MANY = 64
 """Postings per list entry and term from which skipping pays."""
@@ -26,12 +31,56 @@ ROUNDING = 1e-6
 """A bound of the error of a float32 sum per term: two sums in different order differ by less."""
 
 
-@njit(nogil=True, cache=True)
+class Workspace(NamedTuple):
+    """The arrays that a thread needs while it searches.
+
+    Args:
+        score: float32 [documents], 0 between queries.
+        bits: the same memory as uint32: the bits of scores that are not negative order as the scores do.
+        touched: int32 [documents].
+        heap_scores, heap_documents: float32 and int32 [depth].
+        keys: uint64 [KEYS · depth].
+        highest: uint32 [blocks].
+        scratch: uint64, as long as the depth, the blocks, and the terms of the longest query.
+        order: uint64 [terms of the longest query].
+        rest: float64, one longer.
+    """
+
+    score: NDArray[np.float32]
+    bits: NDArray[np.uint32]
+    touched: NDArray[np.int32]
+    heap_scores: NDArray[np.float32]
+    heap_documents: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    highest: NDArray[np.uint32]
+    scratch: NDArray[np.uint64]
+    order: NDArray[np.uint64]
+    rest: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, size: int, depth: int, terms: int) -> Workspace:
+        """Make the workspace to search `size` documents for the best `depth`, by at most `terms` terms."""
+        score, blocks = np.zeros(size, np.float32), (size + BLOCK - 1) // BLOCK
+        return cls(
+            score,
+            score.view(np.uint32),
+            np.empty(size, np.int32),
+            np.empty(depth, np.float32),
+            np.empty(depth, np.int32),
+            np.empty(KEYS * depth, np.uint64),
+            np.empty(blocks, np.uint32),
+            np.empty(max(depth, blocks, terms), np.uint64),
+            np.empty(terms, np.uint64),
+            np.empty(terms + 1, np.float64),
+        )
+
+
+@kernel
 def _worse(score_a, document_a, score_b, document_b):  # type: ignore[no-untyped-def]  # pragma: no cover
     return score_a < score_b or (score_a == score_b and document_a > document_b)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sift_down(scores, documents, size):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Restore the heap (the worst document on top) after its top was replaced."""
     parent = 0
@@ -48,7 +97,7 @@ def _sift_down(scores, documents, size):  # type: ignore[no-untyped-def]  # prag
         parent = child
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _push(scores, documents, held, score, document):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Put a document into a heap of the best; return the number that it holds."""
     if held < len(scores):
@@ -68,7 +117,7 @@ def _push(scores, documents, held, score, document):  # type: ignore[no-untyped-
     return held
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _last_of_best(scores, documents, score, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return the lowest score among the best documents that fill the heap; there must be enough documents."""
     held, least = 0, np.float32(0)
@@ -80,7 +129,7 @@ def _last_of_best(scores, documents, score, touched, count):  # type: ignore[no-
     return scores[0]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _weight(index_offsets, index_documents, index_weights, term, document):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return a term's weight in a document, 0 if it does not occur there."""
     low, end = index_offsets[term], index_offsets[term + 1]
@@ -94,7 +143,7 @@ def _weight(index_offsets, index_documents, index_weights, term, document):  # t
     return index_weights[low] if low < end and index_documents[low] == document else np.float32(0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _exact(index_offsets, index_documents, index_weights, terms, document):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return a document's score: the weights of its terms in the query's order."""
     score = np.float32(0)
@@ -103,7 +152,7 @@ def _exact(index_offsets, index_documents, index_weights, terms, document):  # t
     return score
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _add(index_offsets, index_documents, index_weights, term, score, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Add a term's weights to its documents' scores; return the number of documents that have a score.
 
@@ -121,7 +170,7 @@ def _add(index_offsets, index_documents, index_weights, term, score, touched, co
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _keep(score, touched, count, more, least):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Drop the documents that stay below `least` with `more` added; return the number that is left."""
     left = 0
@@ -135,20 +184,31 @@ def _keep(score, touched, count, more, least):  # type: ignore[no-untyped-def]  
     return left
 
 
-@njit(nogil=True, cache=True)
-def _candidates(  # type: ignore[no-untyped-def]  # pragma: no cover
-    index_offsets, index_documents, index_weights, bounds, terms, score, touched, heap_scores, heap_documents
-):  # fmt: skip
+@kernel
+def _rarest_first(index_offsets, terms, order, scratch):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill `order` with the terms' positions in the query; those of the terms with the fewest documents come first."""
+    for index in range(len(terms)):
+        size = index_offsets[terms[index] + 1] - index_offsets[terms[index]]
+        order[index] = (np.uint64(size) << np.uint64(32)) | np.uint64(index)
+    sort(order, len(terms), scratch)
+    for index in range(len(terms)):
+        order[index] &= np.uint64(LAST)
+
+
+@kernel
+def _candidates(index_offsets, index_documents, index_weights, bounds, terms, space):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Fill `touched` with the best documents and a few more; return their number, with `score` reset to 0."""
-    sizes = index_offsets[terms + 1] - index_offsets[terms]
-    order = np.argsort(sizes, kind="mergesort")
-    rest = np.zeros(len(terms) + 1)  # the most that the terms from here on can add to a document
+    score, touched, heap_scores, heap_documents = space.score, space.touched, space.heap_scores, space.heap_documents
+    order, rest = space.order, space.rest
+    _rarest_first(index_offsets, terms, order, space.scratch)
+    rest[len(terms)] = 0.0  # the most that the terms from here on can add to a document
     for index in range(len(terms) - 1, -1, -1):
         rest[index] = rest[index + 1] + bounds[terms[order[index]]]
     rounded = ROUNDING * len(terms) * rest[0]
     count, closed = 0, False
     for index in range(len(terms)):
-        term, size = terms[order[index]], sizes[order[index]]
+        term = terms[order[index]]
+        size = index_offsets[term + 1] - index_offsets[term]
         # To find the last of the best costs about as much as to add that many postings.
         if count >= len(heap_scores) and (closed or (size >= count and rest[index] < rest[0] - rest[index])):
             least = _last_of_best(heap_scores, heap_documents, score, touched, count) - rounded
@@ -176,17 +236,17 @@ def _candidates(  # type: ignore[no-untyped-def]  # pragma: no cover
     return count
 
 
-@njit(nogil=True, cache=True)
-def _select(score, touched, count, dense, keys, depth):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Put the best documents first in `keys`, best first; return their number.
+@kernel
+def _select(space, count, dense):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put the best documents first in `keys`, ascending; return their number.
 
-    A key is the bits of a score, which order as the scores do since none is negative, and then the document, so that
-    of equal scores the first document is better. Whenever the keys are full, the best `depth` stay.
+    A key is the bits of a score and then the document, so that of equal scores the first document is better. Whenever
+    the keys are full, the best `depth` stay.
     """
-    bits = score.view(np.uint32)
+    bits, keys, depth = space.bits, space.keys, len(space.heap_scores)
     held, least, lowest = 0, np.uint64(0), np.uint32(0)
     for index in range(count):
-        document = index if dense else touched[index]
+        document = index if dense else np.int64(space.touched[index])
         if bits[document] < lowest or bits[document] == 0:
             continue
         key = (np.uint64(bits[document]) << np.uint64(32)) | np.uint64(LAST - document)
@@ -194,29 +254,39 @@ def _select(score, touched, count, dense, keys, depth):  # type: ignore[no-untyp
             keys[held] = key
             held += 1
             if held == len(keys):
-                keys[:depth] = np.partition(keys, held - depth)[held - depth :]
-                held, least = depth, keys[0]
-                lowest = np.uint32(least >> np.uint64(32))
+                least = _best_keys(keys, held, depth)
+                held, lowest = depth, np.uint32(least >> np.uint64(32))
     if held > depth:
-        keys[:depth] = np.partition(keys[:held], held - depth)[held - depth :]
+        _best_keys(keys, held, depth)
         held = depth
-    keys[:held] = np.sort(keys[:held])[::-1]
+    sort(keys, held, space.scratch)
     return held
 
 
-@njit(nogil=True, cache=True)
-def _likely(score, highest, touched, depth):  # type: ignore[no-untyped-def]  # pragma: no cover
+@kernel
+def _best_keys(keys, held, depth):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Put the `depth` highest keys first, the lowest of them at 0; return it."""
+    least = select(keys, held, held - depth)
+    for index in range(depth):
+        keys[index] = keys[held - depth + index]
+    return least
+
+
+@kernel
+def _likely(space):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Fill `touched` with the documents that may be among the best `depth`; return their number.
 
     The best documents of `depth` blocks are as many documents, so none that is worse than the last of them is needed.
     """
-    blocks, bits = len(highest), score.view(np.uint32)  # which order as the scores do, and are compared faster
+    highest, bits, touched = space.highest, space.bits, space.touched
+    blocks = len(highest)
     for block in range(blocks):
         best = np.uint32(0)
         for document in range(block * BLOCK, min((block + 1) * BLOCK, len(bits))):
             best = max(best, bits[document])
         highest[block] = best
-    lowest = np.partition(highest, blocks - depth)[blocks - depth]
+        space.scratch[block] = best
+    lowest = np.uint32(select(space.scratch, blocks, blocks - len(space.heap_scores)))
     count = 0
     for block in range(blocks):
         if highest[block] >= lowest:
@@ -226,19 +296,15 @@ def _likely(score, highest, touched, depth):  # type: ignore[no-untyped-def]  # 
     return count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def search(  # type: ignore[no-untyped-def]  # pragma: no cover
     index_offsets, index_documents, index_weights, bounds, size, terms, offsets, first, last,
-    documents, scores, pairs, pair_scores,
+    documents, scores, pairs, pair_scores, space,
 ):  # fmt: skip
     """Fill rows `first` to `last` of the outputs with the best documents and the scores of pairs."""
     depth = documents.shape[1]
-    score = np.zeros(size, np.float32)
-    touched = np.empty(size, np.int32)
-    heap_scores = np.empty(depth, np.float32)
-    heap_documents = np.empty(depth, np.int32)
-    keys = np.empty(KEYS * depth, np.uint64)
-    highest = np.empty((size + BLOCK - 1) // BLOCK, np.uint32)
+    score, touched, keys = space.score, space.touched, space.keys
+    heap_scores, heap_documents = space.heap_scores, space.heap_documents
     for query in range(first, last):
         query_terms = terms[offsets[query] : offsets[query + 1]]
         postings = 0
@@ -247,17 +313,7 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
         held = 0
         best = depth > 0 and postings > MANY * depth * len(query_terms)
         if best:
-            count = _candidates(
-                index_offsets,
-                index_documents,
-                index_weights,
-                bounds,
-                query_terms,
-                score,
-                touched,
-                heap_scores,
-                heap_documents,
-            )
+            count = _candidates(index_offsets, index_documents, index_weights, bounds, query_terms, space)
             for index in range(count):
                 value = _exact(index_offsets, index_documents, index_weights, query_terms, touched[index])
                 held = _push(heap_scores, heap_documents, held, value, touched[index])
@@ -282,15 +338,16 @@ def search(  # type: ignore[no-untyped-def]  # pragma: no cover
             for column in range(pairs.shape[1]):
                 if pairs[query, column] >= 0:
                     pair_scores[query, column] = score[pairs[query, column]]
-            by_block = dense and 0 < 2 * depth < len(highest)
+            by_block = dense and 0 < 2 * depth < len(space.highest)
             if by_block:
-                count = _likely(score, highest, touched, depth)
-            chosen = _select(score, touched, count, dense and not by_block, keys, depth) if depth > 0 else 0
+                count = _likely(space)
+            chosen = _select(space, count, dense and not by_block) if depth > 0 else 0
             for index in range(chosen):
-                document = LAST - np.int64(keys[index] & np.uint64(LAST))
+                document = LAST - np.int64(keys[chosen - 1 - index] & np.uint64(LAST))
                 documents[query, index], scores[query, index] = document, score[document]
             if dense:
-                score[:] = 0.0
+                for index in range(size):
+                    score[index] = 0.0
             else:
                 for index in range(count):
                     score[touched[index]] = 0.0

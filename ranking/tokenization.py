@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.hub_tokenizers import read_tokenizer, refused
+from pyrite.ranking.frames import Frame, count_subwords
+from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer, refused
 from pyrite.ranking.text_pieces import Encode
 from pyrite.ranking.texts import Texts
 
@@ -83,6 +84,7 @@ class Subwords(Tokenization):
         max_query: subwords read of a query.
         max_document: subwords read of a document.
         prompts: the texts that the checkpoint needs before each text; their subwords do not count as read.
+        frames: the frames in which queries and documents are tokenized, instead of prompts.
         room: returns the subwords of a query and a document together at most, if they are read together.
     """
 
@@ -93,24 +95,22 @@ class Subwords(Tokenization):
         max_document: int,
         prompts: Prompts | None = None,
         room: Callable[[], int] | None = None,
+        frames: tuple[Frame, Frame] | None = None,
     ) -> None:
         self.checkpoint, self.max_query, self.max_document = checkpoint, max_query, max_document
-        self.prompts, self.room = prompts or Prompts(), room
+        self.prompts, self.room, self.frames = prompts or Prompts(), room, frames
 
     def key(self) -> list[Any]:
-        folder = Path(self.checkpoint).expanduser()
+        folder = Path(local_root(self.checkpoint))
         files = [folder / name for name in LIBRARY_FILES if (folder / name).is_file()]
         contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-        prompts = [vars(self.prompts)] if self.prompts != Prompts() else []
+        prompts: list[Any] = [vars(self.prompts)] if self.prompts != Prompts() else []
+        prompts += [[asdict(frame) for frame in self.frames]] if self.frames else []
         return ["subwords and one", contents or self.checkpoint, self.max_query, self.max_document, *prompts]
 
     def cut(self, tokens: Tokens) -> str:
-        specials = vars(self.prompts).values()
-        tokenizer = read_tokenizer(self.checkpoint) if any(specials) else None
-        before = [count_subwords(tokenizer, prompt) for prompt in specials]
-        lengths = [
-            texts.lengths - count for texts, count in zip((tokens.queries, tokens.documents), before, strict=True)
-        ]
+        both = (tokens.queries, tokens.documents)
+        lengths = [texts.lengths - frame.added for texts, frame in zip(both, self._frames(), strict=True)]
         limits = [self.max_query, self.max_document]
         if self.room is not None:  # query and document share it
             room, longest = self.room(), [int(each.max(initial=0)) for each in lengths]
@@ -130,32 +130,50 @@ class Subwords(Tokenization):
         return Tokens(self.of_documents()()(collection.documents), self.of_queries(collection))
 
     def of_documents(self) -> Callable[[], Encode]:
-        return partial(subword_encoder, self.checkpoint, self.max_document + 1, self.prompts.document)
+        return partial(subword_encoder, self.checkpoint, self.max_document + 1, self._frames()[1])
 
     def of_queries(self, collection: Collection) -> Texts:
-        return subword_encoder(self.checkpoint, self.max_query + 1, self.prompts.query)(collection.queries)
+        queries, around = collection.queries, self._frames()[0]
+        if "prompt" not in queries.columns:
+            return subword_encoder(self.checkpoint, self.max_query + 1, around)(queries)
+        tokenizer = read_tokenizer(self.checkpoint)
+        parts = queries.select("text", "prompt").with_row_index("row").partition_by("prompt", maintain_order=True)
+        texts = Texts.of([])
+        for part in parts:
+            prompt = part["prompt"][0]
+            frame = around if prompt is None else around.with_prompt(tokenizer, prompt)
+            texts = texts.followed_by(subwords(tokenizer, part["text"], self.max_query + 1, frame))
+        return texts.take(np.argsort(np.concatenate([part["row"].to_numpy() for part in parts]), kind="stable"))
+
+    def _frames(self) -> tuple[Frame, Frame]:
+        """Return the frames of queries and documents."""
+        if self.frames is not None:
+            return self.frames
+        prompts = (self.prompts.query, self.prompts.document)
+        tokenizer = read_tokenizer(self.checkpoint) if any(prompts) else None
+        query, document = (Frame.of_prompt(tokenizer, prompt) for prompt in prompts)
+        return query, document
 
 
-def subword_encoder(checkpoint: str, limit: int, prompt: str) -> Encode:
+def subword_encoder(checkpoint: str, limit: int, around: Frame) -> Encode:
     """Return the function that encodes texts by a checkpoint's tokenizer."""
     tokenizer = read_tokenizer(checkpoint)
-    return lambda frame: subwords(tokenizer, frame["text"], limit, prompt)
+    return lambda frame: subwords(tokenizer, frame["text"], limit, around)
 
 
-def subwords(tokenizer: Any, texts: pl.Series, limit: int, prompt: str = "") -> Texts:
-    """Return the first `limit` subwords of each text after those of the prompt; an unknown one for an empty text."""
-    limit += count_subwords(tokenizer, prompt)
+NO_FRAME = Frame()
+
+
+def subwords(tokenizer: Any, texts: pl.Series, limit: int, around: Frame = NO_FRAME) -> Texts:
+    """Return the first `limit` subwords of each text in its frame, see `Frame`."""
+    limit += around.added
     unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else tokenizer.pad_token_id
+    nothing = [unknown] if around.filled else []
     return Texts.of_arrays(
-        np.array(ids[:limit] or [unknown], np.int32) + 1
+        np.array(around.of_text(ids, limit) or nothing, np.int32) + 1
         for start in range(0, len(texts), CHUNK)
-        for ids in _ids(tokenizer, [prompt + text for text in texts.slice(start, CHUNK)], limit)
+        for ids in _ids(tokenizer, [around.around(text) for text in texts.slice(start, CHUNK)], around.reach(limit))
     )
-
-
-def count_subwords(tokenizer: Any, prompt: str) -> int:
-    """Return the number of subwords of a prompt."""
-    return len(tokenizer(prompt, add_special_tokens=False)["input_ids"]) if prompt else 0
 
 
 def _ids(tokenizer: Any, texts: list[str], limit: int) -> Iterator[list[int]]:

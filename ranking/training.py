@@ -28,6 +28,7 @@ from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Objective
 from pyrite.ranking.optimization import GradientSync, Optimization, OptimizerFactory, SingleProcess
 from pyrite.ranking.pair_scores import PairScores
+from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.schedules import RateSchedule
 from pyrite.ranking.scoring import score_candidates
@@ -136,6 +137,12 @@ class RankerTraining:
             what = f"{type(objective).__name__} knows one relevant document of a query"
             remedy = "choose contrastive, listnet, list_mle, lambdarank, approx_ndcg or kl, or training.positives=1"
             raise BadInput(what, "training.positives", remedy)
+        if objective.whole_batch and not isinstance(ranker, DenseRanker):
+            what = f"{type(ranker).__name__} has no vectors by which the texts of a batch could be compared"
+            remedy = "leave symmetric and other_* out, or choose ranker=bi_encoder, static or dssm"
+            raise BadInput(what, "objective", remedy)
+        if objective.whole_batch and accumulate > 1:
+            raise _divided("training.accumulate", "choose 1; training.chunk=64 takes less memory too")
         # Dropout is only for updates: a score between two updates is that of the whole ranker.
         self.ranker, self.objective, self.encoded = ranker.eval(), objective, encoded
         self.evaluations = dict(validation) if isinstance(validation, Mapping) else {"": validation}
@@ -243,6 +250,8 @@ class RankerTraining:
             shown = np.concatenate([shown, self.more_positives.of(batch)], axis=1)
         self.count_documents(shown)
         mine = np.arange(len(batch))[self.gradient_sync.rows(len(batch))]
+        if self.objective.whole_batch and len(mine) < len(batch):
+            raise _divided("resources.workers", "choose one worker; training.chunk=64 takes less memory")
         self.optimization.begin(self.step)
         parts = [rows for rows in np.array_split(mine, self.accumulate) if len(rows)]
         parameters = self.trained_weights
@@ -273,16 +282,19 @@ class RankerTraining:
     ) -> tuple[Tensor, Tensor]:
         """Return loss and scores of some rows of the batch, with a gradient; `row` is the first of them."""
         generator = self.dropout.generator(self.step, row)
+        kept: list[Tensor] = []
+        compared = self.objective.whole_batch
 
         def score(columns: Tensor | None = None, dimensions: Sequence[int] | None = None) -> Tensor:
             documents = shown if columns is None else np.take_along_axis(shown, columns.cpu().numpy(), 1)
-            scores = self.scores(queries, documents, generator, dimensions)
+            scores = self.scores(queries, documents, generator, dimensions, kept if compared else None)
             shape = documents.shape if dimensions is None else (1 + len(dimensions), *documents.shape)
             where, remedy = f"{type(self.ranker).__name__}.interact", "return one score per query and document"
             _check_tensor(scores, shape, where, remedy)
             return scores
 
-        block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher)
+        within = (lambda: self.scores.within(*kept)) if compared else None
+        block = Block.of(self.encoded, queries, shown, source_scores, self.ranker.device, self.teacher, within)
         with seeded_dropout(self.ranker, generator):
             loss, scores = self.objective.of_passes(score, block, generator)
         remedy = "return the mean over the batch, computed from `scores`"
@@ -465,6 +477,11 @@ class RankerTraining:
         self.diverged = state["diverged"]
         self.losses, self.dev_losses = list(state["losses"]), list(state["dev_losses"])
         self._epoch_loss = state["epoch_loss"]
+
+
+def _divided(where: str, remedy: str) -> BadInput:
+    """Return the error for a batch in parts, whose texts the objective compares with each other."""
+    return BadInput("divides a batch whose texts the objective compares with each other", where, remedy)
 
 
 def _check_tensor(value: object, shape: tuple[int, ...], where: str, remedy: str) -> None:

@@ -96,6 +96,7 @@ def draw(
     count: int,
     relevant: RelevantPairs,
     rng: np.random.Generator,
+    barred: NDArray[np.int32] | None = None,
 ) -> BatchDraw:
     """Draw the negatives of a batch. Nothing but the generator changes.
 
@@ -107,6 +108,7 @@ def draw(
     Args:
         selectors: the selector of each function, by the function's name.
         relevant: the documents that are never a query's negatives.
+        barred: int32 [b, t], further documents that must not be picked for each query, −1 for none.
 
     Raises:
         BadInput: if a selector picked a document that it must not pick.
@@ -132,6 +134,8 @@ def draw(
             # `assigned` is ascending within a row: the negatives of earlier functions are to the left.
             first_column = ((assigned[rows] >= 0) & (assigned[rows] < index)).sum(1)[:, None]
             supplied = negatives[rows] if function.reads_mined else negatives[rows, : first_column.max()]
+            if barred is not None:
+                supplied = np.concatenate([supplied, barred[rows]], axis=1)
             allowed = FilteredFunction(in_window, relevant, supplied)
             selected = selector.select(part, allowed, wanted, training, rng)
             check_selected(selected, part, allowed, wanted, type(selector).__name__, name)

@@ -34,8 +34,9 @@ class Guard(Part):
 
     An unjudged document that looks that relevant may well be. A candidate is kept if its score is at most `positive −
     absolute` and at most `positive − relative·|positive|`; `positive` is the score of a relevant document of the query,
-    chosen by the option `positive`. If both margins are None, nothing is dropped. If a function finds none of a query's
-    relevant documents, no margin drops anything for that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs
+    chosen by the option `positive`. No limit is above the positive, also if its score is below 0. If both margins are
+    None, nothing is dropped. If a function finds none of a query's relevant documents, no margin drops anything for
+    that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs
     (Moreira et al. 2024, section 3.2).
 
     With `ranker` the scores are those of a trained ranker: denoising by a teacher (RocketQA; Qu et al. 2021, section
@@ -176,7 +177,8 @@ class GuardedLists(NamedTuple):
     """The lists of a function as a run uses them.
 
     Args:
-        lists: one row per query; None if the function ranks during the training.
+        lists: one row per query; None if the function ranks during the training. Of a function that masks
+            (`RetrievalFunction.masked`) the documents that it must not offer.
         ranks: int32 [q, depth], the rank of each document without the guard, from 1; 0 for no document.
     """
 
@@ -205,6 +207,9 @@ def negatives_lists(
         positives: int [q], a relevant document of each query that its candidates are compared with; None to choose by
             `guard.positive`.
     """
+    queries = np.arange(len(sources.encoded.queries)) if asked is None else np.asarray(asked)
+    if (masked := function.masked(sources, queries)) is not None:
+        return GuardedLists(*masked, np.zeros(masked[0].documents.shape, np.int32))
     if type(function).rank is RetrievalFunction.rank:
         return GuardedLists(None, GuardedDocuments.joined([]), np.zeros((0, 0), np.int32))
     if function.depth < 1:  # nothing else says how many documents its lists have
@@ -212,7 +217,6 @@ def negatives_lists(
         raise BadInput(f"is {function.depth}, and the function ranks", where, "set it to the length of the lists")
     if positives is None:
         guard.check_per_query()
-    queries = np.arange(len(sources.encoded.queries)) if asked is None else np.asarray(asked)
     search = _GuardedSearch(function, sources, guard, RelevantPairs(sources.encoded))
     lists = RankedLists.empty(len(queries), function.depth)
     ranks = np.zeros(lists.documents.shape, np.int32)

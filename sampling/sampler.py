@@ -87,8 +87,8 @@ class Sampler:
             BadInput: if the selector picked a document that it must not pick.
         """
         if not self._started:
-            self._start_run(training)
-        drawn = self._prepared(batch) or self._draw(batch, training)
+            self.start(training)
+        drawn = self._prepared(batch) or self.draw(batch, training)
         self.assigned, self._selections, self.source_scores = drawn.assigned, drawn.selections, drawn.source_scores
         self._last = (batch, training)
         for index, (name, function) in enumerate(self.functions.items()):
@@ -109,7 +109,7 @@ class Sampler:
         Does nothing if the negatives depend on the ranker (`foresees`).
         """
         if self._started and self._ahead is None and self.foresees:
-            self._ahead = AHEAD.submit(self._draw, batch, training)
+            self._ahead = AHEAD.submit(self.draw, batch, training)
 
     def _prepared(self, batch: Batch) -> BatchDraw | None:
         """Return what was drawn ahead for this batch, or None; a draw for another batch is undone."""
@@ -121,16 +121,32 @@ class Sampler:
         self.rng.bit_generator.state = drawn.rng
         return None
 
-    def _draw(self, batch: Batch, training: RankerTraining) -> BatchDraw:
+    def draw(
+        self,
+        batch: Batch,
+        training: RankerTraining,
+        *,
+        policy: SamplingPolicy | None = None,
+        rng: np.random.Generator | None = None,
+        barred: NDArray[np.int32] | None = None,
+    ) -> BatchDraw:
+        """Draw the negatives of a batch without recording them. The sampler must have been started.
+
+        Args:
+            policy, rng: replace the sampler's.
+            barred: see `pyrite.sampling.drawing.draw`.
+        """
         selectors = {name: self.selectors.get(name, self.selector) for name in self.functions}
-        return draw(batch, training, self.policy, self.functions, selectors, self.count, self._relevant, self.rng)
+        how = (policy or self.policy, self.functions, selectors, self.count, self._relevant, rng or self.rng)
+        return draw(batch, training, *how, barred)
 
     def _learners(self) -> list[tuple[str, SamplingPolicy | Selector]]:
         """Return the parts that may learn, by the name of their state."""
         per_function = [(f"selector:{name}", selector) for name, selector in self.selectors.items()]
         return [("policy", self.policy), ("selector", self.selector), *per_function]
 
-    def _start_run(self, training: RankerTraining) -> None:
+    def start(self, training: RankerTraining) -> None:
+        """Start the parts of a run. The first `negatives` does it too."""
         self._relevant = RelevantPairs(training.encoded)
         for name, function in self.functions.items():
             if self._learned.get("functions", {}).get(name):

@@ -30,6 +30,7 @@ from tests.examples import NIGHTLY
 from tests.made_up import write_beir
 
 os.environ["RAY_AUTH_MODE"] = "token"
+os.environ["PYRITE_PRECISION"] = "float32"  # the same on every processor; what tests bfloat16 says so
 torch.set_num_threads(1)  # as a run has by default: tiny tensors gain nothing from threads, which wait for each other
 
 # No deadline: the first example of a test may compile something. Every run has the same examples but the nightly one.
@@ -166,7 +167,7 @@ def _drawn_or_not(drawn: Callable[..., Any], stub: Callable[..., Any], *argument
 @pytest.fixture(scope="session", autouse=True)
 def _commands_leave_figures_undrawn() -> Iterator[None]:
     """Drawing takes seconds of each report: by day it is done for tests that ask for `drawn`."""
-    from pyrite.cluster.reports import canvas, report
+    from pyrite.analysis.reports import canvas, report
 
     stubs = {
         "png": lambda figure: b"\x89PNG of a figure",

@@ -26,6 +26,7 @@ PRINTED = {
     "judge_from_script": "q1: b is relevant",
     "resume": "4 runs, then 6 in",
     "on_cluster": "in-batch",
+    "your_trainer": "score as high as their positive",
 }
 SLOW = ("learned_policy", "on_cluster", "own_function", "own_ranker", "own_selector", "resume", "simulate_pool")
 NAMES = [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in PRINTED]
@@ -41,10 +42,11 @@ def test_each_example_is_short_and_says_what_it_shows():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_runs(name, own_cache, tmp_path, monkeypatch, capsys):
+def test_an_example_runs(name, own_cache, small_bert, tmp_path, monkeypatch, capsys):
     shutil.copy(EXAMPLES / "pairs.csv", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYRITE_CACHE", str(own_cache))
+    monkeypatch.setenv("MODEL", small_bert)  # of those that train a checkpoint
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert PRINTED[name] in capsys.readouterr().out

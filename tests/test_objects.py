@@ -24,6 +24,7 @@ from rich.console import Console
 import pyrite
 import pyrite.sampling.selection.simans
 from pyrite import BM25, Collection, Function, Guard, InBatch, Negatives, Random, RandomPolicy, Schedule, SimANS, Static
+from pyrite.analysis.statistics.summary import COSTS
 from pyrite.cluster.commands import judge
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
@@ -33,7 +34,6 @@ from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import identity
-from pyrite.cluster.statistics.summary import COSTS
 from pyrite.data import as_collection
 from pyrite.parts import overrides, written
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit

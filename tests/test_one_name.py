@@ -12,7 +12,8 @@ from pyrite.cluster.config.moved import moved, with_present_paths
 from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("cluster", "pooling", "ranking", "rl", "sampling")
+OLD = ("cluster", "pooling", "ranking", "rl", "sampling")
+PACKAGES = ("analysis", *OLD)
 
 
 def run(folder: Path, program: str, *path: Path) -> str:
@@ -52,7 +53,7 @@ def test_a_checkout_without_links_finds_its_packages(package, tmp_path):
     assert run(tmp_path, f"import pyrite.{package} as p; print(p.__name__)") == f"pyrite.{package}\n"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", OLD)
 def test_a_package_is_not_imported_twice_by_its_old_name(package, tmp_path):
     program = f"try:\n    import {package}\nexcept ImportError as error:\n    print(error)"
     assert run(tmp_path, program, ROOT) == f"{package} is pyrite.{package} since version 0.3\n"

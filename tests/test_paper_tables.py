@@ -11,8 +11,8 @@ import yaml
 
 from benchmarks import archives, paper_tables, place_tables, pool_tables, seed_tables
 from benchmarks.published import PAPERS
+from pyrite.analysis.methods import SWEPT, with_methods
 from pyrite.cluster.config.groups import group_options
-from pyrite.cluster.output.methods import SWEPT, with_methods
 from tests.cluster.trial_rows import trials_of
 
 INVENTORY: dict[str, Any] = yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8"))

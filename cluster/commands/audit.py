@@ -15,6 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 from rich.console import Console
 
+from pyrite.analysis.methods import told_apart, with_methods
+from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
@@ -27,12 +29,10 @@ from pyrite.cluster.output.manifest import (
     resume_command,
     verb_of,
 )
-from pyrite.cluster.output.methods import told_apart, with_methods
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, required_table, required_trials, write_table
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.runs.negative_tables import SHOWN
-from pyrite.cluster.statistics.audit_rates import PAIR
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput

@@ -13,25 +13,27 @@ import polars as pl
 from polars import selectors as cs
 from rich.console import Console
 
+from pyrite.analysis.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
+from pyrite.analysis.reports import analysis_sections
+from pyrite.analysis.reports.labels import p_value, signed, signed_interval
+from pyrite.analysis.reports.report import Report, Section, Table, items, verbatim
+from pyrite.analysis.reports.result_sections import measures_of, origin_name, results, side_by_side
+from pyrite.analysis.reports.verdict_section import verdict_section
+from pyrite.analysis.statistics.across_places import across_places
+from pyrite.analysis.statistics.comparison import named_baseline
+from pyrite.analysis.statistics.paired import mean_difference
+from pyrite.analysis.statistics.summary import summarise
+from pyrite.analysis.statistics.verdict import conclude
 from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
-from pyrite.cluster.output.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import required_scan, required_trials
 from pyrite.cluster.plan.sweep import UNTRAINED
-from pyrite.cluster.reports import analysis_sections
-from pyrite.cluster.reports.labels import p_value, signed, signed_interval
-from pyrite.cluster.reports.report import Report, Section, Table, items, verbatim
-from pyrite.cluster.reports.result_sections import measures_of, origin_name, results, side_by_side
-from pyrite.cluster.reports.verdict_section import verdict_section
-from pyrite.cluster.statistics.across_places import across_places
-from pyrite.cluster.statistics.comparison import named_baseline
-from pyrite.cluster.statistics.paired import mean_difference
-from pyrite.cluster.statistics.summary import summarise
-from pyrite.cluster.statistics.verdict import conclude
+from pyrite.cluster.reports.publish import publish
+from pyrite.cluster.reports.study_results import test_limit
 from pyrite.ranking.errors import BadInput
 
 OPTIONS = ("out", "baseline")
@@ -64,7 +66,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     page = storage.read("report.html") or b""
     refuse_other_files(storage, own=f"<title>{TITLE}".encode() in page[:1000])
     report = compare(folders, given.get("baseline"))
-    report.publish(storage, console)
+    publish(report, storage, console)
     return 0
 
 
@@ -121,7 +123,7 @@ def over_seeds(
     queries = queries_once(studies)
     summary = summarise(trials, baseline, queries=queries)
     methods = side_by_side(summary, measures_of(summary)[0])
-    verdict = verdict_section(conclude(trials, summary, queries), summary)
+    verdict = verdict_section(conclude(trials, summary, queries, test_limit=test_limit), summary)
     return [verdict, *sections, *(replace(section, terminal=[methods]) for section in results(summary))]
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pyrite.cluster.output.event_log import EventLog
+from pyrite.analysis.reports.report import Table
+from pyrite.cluster.executors.waiting import WAITS
+from pyrite.cluster.output.event_log import FILE, EventLog
 from pyrite.cluster.output.lock import is_held
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.reports.report import Table
 from pyrite.ranking.errors import BadInput
 
 DEPTH = 3
@@ -68,7 +69,7 @@ def results_in(root: Path) -> Iterator[ListedStudy]:
         inner: list[Path] = []
         for folder in folders:
             try:
-                if (folder / CONFIG).is_file():
+                if (folder / CONFIG).is_file() or _begins(folder):
                     yield read_folder(folder)
                 else:
                     found = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
@@ -81,23 +82,32 @@ def results_in(root: Path) -> Iterator[ListedStudy]:
 def read_folder(folder: Path) -> ListedStudy:
     """Read the state of a folder of results."""
     storage = Storage(str(folder))
+    events = EventLog.read(storage)
+    if not (folder / CONFIG).exists():
+        return ListedStudy(str(folder), str(events[-1].get("verb", "")), WAITS, 0, 0, 0, None, "")
     try:
         config = read_config(storage)
     except BadInput:
         return _unread(folder, "damaged")
-    verb, events = verb_of(config), EventLog.read(storage)
+    verb = verb_of(config)
     begun = [place for place, event in enumerate(events) if event["event"] in BEGINS]
     started = datetime.fromisoformat(events[begun[0]]["time"]) if begun else None
     last = events[begun[-1]] if begun else {"runs": 0}
     counts = Counter(event["event"] for event in events[begun[-1] if begun else 0 :])
     done = int(last.get("done", 0)) + counts["run ended"]
     end = next((event for event in ENDS if counts[event]), "stopped")
-    state = "running" if is_held(storage) else end
+    state = end if not is_held(storage) else WAITS if events[-1:] and events[-1]["event"] == WAITS else "running"
     names = config.get("collections") or config.get("facts") or {}
     collections = names.values() if "collections" in config else [names.get("collection", "")]
     shown = ", ".join(map(str, collections))
     runs = max(int(last.get("runs", 1)), done)
     return ListedStudy(str(folder), verb, state, done, runs, counts["run failed"], started, shown)
+
+
+def _begins(folder: Path) -> bool:
+    """Return whether a command waits for a cluster before it begins, so that the folder has no configuration yet."""
+    storage = Storage(str(folder))
+    return (folder / FILE).is_file() and is_held(storage) and EventLog.exists(storage)
 
 
 def _unread(folder: Path, state: str) -> ListedStudy:

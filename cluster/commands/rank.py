@@ -1,8 +1,8 @@
 """Runs `pyrite rank`: ranks a collection, or the candidates of a first stage, into a TREC run.
 
-It writes one file and no folder, so it is no `Experiment`. The file is written whole at the end: a file that exists is
-complete, and an interrupted command is started again. Nothing is random: the same ranker and collection give the same
-lines.
+It writes one file and no folder, so it is no `commands.experiment.Verb`. The file is written whole at the end: a file
+that exists is complete, and an interrupted command is started again. Nothing is random: the same ranker and collection
+give the same lines.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.reports.report import Table
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
-from pyrite.cluster.reports.report import Table
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of_node
 from pyrite.cluster.runs.trained import read_ranker
 from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.pooling.judging.topics import read_topics
+from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.encoding import EncodedCollection, Encoder
@@ -52,7 +53,7 @@ CHECKED = 1 << 20
 """Document ids that are checked together."""
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Run `pyrite rank`."""
     rank(chosen.overrides, console)
     return 0
@@ -78,7 +79,7 @@ def rank(arguments: Sequence[str], console: Console) -> str:
 
 
 def _write(config: dict[str, Any], storage: Storage, name: str, console: Console) -> None:
-    trained = read_ranker(config["checkpoint"], config["ranker"])
+    trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
     artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
     of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
     run = texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})
@@ -146,7 +147,7 @@ def _with_topics(collection: Collection, config: dict[str, Any], console: Consol
     counts = faults.skipped | {"topics without a text, which get no documents": sum(not it for it in queries.values())}
     print_counts(console, counts)
     rows = [(name, text, None, None, None) for name, text in queries.items()]
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(collection.queries.columns, pl.String), orient="row")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(STORED["queries"], pl.String), orient="row")
     return collection.changed(queries=frame, judgements=collection.judgements.clear())
 
 

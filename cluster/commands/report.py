@@ -20,8 +20,8 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     from pyrite.cluster.config.compose import compose
     from pyrite.cluster.jobs.working_folder import unquoted
     from pyrite.cluster.output.manifest import read_config
-    from pyrite.cluster.reports.pool_report import report_pools
-    from pyrite.cluster.reports.study_report import report_study
+    from pyrite.cluster.reports.pool_results import report_pools
+    from pyrite.cluster.reports.study_results import report_study
 
     storage = Storage(chosen.out)
     of_pools = "pools" in read_config(storage)
@@ -41,13 +41,14 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study, and write table and curve."""
+    from pyrite.analysis.methods import with_factors
+    from pyrite.analysis.reports.analysis_sections import power_section
+    from pyrite.analysis.reports.report import Report
+    from pyrite.analysis.statistics.power import power
+    from pyrite.analysis.statistics.sequential import SequentialRule
     from pyrite.cluster.output.manifest import read_config_of
-    from pyrite.cluster.output.methods import with_factors
     from pyrite.cluster.output.tables import required_trials
-    from pyrite.cluster.reports.analysis_sections import power_section
-    from pyrite.cluster.reports.report import Report
-    from pyrite.cluster.statistics.power import power
-    from pyrite.cluster.statistics.sequential import SequentialRule
+    from pyrite.cluster.reports.publish import write_parts
 
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
@@ -58,7 +59,7 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     if not sections:
         raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")
     report = Report("", sections)
-    report.write_parts(storage)
+    write_parts(report, storage)
     report.to_terminal(console)
     print_lines(console, f"table and curve: {storage.shown('power.parquet')}, figures/power.png")
     return 0

@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 def renew(storage: Storage, runs: Sequence[Planned], waiting: int, artifacts: Artifacts | None = None) -> None:
     """Write the page of a study that still runs: of the runs with a result; `waiting` others will have one."""
-    from pyrite.cluster.reports.study_report import StudyResults, study_report
+    from pyrite.analysis.reports.study_report import study_report
+    from pyrite.cluster.reports import publish
+    from pyrite.cluster.reports.study_results import results_of
     from pyrite.cluster.reports.study_tables import tables_of
     from pyrite.cluster.runs.artifacts import Artifacts
 
     artifacts = artifacts or Artifacts()
     collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
     tables = tables_of(storage, runs, collections, {})
-    study_report(StudyResults.of_tables(storage, tables, waiting)).renew(storage)
+    publish.renew(study_report(results_of(storage, tables, waiting)), storage)
 
 
 def finalize(
@@ -46,7 +48,7 @@ def finalize(
     artifacts: Artifacts | None = None,
 ) -> int:
     """Write tables and report of all runs, each once; print them, and return the number of failed runs."""
-    from pyrite.cluster.reports.study_report import StudyResults, report_study
+    from pyrite.cluster.reports.study_results import report_study, results_of
     from pyrite.cluster.reports.study_tables import tables_of, write_tables
     from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.cluster.runs.model_card import write_cards
@@ -62,7 +64,7 @@ def finalize(
     write_guarded(storage, runs, artifacts)
     write_cards(storage, runs, collections)
     write_shown(storage, runs, artifacts)
-    report_study(storage, console, baseline, factors, results=StudyResults.of_tables(storage, tables))
+    report_study(storage, console, baseline, factors, results=results_of(storage, tables))
     return failed
 
 

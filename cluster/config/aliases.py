@@ -6,9 +6,12 @@
 | `selector.bm25=top`, `negatives.bm25=1` | options of one function, under `selectors` and `negatives` |
 | `negatives={bm25:1}` | the same |
 | `objective=[kl,contrastive]` | a weighted sum of both, each under its name |
-| `ranker=decoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
+| `ranker=cross_encoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
 | `collection.path=PATH` alone | the same |
+| `collection.mix=[A,B]` alone | `collection=mix collection.mix=[A,B]` |
+| `measures=[AP,RBP(p=0.8)]` | each measure in quotes |
+| `ranker.precision=float32` of such a verb | `precision=float32` |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -51,6 +54,8 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     named = {"collection", "collection._target_"} & set(map(key_of, overrides))  # the format
     for index, text in enumerate(overrides):
         key, _, value = text.partition("=")
+        if config in READS_CHECKPOINT and key == "ranker.precision":
+            key, text = "precision", f"precision={value}"
         if key in FLAT:
             key, text = FLAT[key], f"{FLAT[key]}={value}"
         if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):
@@ -58,6 +63,10 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             written += [f"~{key}"] if key in groups_of(config) and key not in later else []
         elif single := OF_ONE.match(key):
             written += _of_one_function(single, value)
+        elif key == "collection.mix" and not named and "collection" in groups_of(config):
+            written += ["collection=mix", text]
+        elif key == "measures" and "(" in value and not set(QUOTES) & set(value):
+            written.append(f"{key}={_quoted_measures(value)}")
         elif key == "objective" and value.startswith("["):
             written += _sum_of_objectives(value)
         elif key.startswith("objective.weights.") or (key == "negatives" and value.startswith("{")):
@@ -66,7 +75,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             node = {name: each for name, each in option("ranker", value).items() if name != "defaults"}
             node |= {"checkpoint": None} if "checkpoint" in node else {}
             written.append(f"ranker={as_override(node)}")
-        elif key in ("guard.ranker", "sampling.guard.ranker") and value not in ("null", ""):
+        elif key.endswith("guard.ranker") and value not in ("null", ""):
             node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": value.strip(QUOTES)}
             written.append(f"{key}={as_override(node)}")
         elif "collection" in groups_of(config) and _is_path_alone(key, value.strip(QUOTES), named):
@@ -81,12 +90,14 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
 def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:
     """Return the overrides of a command line, with its other words as overrides.
 
-    These are the ranker of `rank`, the folders of `audit`, the file of `study` and `--relabel`. A study's baseline is
-    a line of key=value pairs, which Hydra reads as one text only in quotes.
+    These are the ranker of `rank`, the runs and judgements of `evaluate`, the folders of `audit`, the file of `study`
+    and `--relabel`. A study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
     """
     overrides = list(overrides)
     if chosen.verb == "audit" and chosen.words:
         overrides.append(f"studies={as_override(chosen.words)}")
+    if chosen.verb == "evaluate":
+        overrides += _runs_and_judgements(chosen.words, {key_of(text) for text in overrides})
     if chosen.verb == "study":
         overrides = [*(text for path in chosen.words for text in read_overrides(path)), *overrides]
     if getattr(chosen, "relabel", None):
@@ -94,6 +105,21 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     if getattr(chosen, "trained", None):
         overrides.append(named_checkpoint(chosen.trained))
     return list(map(quoted_baseline, overrides))
+
+
+def _quoted_measures(value: str) -> str:
+    """Return measures such as [AP,RBP(p=0.8)] as Hydra's grammar reads them, each in quotes."""
+    inner = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    return as_override([name.strip() for name in re.split(r",(?![^()]*\))", inner)])
+
+
+def _runs_and_judgements(words: Sequence[str], given: set[str]) -> Iterator[str]:
+    """Yield the overrides of `pyrite evaluate RUN… QRELS`: the last word names the judgements unless `qrels=` does."""
+    runs = list(words)
+    if runs and "qrels" not in given:
+        yield f"qrels={as_override(runs.pop())}"
+    if runs:
+        yield f"runs={as_override(runs)}"
 
 
 def not_an_override(word: str, otherwise: str = "") -> BadInput:

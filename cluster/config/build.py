@@ -21,7 +21,7 @@ from pyrite.ranking.part import Part, parameters_of
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-EXTRAS = {"starlette": "judge", "uvicorn": "judge"}
+EXTRAS = {"optuna": "search", "starlette": "judge", "uvicorn": "judge"}
 """Extras of pyproject.toml by the modules that they install."""
 
 
@@ -122,14 +122,15 @@ def locate(path: str) -> type:
     except SyntaxError as error:
         what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
         raise BadInput(what, where, "correct this line") from None
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # of any kind: importing runs the user's module
         if refused := moved_error(error, path) or missing_extra(error):
             raise refused from None
         last = traceback.extract_tb(error.__traceback__)[-1]
         if last.filename != __file__ and not last.filename.startswith("<frozen"):  # an import of the user's module
             what, where = f"{module} can't be imported ({error})", f"{last.filename}:{last.lineno}"
             raise BadInput(what, where, "install what it needs, or correct this line") from None
-        raise BadInput(f"there is no such class ({error})", path, "is it importable?") from None
+        remedy = "is it importable? A file in this folder is, with PYTHONPATH=."
+        raise BadInput(f"there is no such class ({error})", path, remedy) from None
     if not isinstance(target, type):
         raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")
     return target

@@ -17,6 +17,7 @@ from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.config.relocated import with_new_paths
+from pyrite.cluster.config.secrets import VARIABLE, remember
 from pyrite.cluster.config.trust import from_folder
 from pyrite.ranking.errors import BadInput
 
@@ -48,7 +49,9 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
         required = re.findall(r"^  - (\w+): \?\?\?", (CONF / f"{config}.yaml").read_text("utf-8"), re.MULTILINE)
         missing = [group for group in required if group not in map(key_of, overrides)]
     overrides = [*(f"{group}={group_options()[group][0]}" for group in missing), *overrides]
-    read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_")))
+    remember(overrides)
+    of_user = {found[1] for text in overrides for found in VARIABLE.finditer(text)}
+    read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_") or item[0] in of_user))
     try:
         resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, read, complete))
     except OverrideParseException as error:

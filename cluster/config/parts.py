@@ -37,6 +37,7 @@ PARTS: dict[str, dict[str, str]] = {
     "collection": {
         "beir": "pyrite.ranking.collections.beir.Beir",
         "ir_datasets": "pyrite.ranking.collections.ir_datasets.IrDatasets",
+        "mix": "pyrite.ranking.collections.mix.Mix",
         "msmarco": "pyrite.ranking.collections.msmarco.MsMarco",
         "pairs": "pyrite.ranking.collections.pairs.Pairs",
         "pydocs": "pyrite.ranking.collections.pydocs.Pydocs",

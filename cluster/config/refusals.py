@@ -64,6 +64,8 @@ REMOVED_PARTS: dict[str, str] = {
     "policy=recommended",
     "policy=from_forks": "forks left feedback nothing to choose among actions (docs/experiments/forks.md): give "
     "policy=recommended",
+    "ranker=decoder": "a language model is a form of cross-encoder: write ranker=cross_encoder (ranker.words and "
+    "ranker.template as before; ranker.label=new for a new head over the last token)",
     "ranker=cascade": "it was a one-off experiment: BM25 can choose the candidates, with "
     "ranker=cross_encoder function=bm25 selector=top",
     **dict.fromkeys(
@@ -288,6 +290,8 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
         if root in renamed:
             new = f"{renamed[root]}{dot}{rest}={value}"
             raise BadInput(f"there is no option {root} in `pyrite {config}`", text, f"it is called {new} now")
+        if removed := REMOVED_PARTS.get(f"{key}={value}"):
+            raise BadInput(f"there is no {key}={value} any more: {removed}")
         if key == "scheduler" and value in OF_TRIALS:
             what = f"{value} is no schedule of the learning rate"
             raise BadInput(what, text, f"runs are stopped early by trial_scheduler={value.replace('none', 'null')}")

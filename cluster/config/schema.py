@@ -23,6 +23,11 @@ Local = bool | Literal["auto"]
 """Whether a command runs without Ray. `auto`: if that is faster than starting Ray."""
 
 
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+Resume = Literal["auto"] | None
+"""Whether a command goes on if `out` holds what it left; `commands.resuming` reads it before anything is composed."""
+
+
 class Config(BaseModel):
     """A mapping with these keys and no others, of exactly these types."""
 
@@ -134,6 +139,7 @@ class CommandConfig(Config):
     """Options of commands that leave a folder, and may run on a cluster."""
 
     out: Name | None
+    resume: Resume = None
     address: str | None
     dashboard: bool
 
@@ -288,6 +294,7 @@ class JudgeConfig(RunListsConfig):
     seed: Natural
     stemming: str | None
     out: Name | None
+    resume: Resume = None
     title: str
     host: str
     url: str | None
@@ -299,14 +306,16 @@ class JudgeConfig(RunListsConfig):
 class MineConfig(NegativesConfig, CommandConfig):
     checkpoint: str | None
     ranker: PartConfig | None
+    precision: Precision
     count: Count
     guard: PartConfig
+    promote: bool
     scores: Literal["function", "ranker"]
     queries: Literal["train", "dev", "test", "all"]
     most_queries: Count | None
     rows: Literal["tuples", "triplets", "labelled_pairs"]
     with_scores: bool
-    format: Literal["parquet", "json", "dataset"]
+    format: Literal["parquet", "json", "dataset", "tevatron", "flagembedding", "swift", "nemo"]
     shard: Count
     batch: Count
     workers: Count
@@ -321,6 +330,7 @@ class RankConfig(Config):
     origin: Parts
     checkpoint: str
     ranker: PartConfig | None
+    precision: Precision
     queries: Literal["train", "dev", "test", "all"]
     topics: str | None
     encoding: str
@@ -330,6 +340,23 @@ class RankConfig(Config):
     cpu: Count
     strict: bool
     cache: str | None
+    out: Name | None
+
+
+class EvaluateConfig(Config):
+    runs: str | Annotated[list[str], Field(min_length=1)]
+    qrels: str | Annotated[list[str], Field(min_length=1)]
+    measures: Annotated[list[str], Field(min_length=1)]
+    baseline: str | None
+    per_query: bool
+    judged_only: bool
+    complete: bool
+    relevant_from: Count
+    order: Literal["score", "rank", "file"]
+    order_precision: Literal["single", "double"]
+    qrels_repeated: Literal["max", "mean", "stop"]
+    encoding: str
+    strict: bool
     out: Name | None
 
 
@@ -354,5 +381,6 @@ SHAPES: dict[str, type[Config]] = {
     "mine": MineConfig,
     "rank": RankConfig,
     "audit": AuditConfig,
+    "evaluate": EvaluateConfig,
 }
 """Schemas by the name of the primary file."""

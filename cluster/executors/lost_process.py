@@ -8,7 +8,7 @@ Work that is lost continues from its last state, so that the results are the sam
 - a worker of an agent: it starts again and repeats its decisions since the last state (`pyrite.rl.rllib.algorithm`);
 - its learner or a ranker host: the learning returns to its last state (`rollouts.backends`);
 - any other task: `RayExecutor` runs it again;
-- the command itself, or the head of the cluster: `--resume` (`commands.experiment.Experiment.read`).
+- the command itself, or the head of the cluster: `--resume` (`commands.resuming.read`).
 
 If a machine is taken away on notice, runs and learnings save their state first.
 """

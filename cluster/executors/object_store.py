@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyrite.cluster.limits import INPUTS_S
 from pyrite.ranking.errors import BadInput
 
 SPARE = 1.25
@@ -70,6 +71,27 @@ def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
     small = sum(run > store for store in stores.values())
     if small:
         note(f"{small} of {len(stores)} nodes have an object store too small for the parts of a run: slow there")
+
+
+def fetched(references: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of the object store by name, without a copy. Others than references are returned as they are.
+
+    Left out are those that a lost node keeps back: they have not come in `INPUTS_S`, although a node is dead. Ray gives
+    such a node's objects up only when its connections end.
+    """
+    import ray
+
+    wanted = [value for value in references.values() if isinstance(value, ray.ObjectRef)]
+    late = set[Any]()
+    while wanted:
+        late = set(ray.wait(list(dict.fromkeys(wanted)), num_returns=len(set(wanted)), timeout=INPUTS_S)[1])
+        if not late or not all(node["Alive"] for node in ray.nodes()):
+            break
+    return {
+        name: ray.get(value) if isinstance(value, ray.ObjectRef) else value
+        for name, value in references.items()
+        if not (isinstance(value, ray.ObjectRef) and value in late)
+    }
 
 
 def _shown(count: float) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pyrite.cluster.executors.object_store import fetched
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import (
     Attempts,
@@ -20,8 +21,10 @@ from pyrite.cluster.executors.task import (
     bound,
     built,
 )
+from pyrite.cluster.executors.waiting import Ask, waits_said
 from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
 from pyrite.cluster.limits import POLL_S
+from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     import ray
@@ -54,14 +57,30 @@ class RayExecutor(Executor):
         self.shared, self.at_once, self.actors, self.name = shared or {}, at_once, actors, name
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
+        running: dict[ray.ObjectRef, tuple[Task, Any]] = {}
+
+        def asks() -> list[Ask]:
+            return self._asks([task for task, _ in list(running.values())])
+
+        with waits_said(asks, watch.waits):
+            yield from self._ended(source, watch, retries, stop, running)
+
+    def _ended(
+        self,
+        source: Tasks,
+        watch: Watch,
+        retries: int,
+        stop: Callable[[], bool],
+        running: dict[ray.ObjectRef, tuple[Task, Any]],
+    ) -> Iterator[Done]:
+        """Run tasks; `running` holds the task and the actor of each that has started."""
         import ray
 
-        from pyrite.cluster.executors.lost_process import KILLED, is_draining, is_loss, killed_for_memory
+        from pyrite.cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
 
         shared, attempts = _stored(self.shared), Attempts(retries)
         idle: list[Any] = []
         again: list[Task] = []
-        running: dict[ray.ObjectRef, tuple[Task, Any]] = {}
         try:
             while True:
                 while not stop() and len(running) < (self.at_once() or len(running) + 1):
@@ -80,7 +99,8 @@ class RayExecutor(Executor):
                 try:
                     value, error = ray.get(ref)
                 except ray.exceptions.RayError as raised:
-                    error = raised
+                    cause = cause_of(raised)
+                    error = cause if isinstance(cause, BadInput) else raised  # while the task was unpacked
                 draining = is_draining(error)
                 lost = error is not None and not draining and is_loss(error)
                 if actor is not None and not lost:
@@ -111,6 +131,12 @@ class RayExecutor(Executor):
                 ray.kill(actor)
             for ref in running if self.actors is None else ():
                 ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
+
+    def _asks(self, tasks: Sequence[Task]) -> list[Ask]:
+        """Return what tasks take, or their actors if they run in actors."""
+        if self.actors is not None:
+            return [Ask(self.name, (self.actors.bundle(),))] if tasks else []
+        return [Ask(task.label or task.key, (task.resources.bundle(),)) for task in tasks]
 
     @cached_property
     def _remote(self) -> Any:
@@ -168,9 +194,16 @@ def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def opened(shared: Any) -> Any:
-    """Replace references, also those in mappings, by their values, which are read without a copy."""
+    """Replace references, also those in mappings, by their values, which are read without a copy.
+
+    Raises:
+        ObjectFetchTimedOutError: if a lost node keeps one back: a loss, after which the work starts again elsewhere.
+    """
     import ray
 
-    if isinstance(shared, Mapping):
-        return {name: opened(value) for name, value in shared.items()}
-    return ray.get(shared) if isinstance(shared, ray.ObjectRef) else shared
+    if not isinstance(shared, Mapping):
+        return shared
+    values = fetched(shared)
+    if late := next((name for name in shared if name not in values), None):
+        raise ray.exceptions.ObjectFetchTimedOutError(shared[late].hex(), b"", "")
+    return {name: opened(value) if isinstance(shared[name], Mapping) else value for name, value in values.items()}

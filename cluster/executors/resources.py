@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ class Resources:
         custom: resources of the cluster's nodes, by name.
         here: whether the task must run on this machine.
         beside: what else of the cluster it takes, one mapping per process (Ray Tune).
+        later: what it takes once it runs, one mapping per process, for which it reserves nothing.
         strategy: how Ray places these, e.g. PACK or SPREAD.
     """
 
@@ -32,6 +33,7 @@ class Resources:
     custom: Mapping[str, float] = field(default_factory=dict)
     here: bool = False
     beside: tuple[Mapping[str, float], ...] = ()
+    later: tuple[Mapping[str, float], ...] = ()
     strategy: str = "PACK"
 
     @classmethod
@@ -50,6 +52,10 @@ class Resources:
         memory = {"memory": self.memory} if self.memory else {}
         return {"CPU": self.cpu, "GPU": self.gpu, **memory, **self.custom}
 
+    def bundles(self) -> tuple[Mapping[str, float], ...]:
+        """Return what each of its processes takes, `beside` and `later` too."""
+        return (self.bundle(), *self.beside, *self.later)
+
     def ray_options(self) -> dict[str, Any]:
         """Return the options of a Ray task or actor."""
         options: dict[str, Any] = {"num_cpus": self.cpu, "num_gpus": self.gpu}
@@ -66,9 +72,14 @@ class Resources:
         return options
 
 
+def workers_bundles(options: Mapping[str, Any], count: int | None = None) -> list[dict[str, float]]:
+    """Return what each worker of a run with these `resources` takes: of all of them, or of `count`."""
+    return [Resources.of(options).bundle()] * (options["workers"] if count is None else count)
+
+
 def demand(options: Mapping[str, Any]) -> dict[str, float]:
     """Return what a run with these `resources` takes, all of its workers together."""
-    return {name: amount * options["workers"] for name, amount in Resources.of(options).bundle().items()}
+    return total(workers_bundles(options))
 
 
 def check_demand(options: Mapping[str, Any], present: Mapping[str, float]) -> None:
@@ -80,7 +91,7 @@ def check_demand(options: Mapping[str, Any], present: Mapping[str, float]) -> No
 def check_bundle(
     wanted: Mapping[str, float], present: Mapping[str, float], name: str, prefix: str = "", remedy: str | None = None
 ) -> None:
-    """Raise if a cluster has less than `name` requests. The keys of its options begin with `prefix`."""
+    """Raise if a machine has less than `name` requests. The keys of its options begin with `prefix`."""
     for kind, amount in wanted.items():
         if amount > present.get(kind, 0):
             unit = GB if kind == "memory" else 1
@@ -89,11 +100,56 @@ def check_bundle(
             raise BadInput(what, f"{prefix}{where}", remedy)
 
 
-def at_once(demands: Sequence[Mapping[str, float]], present: Mapping[str, float]) -> int | None:
+def total(bundles: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return what bundles take together."""
+    sums: dict[str, float] = {}
+    for bundle in bundles:
+        for kind, amount in bundle.items():
+            sums[kind] = sums.get(kind, 0) + amount
+    return sums
+
+
+def fits(bundle: Mapping[str, float], node: Mapping[str, float]) -> bool:
+    """Return whether a node has what a bundle takes."""
+    return all(amount <= node.get(kind, 0) for kind, amount in bundle.items())
+
+
+def rooms(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Mapping[str, float]], most: int) -> int:
+    """Return how many times bundles fit on nodes, each bundle on one node: at most `most`."""
+    free = [dict(node) for node in nodes]
+    largest_first = sorted(bundles, key=lambda bundle: sorted(bundle.values(), reverse=True), reverse=True)
+    for count in range(most):
+        for bundle in largest_first:
+            node = next((node for node in free if fits(bundle, node)), None)
+            if node is None:
+                return count
+            for kind, amount in bundle.items():
+                node[kind] = round(node.get(kind, 0) - amount, 4)  # Ray counts ten-thousandths
+    return most
+
+
+MOST_AT_ONCE = 200
+"""Runs with several workers at once, at most: as many as Ray Tune lets wait."""
+
+
+def at_once(demands: Sequence[Sequence[Mapping[str, float]]], nodes: Sequence[Mapping[str, float]]) -> int | None:
     """Return how many runs with several workers there is room for; None without any, so that Tune decides.
 
     Ray Tune does not see what Ray Train takes, and would start every trial, each a process that waits for its workers.
-    Each of the demands includes a run's encoders.
+
+    Args:
+        demands: the bundles of each run: its workers' and its encoders'.
     """
-    rooms = (present.get(name, 0) // amount for demand in demands for name, amount in demand.items() if amount)
-    return max(1, int(min(rooms))) if demands else None
+    return max(1, min(rooms(demand, nodes, MOST_AT_ONCE) for demand in demands)) if demands else None
+
+
+def amounts(bundle: Mapping[str, float]) -> str:
+    """Return what a bundle takes, in words: 1 core and 0.5 GPUs."""
+    words = []
+    for kind, amount in bundle.items():
+        name = {"CPU": "core", "GPU": "GPU"}.get(kind)
+        if kind == "memory":
+            words.append(f"{amount / GB:g} GB of memory")
+        else:
+            words.append(f"{amount:g} {kind if name is None else name if amount == 1 else f'{name}s'}")
+    return " and ".join(words)

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, is_writable
 from pyrite.cluster.executors.object_store import wanted_store
+from pyrite.cluster.executors.waiting import forward_ray_events
 from pyrite.cluster.limits import RAY_STARTS
 from pyrite.cluster.output.storage import unwritable
 from pyrite.ranking.cores import cores
@@ -24,6 +25,7 @@ SLOW = ("timed out during startup", "start a dashboard", "message from the dashb
 """Ray's messages if a process of a local Ray did not come up in time."""
 LONGEST_FOLDER = 107 - len("/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store")
 """Longest name of a folder for Ray's sessions: the system limits the path of a socket to 107 bytes."""
+_log = logging.getLogger(__name__)
 
 
 def connected() -> bool:
@@ -63,8 +65,10 @@ def session(
             stack.enter_context(agreed_token(address))
             with _kept_signal_handlers():
                 if address:
-                    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+                    # Logs of workers are not printed; of those that come, the lines about the cluster's size are.
+                    quiet: dict[str, Any] = {"log_to_driver": True, "logging_level": logging.ERROR}
                     ray.init(address=address, **quiet)
+                    forward_ray_events(_log.warning)
                 else:
                     _start(dashboard, shared, without)
         except (OSError, ValueError, RuntimeError, ray.exceptions.AuthenticationError) as error:

@@ -24,7 +24,9 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.limits import TASK_RESTARTS
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.ranking.errors import BadInput
 
 Report = Callable[[dict[str, Any]], None]
@@ -124,6 +126,9 @@ class Watch:
 
     def moved(self, key: str, reason: str) -> None:
         """A task continues on another machine, because its own will be taken away."""
+
+    def waits(self, line: str | None) -> None:
+        """Tasks wait for what no node has, as a line says, again and again; None once there is room."""
 
     def tick(self) -> None:
         """Is called every now and then while tasks run."""
@@ -245,16 +250,24 @@ def step_of(report: Mapping[str, Any]) -> int:
 
 
 class LossLines(Watch):
-    """Prints losses, so that nothing is repeated without a line that says so. `kind` is what a task is, e.g. shard."""
+    """Prints losses and waits, so that nothing is repeated or waits without a line that says so.
 
-    def __init__(self, console: Console, kind: str) -> None:
-        self.console, self.kind = console, kind
+    Args:
+        kind: what a task is, e.g. shard.
+        events: the log of the output folder.
+    """
+
+    def __init__(self, console: Console, kind: str, events: EventLog) -> None:
+        self.console, self.kind, self.events = console, kind, events
 
     def retrying(self, key: str, error: Exception) -> None:
         self._print(f"the process of {self.kind} {key} was lost; the {self.kind} runs again")
 
     def moved(self, key: str, reason: str) -> None:
         self._print(f"the machine of {self.kind} {key} will be taken away; the {self.kind} continues elsewhere")
+
+    def waits(self, line: str | None) -> None:
+        log_wait(line, self._print, self.events)
 
     def _print(self, line: str) -> None:
         self.console.print(line, soft_wrap=True, markup=False)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import ray
 from ray import cloudpickle, tune
 from ray.tune import Callback, FailureConfig, RunConfig, Stopper, TuneConfig
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
+from pyrite.cluster.executors.hooks import HookErrors, SafeCallback
 from pyrite.cluster.executors.lost_process import is_loss, killed_processes, leave
 from pyrite.cluster.executors.task import (
     AGAIN,
@@ -36,6 +36,7 @@ from pyrite.cluster.executors.task import (
     built,
 )
 from pyrite.cluster.executors.tune_schedulers import Retries, Stopping, name_of, placement_of
+from pyrite.cluster.executors.waiting import Ask, nodes_alive, waits_said
 from pyrite.cluster.executors.worker import origin_of, portable
 from pyrite.cluster.output.storage import Unwritable, unwritable
 from pyrite.cluster.output.throttle import Throttle
@@ -50,8 +51,8 @@ AFTER_ANOTHER = "another process was killed for memory, after which Ray Tune end
 """Why a run starts again that was not lost itself."""
 LOOK_S = 5.0
 """Pause between two looks at how much room the cluster has."""
-Capacity = Callable[[Mapping[str, float]], int | None]
-"""Returns how many tasks fit into a cluster's resources, if Tune cannot know; None leaves it to Tune."""
+Capacity = Callable[[Sequence[Mapping[str, float]]], int | None]
+"""Returns how many tasks fit on a cluster's nodes, if Tune cannot know; None leaves it to Tune."""
 
 
 class TuneExecutor(Executor):
@@ -71,21 +72,23 @@ class TuneExecutor(Executor):
         self,
         shared: Mapping[str, Any] | None = None,
         concurrent: int | None = None,
-        capacity: Capacity = lambda resources: None,
+        capacity: Capacity = lambda nodes: None,
         stopping: Stopping | None = None,
         callbacks: Sequence[Callback] = (),
         name: str = "Trial",
     ) -> None:
         self.shared, self.concurrent, self.capacity = dict(shared or {}), concurrent, capacity
-        self.stopping, self.callbacks, self.name = stopping, callbacks, name
+        self.stopping, self.name, errors = stopping, name, HookErrors()
+        self.callbacks = [SafeCallback(each, errors) for each in callbacks]
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks. `watch` and `Tasks.ended` are called as tasks end, and results are yielded at the end of all."""
         _set_environment()
         scheduler = Retries(self.stopping)
         trials = _Trials(source, watch, stop, scheduler)
-        while not self._ended(trials, retries):
-            pass
+        with waits_said(trials.asks, watch.waits):
+            while not self._ended(trials, retries):
+                pass
         if scheduler.stopping.refused is not None:
             raise scheduler.stopping.refused
         yield from trials.done
@@ -229,6 +232,11 @@ class _Trials(Searcher):
             raised = cloudpickle.loads(reported[ERROR])
         self._end(Done(task, reported, raised, raised is None and FINAL not in reported))
 
+    def asks(self) -> list[Ask]:
+        """Return what the trials of now take; each distinct one once. Called from another thread."""
+        bundles = (task.resources.bundles() for task in list(self.running.values()))
+        return list({str(each): Ask("a run", each) for each in bundles}.values())
+
     def run_again(self, loss: Exception) -> None:
         """Queue the tasks that ran when Tune ended: those whose processes were killed as lost, the others as they are.
 
@@ -306,7 +314,7 @@ class _Events(Callback, Stopper):
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         if self.capacity is not None and self._throttle.due():
-            self.limiter.max_concurrent = self.capacity(ray.cluster_resources()) or sys.maxsize
+            self.limiter.max_concurrent = self.capacity(nodes_alive()) or sys.maxsize
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         self.trials.watch.tick()

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from pyrite.cluster.config.secrets import learn_from, remembered
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
 from pyrite.ranking.errors import BadInput
@@ -91,15 +92,20 @@ MAIN = "__main__."
 
 @dataclass(frozen=True)
 class TaskOrigin:
-    """The working folder in which a task was made, and pickled objects of `__main__` (a notebook's) that it names."""
+    """The working folder in which a task was made, and pickled objects of `__main__` (a notebook's) that it names.
+
+    `typed` is `pyrite.cluster.config.secrets.remembered`.
+    """
 
     folder: str | None = None
     classes: Mapping[str, bytes] = field(default_factory=dict)
+    typed: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def enter(self) -> None:
         """Make them available in this process. A folder that does not exist here is left out."""
         import cloudpickle
 
+        learn_from(self.typed)
         with suppress(OSError):
             if self.folder is not None:
                 os.chdir(self.folder)
@@ -109,7 +115,8 @@ class TaskOrigin:
 
 def origin_of(task: Task) -> TaskOrigin:
     """Return the origin of a task that is made in this process. Names that `__main__` does not have are refused."""
-    return TaskOrigin(working_folder(), {name: _pickled(name) for name in sorted(set(_named(task.arguments)))})
+    classes = {name: _pickled(name) for name in sorted(set(_named(task.arguments)))}
+    return TaskOrigin(working_folder(), classes, remembered())
 
 
 def _named(value: Any) -> Iterator[str]:

@@ -50,9 +50,12 @@ def reserved(config: Mapping[str, Any]) -> list[dict[str, float]]:
     Serving actors reserve no core, since they work while the trainer waits for them. The encoders of a run with several
     workers, which reserve their resources separately, use what is free.
     """
+    return [] if config["resources"]["workers"] > 1 else encoder_bundles(config)
+
+
+def encoder_bundles(config: Mapping[str, Any]) -> list[dict[str, float]]:
+    """Return the resource bundle of each encoder of a run."""
     options = config["index"]
-    if config["resources"]["workers"] > 1:
-        return []
     bundle = {"CPU": float(options["cpu"])} | ({"GPU": float(options["gpu"])} if options["gpu"] else {})
     return [dict(bundle) for _ in range(options["encoders"] * len(live_functions(config)))]
 
@@ -182,7 +185,7 @@ def _check_size(
     except OSError as error:
         raise BadInput(f"the cache can't be written ({error.strerror})", folder, "choose another with cache=") from None
     # The version that is read, the one before, and those that are built and not due yet.
-    versions = 2 + max(1, math.ceil(refresh.delay / refresh.every))
+    versions = 2 + max(1, math.ceil(refresh.delay / refresh.gap))
     room = {
         "memory": ((versions - 1) * sizes["serving"] + sizes["building"], psutil.virtual_memory().available),
         "disk": (versions * sizes["disk"], shutil.disk_usage(folder).free),

@@ -7,10 +7,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, set_mode
+from pyrite.cluster.jobs.job_options import Access
 from pyrite.cluster.limits import CONNECT_TIMEOUT_S
 from pyrite.ranking.errors import BadInput
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
 
 VARIABLE = "RAY_API_SERVER_ADDRESS"
+TOKEN_REFUSED = "authentication token"
+"""Part of what Ray answers without a token, and to a wrong one."""
+ANYONE = Access()
 PORT = 8265
 """Default port of Ray's dashboard."""
 OF_DASHBOARD = "of Ray's dashboard, as http://HOST:8265"
@@ -25,18 +29,18 @@ START = "start one with `ray start --head`, or name a cluster's by --address htt
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[JobSubmissionClient]:
+def connected(address: str | None, access: Access = ANYONE) -> Iterator[JobSubmissionClient]:
     """Yield a client of the job server. What the server refuses in the block is raised as one line.
 
     Args:
         address: the server's address, as `http://HOST:8265`, `HOST:8265` or `auto`; None takes RAY_API_SERVER_ADDRESS,
             a URL in RAY_ADDRESS, or the Ray that runs on this machine.
+        access: headers and certificates.
     """
     mode, before, level = os.environ.get(MODE), os.environ.get(VARIABLE), logging.root.manager.disable
     if mode is None or (mode == "token" and not has_token()):
         # Without a token Ray's client would exit; a server that requires one reports it.
         set_mode("token" if has_token() else "disabled")
-    import requests
     from ray.job_submission import JobSubmissionClient
 
     try:
@@ -44,10 +48,8 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
         url = find_server(address)
         os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
         with refusals_in_one_line(url):
-            answer = requests.get(f"{url}/api/version", timeout=CONNECT_TIMEOUT_S)  # Ray's client waits without a limit
-            if answer.status_code not in (401, 403) and '"ray_version"' not in answer.text:  # it reports these two
-                raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
-            yield JobSubmissionClient(url)
+            _check_version(url, access)
+            yield JobSubmissionClient(url, headers=dict(access.headers), verify=access.verify)
     finally:
         logging.disable(level)
         if os.environ.get(MODE) != mode:
@@ -55,6 +57,23 @@ def connected(address: str | None) -> Iterator[JobSubmissionClient]:
         os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
+
+
+def _check_version(url: str, access: Access) -> None:
+    """Raise `BadInput` if no job server of Ray answers, or something in front of it refuses.
+
+    Ray's client waits without a limit, and takes every 401 and 403 for a missing token.
+    """
+    import requests
+
+    asked: Any = {"headers": dict(access.headers), "verify": access.verify, "timeout": CONNECT_TIMEOUT_S}
+    answer = requests.get(f"{url}/api/version", **asked)
+    if answer.status_code in (401, 403):
+        if TOKEN_REFUSED not in answer.text.lower():
+            what = f"refuses, and not as Ray does ({answer.status_code}: {in_one_line(answer.text)})"
+            raise BadInput(what, url, "is there a proxy that wants --headers or RAY_JOB_HEADERS?")
+    elif '"ray_version"' not in answer.text:
+        raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
 
 
 @contextmanager

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from pyrite.cluster.config.quoting import quoted
-from pyrite.cluster.jobs.job_server import connected, in_one_line
+from pyrite.cluster.config.secrets import concealed
+from pyrite.cluster.jobs.job_options import Access, runtime_environment, variables
+from pyrite.cluster.jobs.job_server import ANYONE, connected, in_one_line
 from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
 from pyrite.cluster.limits import POLL_S, START_TIMEOUT_S
 from pyrite.cluster.output.terminal import print_lines
@@ -48,36 +50,40 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
         raise BadInput(f"{chosen.cpus} cores can't be reserved", "--cpus", "give a number from 0 up")
     _resources(chosen.resources)
-    with connected(chosen.address) as client:
-        job = send(chosen, client, console)
+    access = Access.of(chosen.headers, chosen.verify)
+    with connected(chosen.address, access) as client:
+        job = send(chosen, client, console, access)
         if not chosen.detach:
             return follow(client, job, console)
         print_lines(console, follow_commands(job, client.get_address()))
         return 0
 
 
-def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Console) -> str:
+def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Console, access: Access = ANYONE) -> str:
     """Submit a job, and return its id."""
     url, name = client.get_address(), chosen.name or chosen.sent
     job = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:4]}"
     folder = WorkingFolder.of(Path(chosen.working_dir or ".").absolute(), chosen.exclude)
-    paths = ClusterPaths(folder, is_this_machine(url), tuple(chosen.shared), Path.cwd())
+    paths = ClusterPaths(folder, is_this_machine(url, access), tuple(chosen.shared), Path.cwd())
     arguments = job_arguments(chosen, job, paths)
-    environment: dict[str, Any] = {
+    given = runtime_environment(chosen.runtime_env_json)
+    environment: dict[str, Any] = given | {
         "working_dir": str(folder.path),
         "excludes": list(folder.excludes),
-        "env_vars": paths.variables() | STOP_AS_CTRL_C,
+        "env_vars": paths.variables() | given.get("env_vars", {}) | variables(chosen.env) | STOP_AS_CTRL_C,
     }
     for kind, path in (("pip", chosen.pip), ("uv", chosen.uv)):
         if path and not Path(path).is_file():
             raise BadInput("there is no such file", path, "name a file of requirements, one per line")
+        if path and given.keys() & {"pip", "uv", "conda"}:
+            raise BadInput("installs packages too", "--runtime-env-json", f"leave out --{kind}")
         environment |= {kind: str(Path(path).absolute())} if path else {}
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
         environment["py_modules"] = [str(checkout / "pyrite")]
-    same_python = paths.same_machine and not chosen.pip and not chosen.uv
+    same_python = paths.same_machine and not environment.keys() & {"pip", "uv", "conda", "py_executable", "image_uri"}
     python = chosen.python or (sys.executable if same_python else "python")
-    shown = {"name": name, "verb": chosen.sent, "overrides": shlex.join(arguments[1:])}
+    shown = {"name": name, "verb": chosen.sent, "overrides": concealed(shlex.join(arguments[1:]))}
     print_lines(console, folder.summary())
     submit_when_ready(
         lambda: client.submit_job(
@@ -137,14 +143,18 @@ def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> 
     return [chosen.sent, *others, f"out={quoted(paths.output(place))}"]
 
 
-def is_this_machine(url: str) -> bool:
+def is_this_machine(url: str, access: Access = ANYONE) -> bool:
     """Return whether all nodes of a job server's cluster are this machine."""
     import psutil
-    from ray.util.state import list_nodes
+    from ray.util.state import StateApiClient
+    from ray.util.state.common import ListApiOptions, StateResource
     from ray.util.state.exception import RayStateApiException
 
+    asked = ListApiOptions(filters=[("state", "=", "ALIVE")], limit=10_000)
     try:
-        nodes = list_nodes(address=url, filters=[("state", "=", "ALIVE")], limit=10_000, raise_on_missing_output=False)
+        client = StateApiClient(url, headers=dict(access.headers) or None)
+        client._verify = access.verify
+        nodes: Any = client.list(StateResource.NODES, asked, raise_on_missing_output=False)
     except RayStateApiException as error:
         raise BadInput(f"can't list its nodes ({in_one_line(error)})", url, "is the cluster healthy?") from None
     ours = {address.address for card in psutil.net_if_addrs().values() for address in card}

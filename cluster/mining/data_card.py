@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,10 +19,14 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, write_table
 from pyrite.cluster.output.terminal import counted
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import write_qrels
+from pyrite.sampling.guarded_documents import REASONS
 
 SUMS = ("negatives", "missing", "fallback", "guarded", "repeats", "scores", "scored")
 """Sums per function in the counts of a shard (`pyrite.cluster.mining.writing.counts_of`)."""
-COUNTS = ("examples", "rows", "left out", "without scores", "above", "above negatives")
+COUNTS = ("examples", "rows", "left out", "without scores", "above", "above negatives", "promoted")
+PROMOTED = "promoted.qrels"
+"""The file of the documents that became positives."""
 DEEP = 100
 """The rank from which negatives are called deep."""
 
@@ -88,6 +93,10 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
                 f"{row['function']}: the guard dropped {dropped:,.0f} documents per pair; the negatives that are left "
                 f"have rank {row['median rank']:,.0f} (median), one in ten {row['rank of 90%']:,.0f} or more{advice}"
             )
+    if totals["promoted"]:
+        pairs = f"{totals['promoted']:,} of {counted(totals['examples'], 'pair')}"
+        lines.append(f"promoted: {pairs} are documents that guard.ranker scores above the positive; relabel=FOLDER/"
+                     f"{PROMOTED} adds them to a study's judgements")  # fmt: skip
     if totals["without scores"]:
         lines.append(
             f"warning: {totals['without scores']:,} of {counted(totals['rows'], 'row')} lack a score, and losses that "
@@ -112,7 +121,14 @@ def finish(
     storage.write("summary.csv", functions.write_csv().encode())
     dropped = [table for shard in shards if (table := read_table(storage, f"guarded/{shard.name}")) is not None]
     if dropped:
-        write_table(storage, "guarded", pl.concat(dropped))
+        guarded = pl.concat(dropped)
+        write_table(storage, "guarded", guarded)
+        if config["promote"]:
+            masking = [name for name, node in config["function"].items() if "guard" in node]
+            above = (pl.col("reason") == REASONS[0]) & ~pl.col("function").is_in(masking)
+            pairs = guarded.filter(above).select(query="query_id", document="document_id", grade=1).unique()
+            write_qrels(content := io.BytesIO(), pairs.sort("query", "document"), storage.place)
+            storage.write(PROMOTED, content.getvalue())
     storage.write("README.md", _card(shards, config, command, about, totals, functions, bool(dropped)).encode())
     if config["format"] == "dataset":
         _save_dataset(storage, shards, config)

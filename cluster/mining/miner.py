@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import platform
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from pyrite.cluster.runs.zero_shot import at_most
 from pyrite.ranking.batch import Batch, pairs_of
 from pyrite.ranking.collections.splits import TEST_ONLY
 from pyrite.ranking.embedding import embed, embed_sparse
-from pyrite.ranking.encoding import SPLITS, EncodedCollection
+from pyrite.ranking.encoding import SPLITS, EncodedCollection, Judgements
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.index import IndexOptions, VectorIndex
@@ -35,6 +36,7 @@ from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.policies.schedule import Schedule
 from pyrite.sampling.retrieval.dense import Dense
 from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.in_batch import InBatch
 from pyrite.sampling.retrieval.ranked import Ranked
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.selector import Selector
@@ -94,6 +96,7 @@ class MinedShard:
         above: number of examples with a negative that scores above their positive, by the function that scores both.
         above_negatives: number of these negatives.
         fallback: number of negatives from outside a function's region, such as the query's category, by function.
+        promoted: number of examples whose positive the guard's ranker has found.
     """
 
     queries: NDArray[np.int64]
@@ -106,6 +109,7 @@ class MinedShard:
     above: int
     above_negatives: int
     fallback: dict[str, int]
+    promoted: int = 0
 
 
 class Miner:
@@ -128,10 +132,13 @@ class Miner:
         if config["ranker"] and not config["checkpoint"]:
             raise BadInput("says what a checkpoint is, and none is named", "ranker", "give checkpoint= too")
         if config["checkpoint"]:
-            trained = read_ranker(config["checkpoint"], config["ranker"])
+            trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
         if config["scores"] == "ranker" and self.ranker is None:
             raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")
+        if config["promote"] and self.guard.ranker is None:
+            remedy = "name a ranker that recognises relevant documents: guard.ranker=FOLDER"
+            raise BadInput("no ranker says which documents are relevant", "promote", remedy)
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
         self.names = list(self.functions)
         self._check_scores()
@@ -211,8 +218,13 @@ class Miner:
         for name, function in self.functions.items():
             lists[name] = negatives_lists(function, self.sources, self.guard, queries, own)
             function.prepare(shard_encoded, lists[name].lists)
-        sampler = self._sampler(rng)
-        training: Any = FrozenRanker(self.ranker, self.ranker_encoded.with_queries(queries))
+        sampler, judged = self._sampler(rng), len(examples)
+        judgements = shard_encoded.judgements
+        if self.config["promote"]:
+            of_guard = [lists[name].dropped for name, part in self.functions.items() if not isinstance(part, InBatch)]
+            judgements, examples = promoted(judgements, examples, queries, of_guard)
+        of_ranker_encoded = replace(self.ranker_encoded.with_queries(queries), judgements=judgements)
+        training: Any = FrozenRanker(self.ranker, of_ranker_encoded)
         order = rng.permutation(len(examples))
         negatives = np.full((len(examples), sampler.count), -1, np.int32)
         scores = np.full((len(examples), 1 + sampler.count), np.nan, np.float32)
@@ -251,7 +263,34 @@ class Miner:
             above=int(above.any(axis=1).sum()),
             above_negatives=int(above.sum()),
             fallback={name: stats.fallback for name, stats in sampler.stats.items()},
+            promoted=len(examples) - judged,
         )
+
+
+def promoted(
+    judgements: Judgements, examples: Batch, queries: NDArray[np.integer], dropped: Sequence[GuardedDocuments]
+) -> tuple[Judgements, Batch]:
+    """Return judgements and examples with the documents that scored above the positive as relevant (RLHN).
+
+    Such documents are false negatives, which become positives of their query (Thakur et al. 2025). A document that is
+    judged keeps its grade.
+
+    Args:
+        judgements: the judgements by row.
+        queries: int [rows], ascending: the query of each row.
+        dropped: what a guard has dropped for these queries.
+    """
+    above = [(part.queries[part.reasons == 0], part.documents[part.reasons == 0]) for part in dropped]
+    asked, documents = (np.concatenate([pair[column] for pair in above]) for column in (0, 1))
+    firsts, ends = np.searchsorted(queries, asked), np.searchsorted(queries, asked, side="right")
+    counts = ends - firsts  # a query has several rows if each is guarded by its own positive
+    rows = np.repeat(firsts, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    changed = judgements.with_relevant(rows, np.repeat(documents, counts))
+    new = np.unique(np.stack([firsts, documents]), axis=1)
+    unjudged = judgements.lookup(new[0], new[1][:, None], unjudged=-1)[:, 0] == -1
+    more = new[:, unjudged]
+    positives = np.concatenate([examples.positives, more[1].astype(np.int32)])
+    return changed, Batch(np.concatenate([examples.queries, more[0]]), positives)
 
 
 def _ranks(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.mining.miner import MinedShard, Miner, Shard
+from pyrite.cluster.mining.trainer_rows import FORMATS, rows_for
 from pyrite.cluster.output.provenance import checkpoints_of, code, files_of
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
@@ -82,6 +83,7 @@ def rows_of(
 def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> dict[str, Any]:
     """Return the shard's totals. They are sums, so shards can be added."""
     counts: dict[str, Any] = {"examples": len(mined.queries), "rows": rows, "left out": left_out, "functions": {}}
+    counts["promoted"] = mined.promoted
     positives = mined.scores[:, 0]
     known = ~np.isnan(positives)
     counts["above"], counts["above negatives"] = mined.above, mined.above_negatives
@@ -106,7 +108,7 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
     return counts
 
 
-ENDINGS = {"parquet": ".parquet", "json": ".jsonl", "dataset": ".parquet"}
+ENDINGS = {"parquet": ".parquet", "json": ".jsonl", "dataset": ".parquet", **dict.fromkeys(FORMATS, ".jsonl")}
 """Endings of the files of texts, by `format`. A data set on disk is converted from parquet at the end."""
 ROWS = 250
 """Rows of texts per row group: a thousand took 11 MiB more."""
@@ -137,7 +139,7 @@ def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]
     finally:
         torch.set_num_threads(threads)
     texts, beside, left_out = rows_of(mined, miner.collection, miner.names, config["rows"], config["with_scores"])
-    content = texts.write_ndjson().encode() if config["format"] == "json" else as_parquet(texts, ROWS)
+    content = _content(config, texts, beside)
     files = {f"data/{shard.name}{ENDINGS[config['format']]}": content, f"ids/{shard.name}.parquet": as_parquet(beside)}
     if miner.guard.active:
         dropped = [
@@ -151,3 +153,11 @@ def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]
     counts["without scores"] = int(unscored.sum()) if config["with_scores"] else 0
     store.write(shard.name, counts, files)
     return counts
+
+
+def _content(config: dict[str, Any], texts: pl.DataFrame, ids: pl.DataFrame) -> bytes:
+    """Return the content of a shard's file of texts in the configured format."""
+    form = config["format"]
+    if form in FORMATS:
+        return rows_for(form, texts, ids, config["with_scores"])
+    return texts.write_ndjson().encode() if form == "json" else as_parquet(texts, ROWS)

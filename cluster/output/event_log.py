@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.ranking.errors import BadInput
@@ -41,7 +42,7 @@ class EventLog:
         """
         now = datetime.now(UTC).isoformat(timespec="microseconds")
         known = {key: value for key, value in facts.items() if value is not None}
-        line = to_json({"time": now, "event": event, **known}, inf_nan_mode="null") + b"\n"
+        line = to_json({"time": now, "event": event, **concealed_in(known)}, inf_nan_mode="null") + b"\n"
         if self.storage.local:
             self._append(line)
             return
@@ -97,8 +98,8 @@ class EventLog:
 
     @staticmethod
     def exists(storage: Storage) -> bool:
-        """Return whether a command has logged that it began in a folder."""
-        return any(event["event"] == "began" and "verb" in event for event in EventLog.read(storage))
+        """Return whether a command has logged that it began in a folder, or waited for a cluster before it began."""
+        return any(event["event"] in ("began", "waiting") and "verb" in event for event in EventLog.read(storage))
 
     def _append(self, line: bytes) -> None:
         with suppress(OSError):

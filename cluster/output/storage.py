@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from pyrite.cluster.config.secrets import concealed_file
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.links import refuse_linked_folder
 from pyrite.ranking.whole_file import FULL, replace_file
@@ -78,7 +79,7 @@ class Storage:
         try:
             self.files, self._root = open_files(place)
         except (ArrowInvalid, OSError) as error:
-            raise BadInput(f"is no folder to write to ({error})", place) from None
+            raise Unwritable(f"is no folder to write to ({error})", place) from None
         self.renames = self.files.type_name in RENAMING
 
     def __reduce__(self) -> tuple[type[Storage], tuple[str, str]]:
@@ -101,7 +102,7 @@ class Storage:
     def write(self, name: str, content: bytes) -> None:
         """Write a file. On a local disk it also survives a power failure."""
         with self._opened(name) as stream:
-            stream.write(content)
+            stream.write(concealed_file(name, content))
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:

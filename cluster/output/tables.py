@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
 
@@ -56,11 +57,6 @@ class RunRows:
         return register_io_source(source, schema=self.schema)
 
 
-def batches(table: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a table in order, some at a time."""
-    return table.lazy().collect_batches(maintain_order=True, engine="streaming")
-
-
 def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
     """Return a table as the bytes of a parquet file."""
     buffer = io.BytesIO()
@@ -71,7 +67,7 @@ def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
 def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> None:
     """Write NAME.parquet, completely or not at all."""
     if isinstance(table, pl.DataFrame):
-        storage.write(f"{name}.parquet", as_parquet(table))
+        storage.write(f"{name}.parquet", as_parquet(_concealed(table)))
         return
     from pyarrow import parquet
 
@@ -81,7 +77,22 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
         parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
         for group in table.groups():
-            writer.write_table(group.to_arrow())
+            writer.write_table(_concealed(group).to_arrow())
+
+
+def _concealed(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table whose texts have no values of environment variables, and no credentials."""
+    texts = [name for name, kind in table.schema.items() if kind == pl.String or kind.is_nested()]
+    changed = {}
+    for name in texts:
+        column = table[name]
+        values = column.unique().to_list() if column.dtype == pl.String else column.to_list()
+        hidden = [concealed_in(value) for value in values]
+        if hidden != values and column.dtype == pl.String:
+            changed[name] = column.replace_strict(values, hidden, return_dtype=pl.String)
+        elif hidden != values:
+            changed[name] = pl.Series(name, hidden, column.dtype)
+    return table.with_columns(**changed) if changed else table
 
 
 def read_table(storage: Storage, name: str) -> pl.DataFrame | None:

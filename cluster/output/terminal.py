@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyrite.analysis.counted import counted as counted
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -26,16 +28,6 @@ def print_lines(console: Console, *lines: str) -> None:
     """Print lines: long ones are not broken, and brackets in them are no markup."""
     for line in lines:
         console.print(line, soft_wrap=True, markup=False)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "query"), counted(2000, "query"), counted(0, "pair"), counted(2, "way")
-    ('1 query', '2,000 queries', '0 pairs', '2 ways')
-    """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def print_counts(console: Console, counts: Mapping[str, int]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
+from pyrite.analysis.methods import AGENTS, CHECKPOINT, METHOD
 from pyrite.cluster.config.override import key_of, root_of, values_by_key
-from pyrite.cluster.output.methods import AGENTS, CHECKPOINT, METHOD
 from pyrite.cluster.plan.point import Point
 from pyrite.ranking.errors import BadInput
 

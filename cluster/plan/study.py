@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.sweep import (
@@ -16,14 +18,12 @@ from pyrite.cluster.plan.sweep import (
     given_seeds,
     identity,
     labelled_points,
+    lowest,
     plan,
     points,
     swept_keys,
 )
 from pyrite.ranking.errors import BadInput
-
-FIRST_SEEDS = 3
-"""Seeds of every method of `stop=decided` before anything is decided."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class StudyPlan:
         design: the experiment's file, as it was when the study began.
         sample_batches: numbers of samples that were drawn one after another, if the study was extended; each batch is a
             Latin hypercube.
+        precision: the precision of transformers whose options leave it to the machine; None leaves it there.
     """
 
     options: dict[str, Any]
@@ -43,6 +44,7 @@ class StudyPlan:
     design: dict[str, Any]
     storage: Storage
     sample_batches: tuple[int, ...] = ()
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         if not self.sample_batches:
@@ -66,6 +68,20 @@ class StudyPlan:
 
     def points(self) -> list[Point]:
         """Return the points; each runs with every seed."""
+        if self.precision is None:
+            return self._points()
+        return [
+            replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), self.precision)))
+            for point in self._points()
+        ]
+
+    @property
+    def gpu_of_automatic(self) -> bool | None:
+        """Whether the transformers that leave their precision to the machine compute on a GPU; None if none do so."""
+        configs = [config for point in self._points() if any(automatic(config := lowest(point)))]
+        return any(config["resources"]["gpu"] for config in configs) if configs else None
+
+    def _points(self) -> list[Point]:
         common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
         given = [text for text in self.arguments if key_of(text) != "seed"]
         if self.options.get("methods"):

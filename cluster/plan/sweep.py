@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES, group_options, option
 from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
 from pyrite.cluster.config.refusals import QUOTES, list_form, unreadable
 from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.whole import takes_whole
-from pyrite.cluster.output.methods import METHOD
 from pyrite.cluster.plan.applicable import applicable_overrides, has_option
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.ranking.digest import digest
@@ -360,12 +360,17 @@ def _whole(point: Point) -> Point:
     """Return the point with whole numbers for options that take no others; Hydra reads `interval(1,12)` as floats."""
     if all(each.whole or not (each.low.is_integer() and each.high.is_integer()) for _, each in point.intervals):
         return point
-    lowest = [f"{key}={int(each.low) if each.low.is_integer() else each.low}" for key, each in point.intervals]
-    config = compose([*point.overrides, *lowest])
+    config = lowest(point)
     intervals = tuple(
         (key, replace(each, whole=each.whole or takes_whole(config, key))) for key, each in point.intervals
     )
     return replace(point, intervals=intervals)
+
+
+def lowest(point: Point) -> dict[str, Any]:
+    """Return the configuration of a point with the lowest number of each of its intervals."""
+    low = [f"{key}={int(each.low) if each.low.is_integer() else each.low}" for key, each in point.intervals]
+    return compose([*point.overrides, *low])
 
 
 def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:

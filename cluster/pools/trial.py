@@ -25,14 +25,11 @@ from pyrite.cluster.pools.sources import NamedPool
 from pyrite.cluster.telemetry.metrics import ThrottledCounter
 from pyrite.cluster.telemetry.training_metrics import study_of
 from pyrite.pooling.adjudicators.sampled import Sampled
-from pyrite.pooling.effort import effort, total_curve
+from pyrite.pooling.effort import WHOLE, effort, total_curve
 from pyrite.pooling.judging_order import JudgingOrder
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.simulation import Method, found_at, simulate
 from pyrite.ranking.digest import digest
-
-WHOLE = 0
-"""The budget that means the whole pool."""
 
 TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "fairness", "estimates", "reuse")
 LOSADA = [100, 300, 500, 700, 900, 1100, 2000]

@@ -1,1 +1,1 @@
-"""Writes the tables, figures and pages of finished commands; imports no Ray."""
+"""Reads the results in output folders for their reports, and writes the reports there; imports no Ray."""

@@ -9,16 +9,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pyrite.analysis.methods import (
+    EMBEDDINGS,
+    SWEPT,
+    first_runs,
+    method_columns,
+    untrained_of,
+    with_factors,
+    with_methods,
+)
+from pyrite.analysis.statistics.comparison import named_baseline
+from pyrite.analysis.statistics.contrasts import check_contrasts
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.output.methods import EMBEDDINGS, SWEPT, first_runs, method_columns, with_factors, with_methods
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, write_table
 from pyrite.cluster.plan.sweep import Planned, function_name
 from pyrite.cluster.runs import negative_tables
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome
-from pyrite.cluster.statistics.comparison import named_baseline
-from pyrite.cluster.statistics.contrasts import check_contrasts
 from pyrite.ranking.collections.collection import Collection
 
 SCHEMA: dict[str, Any] = {
@@ -81,9 +89,9 @@ def tables_of(
     Queries and steps are read again from the runs' results whenever their rows are asked for.
     """
     from pyrite.cluster.runs.embeddings import embeddings_table
-    from pyrite.cluster.runs.zero_shot import zero_shot_rows
+    from pyrite.cluster.runs.zero_shot import data_set_rows, zero_shot_rows
 
-    rows, samplers, others, done, embedded, actions = [], [], [], [], [], []
+    rows, samplers, others, mixed, done, embedded, actions = [], [], [], [], [], [], []
     measures: dict[str, pl.DataType] = {}
     for planned in runs:
         outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
@@ -98,9 +106,11 @@ def tables_of(
         if outcome:
             done.append(planned)
             measures |= {name: pl.Float64() for values in outcome.values.values() for name in values}
+            measures |= {untrained_of(name): pl.Float64() for before in outcome.untrained.values() for name in before}
             samplers += [{"run": planned.name, **row} for row in outcome.sampler]
             actions += [{"run": planned.name, **row} for row in action_rows(outcome)]
             others += zero_shot_rows(planned.name, outcome)
+            mixed += data_set_rows(planned.name, outcome, collection)
             if outcome.embeddings:
                 embedded.append(planned.name)
     trials = trials_table(rows)
@@ -130,6 +140,8 @@ def tables_of(
         tables["actions"] = pl.DataFrame(actions)
     if others:
         tables["zero_shot"] = pl.concat(others)
+    if mixed:
+        tables["data_sets"] = pl.concat(mixed)
     first = set(first_runs(trials, [planned.name for planned in done])["run"])
     examples = [
         negative_tables.example_rows(planned, collections[planned.name], outcome)
@@ -182,6 +194,8 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         for measure, values in outcome.values[origin].items():
             row[f"{origin}:{measure}"] = float(values.mean())
             row[f"{origin}:{measure}:bm25"] = float(outcome.bm25[origin][measure].mean())
+            if origin in outcome.untrained:
+                row[untrained_of(f"{origin}:{measure}")] = float(outcome.untrained[origin][measure].mean())
             if origin in outcome.interpolated:
                 row[f"{origin}:{measure}:interpolated"] = float(outcome.interpolated[origin][measure].mean())
     row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
@@ -216,5 +230,6 @@ def query_rows(planned: Planned, collection: Collection, outcome: Outcome) -> pl
     ids, parts = collection.queries["id"], []
     for origin, queries in outcome.queries.items():
         keys = {"run": [planned.name] * len(queries), "query": ids.gather(queries), "origin": [origin] * len(queries)}
-        parts.append(pl.DataFrame({**keys, **outcome.values[origin]}))
+        before = {untrained_of(name): values for name, values in outcome.untrained.get(origin, {}).items()}
+        parts.append(pl.DataFrame({**keys, **outcome.values[origin], **before}))
     return pl.concat(parts)

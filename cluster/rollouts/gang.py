@@ -12,16 +12,14 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.executors.address import is_cluster
-from pyrite.cluster.executors.resources import WAITING, check_bundle, check_demand
+from pyrite.cluster.executors.resources import WAITING, check_bundle, check_demand, total
+from pyrite.cluster.executors.waiting import CONTINUES, ROOM, WAITS, Ask, nodes_alive
+from pyrite.cluster.limits import WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
 from pyrite.cluster.rollouts.ranker_host import RankerHost
 from pyrite.ranking.errors import BadInput
 
 RUNNER_CPUS = 0.1
 """Cores of a worker that only evaluates the network while its host trains."""
-FEASIBLE_S = 30.0
-"""Seconds to wait for room on a cluster, before fewer workers or a line about the wait."""
-REMINDER_S = 300.0
-"""Seconds between two lines about a wait."""
 Log = Callable[[str, str], None]
 """Called with the kind of an event and a line about it."""
 
@@ -48,11 +46,6 @@ def check_room(config: Mapping[str, Any]) -> None:
     if learners:
         needed = {"CPU": (learners + 1) * config["resources"]["cpu"]}
         check_bundle(needed, present, f"learning with agent.learners={learners}", "resources.", "choose fewer")
-
-
-def nodes_alive() -> list[dict[str, float]]:
-    """Return the resources of each node that is alive."""
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def bundles_of(config: Mapping[str, Any], workers: int) -> list[dict[str, float]]:
@@ -107,26 +100,29 @@ def gang(config: Mapping[str, Any], name: str, log: Log) -> Iterator[tuple[Any, 
 
 def _reserved(config: Mapping[str, Any], strategy: str, log: Log) -> tuple[Any, int]:
     """Return a placement group that is there, and its number of workers: fewer if the cluster has no room for all."""
-    wanted, cpus = config["workers"], config["resources"]["cpu"]
-    workers = wanted if wanted is not None and is_cluster(config["address"]) else _room(config)
-    seconds, said = FEASIBLE_S, wanted or 0
+    wanted, on_cluster = config["workers"], is_cluster(config["address"])
+    workers = wanted if wanted is not None and on_cluster else _room(config)
+    seconds, said = WAIT_LINE_AFTER_S, wanted or 0
     while True:
         if workers < said:
             log("fewer workers", f"workers={wanted}: learning continues with {workers}, and the result is the same")
             said = workers
-        group = placement_group(bundles_of(config, workers), strategy=strategy)
+        bundles = bundles_of(config, workers)
+        group = placement_group(bundles, strategy=strategy)
         if group.wait(seconds):
+            if seconds == WAIT_LINE_EVERY_S:
+                log(CONTINUES, ROOM)
             return group, workers
         remove_placement_group(group)
-        if config["hosts"]:
-            needed = f"{config['hosts']} hosts with {cpus} cores and {config['resources']['gpu']:g} GPUs each"
+        if config["hosts"] and not on_cluster:
+            needed = f"{config['hosts']} hosts with {config['resources']['cpu']} cores"
+            needed += f" and {config['resources']['gpu']:g} GPUs each"
             remedy = "choose fewer, or smaller resources.cpu and resources.gpu"
-            raise BadInput(f"the cluster has no room for {needed}", "hosts", remedy)
+            raise BadInput(f"this machine has no room for {needed}", "hosts", remedy)
         if (room := _room(config)) >= workers:
-            largest = max((node.get("CPU", 0) for node in nodes_alive()), default=0)
-            needs = f"{workers or 1} × {cpus:g} cores, and the largest node has {largest:g}"
-            log("waiting", f"learning waits for room on the cluster: it needs {needs}")
-            seconds = REMINDER_S
+            ask = Ask("learning", (total(bundles),) if strategy == "STRICT_PACK" else tuple(bundles))
+            log(WAITS, ask.lack(nodes_alive()) or f"learning waits for nodes that are in use: it needs {ask.needs}")
+            seconds = WAIT_LINE_EVERY_S
         workers = min(workers, room)
 
 

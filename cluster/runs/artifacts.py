@@ -6,7 +6,7 @@ key, and a study puts it into Ray's object store once for all runs that share it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packaged import licence_line, licence_of
+from pyrite.ranking.precision import best_precision
 from pyrite.ranking.vectors import PackagedGlove
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Artifacts(Collections):
         from pyrite.cluster.runs.part_keys import keys_of
 
         return keys_of(config, self)
+
+    def best_precision(self, gpu: bool) -> str:
+        """Return the precision in which transformers compute fastest where runs go (`pyrite.ranking.precision`)."""
+        return best_precision(gpu)
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         """Return what a run's result depends on in addition to its configuration (`pyrite.cluster.runs.part_keys`)."""
@@ -183,23 +188,24 @@ class OpenedParts:
         self.stored, self.artifacts = stored, artifacts or Artifacts()
         self._opened: dict[str, Any] = {}
 
-    def of(self, config: dict[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+    def of(
+        self, config: dict[str, Any], keys: Mapping[str, str], note: Callable[[str], object] = lambda line: None
+    ) -> dict[str, Any]:
         """Return the parts of a run by name, given the key of each.
 
-        A part that is not stored, because a search drew one of its options, is opened or made here. A run with
-        several workers gets references, which it hands on to them.
+        A part that is not stored, because a search drew one of its options, is opened or made here; so is one that a
+        lost node keeps back. A run with several workers gets references, which it hands on to them.
         """
         if self.stored is None:
             for name, key in keys.items():
                 if key not in self._opened:
                     self._opened[key] = self.artifacts.part(config, name)
             return {name: self._opened[key] for name, key in keys.items()}
-        import ray
+        from pyrite.cluster.executors.object_store import fetched
 
-        parts = {
-            name: self.stored[key] if key in self.stored else self.artifacts.part(config, name)
-            for name, key in keys.items()
-        }
-        if config["resources"]["workers"] > 1:
-            return parts
-        return {name: ray.get(part) if isinstance(part, ray.ObjectRef) else part for name, part in parts.items()}
+        stored = {name: self.stored[key] for name, key in keys.items() if key in self.stored}
+        if config["resources"]["workers"] == 1:
+            wanted, stored = stored, fetched(stored)
+            if late := wanted.keys() - stored.keys():
+                note(f"a node is lost, and {', '.join(sorted(late))} did not come from it: opened elsewhere")
+        return {name: stored[name] if name in stored else self.artifacts.part(config, name) for name in keys}

@@ -20,6 +20,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.held_out import HeldOut
 from pyrite.ranking.labels import labels_of
+from pyrite.ranking.precision import multiplies_in_bfloat16
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, new_weights
 from pyrite.ranking.rankers.static_folder import Vocabulary
@@ -112,9 +113,17 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
         raise BadInput("has no weights to train", str(target), "make its tensors nn.Parameter, its layers nn.Module")
     if ranker.drawn:
         _note_new_weights(str(config["ranker"].get("checkpoint")), new_weights(ranker))
+    if config["ranker"].get("precision") == "bfloat16" and not multiplies_in_bfloat16(config["resources"]["gpu"] > 0):
+        _note_slow_precision()
     if config.get("peft"):
         build(config["peft"], "peft", trust="composed").add_to(ranker, generator)
     return ranker
+
+
+@functools.cache
+def _note_slow_precision() -> None:
+    """Log, once per process, that this machine computes in a precision that it does not multiply in."""
+    _log.warning("this processor does not multiply in bfloat16: the run computes the same here, but slowly")
 
 
 @functools.cache

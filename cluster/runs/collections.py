@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pyrite.analysis.methods import MEAN
 from pyrite.cluster.config.build import build
 from pyrite.cluster.executors.pieces import run_pieces
 from pyrite.cluster.output.cache import cache_of
@@ -99,10 +100,6 @@ class Collections:
         if tuple(chosen.values()) == tuple(values[0] for values in OF_USE.values()):
             return collection
         return collection.changed(fingerprint=digest([collection.fingerprint, chosen])[:16], **chosen)
-
-
-MEAN = "mean"
-"""Name of the row with the means over collections."""
 
 
 def collections_of(places: list[str]) -> dict[str, Reader]:

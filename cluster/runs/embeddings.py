@@ -10,7 +10,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from pyrite.cluster.output.methods import first_runs
+from pyrite.analysis.methods import first_runs
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput

@@ -64,6 +64,8 @@ def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: St
         scores = evaluation.scores(training.ranker)
         values = evaluation(training.ranker) if scores is None else evaluation.of_scores(scores)
         measured = [(outcome.values, values), (outcome.bm25, evaluation.of_bm25())]
+        if (before := parts.get(f"untrained:{origin}")) is not None and before.values:
+            measured.append((outcome.untrained, before.of(queries)))
         if scores is not None and weight is not None:
             measured.append((outcome.interpolated, evaluation.of_scores(interpolate(evaluation, scores, weight))))
         outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)

@@ -48,8 +48,8 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
     """
     written, tables = set(), []
     for planned in runs:
-        margins = {name: planned.config["sampling"]["guard"][name] for name in ("absolute", "relative", "ceiling")}
-        if all(margin is None for margin in margins.values()):
+        margins = [_margins(planned.config, name) for name in planned.config["function"]]
+        if all(margin is None for limits in margins for margin in limits.values()):
             continue
         outcome, collection = read_outcome(storage, planned.name), artifacts.collection(planned.config)
         if outcome is None:
@@ -63,12 +63,20 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
         for row in outcome.guarded:
             record = {key: value for key, value in row.items() if key not in ("fold", "function")}
             dropped.append((row["function"], GuardedDocuments(**record)))
-        limits = [pl.lit(value, pl.Float64).alias(name) for name, value in margins.items()]
         for function, documents in dropped:
+            limits = [
+                pl.lit(value, pl.Float64).alias(name) for name, value in _margins(planned.config, function).items()
+            ]
             first = pl.lit(planned.name).alias("run"), pl.lit(function).alias("function"), *limits
             tables.append(guarded_rows(documents, collection).select(*first, pl.all()))
     if tables:
         write_table(storage, "guarded", pl.concat(tables))
+
+
+def _margins(config: dict[str, Any], function: str) -> dict[str, float | None]:
+    """Return the margins of the guard of a function: its own, if it has one, or the run's."""
+    guard = config["function"].get(function, {}).get("guard") or config["sampling"]["guard"]
+    return {name: guard.get(name) for name in ("absolute", "relative", "ceiling")}
 
 
 def guarded_rows(record: GuardedDocuments, collection: Collection) -> pl.DataFrame:

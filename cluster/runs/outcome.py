@@ -29,6 +29,7 @@ class Outcome:
         queries: indices of the evaluated queries by origin, int64 [q].
         values: values of the ranker by origin and measure, float64 [q].
         bm25: values of BM25's order of the same candidates.
+        untrained: values of the ranker before its training, if it starts from a checkpoint.
         interpolated: values of the ranker's scores interpolated with the first stage's, if candidates are lists.
         interpolation: weight of the ranker in these scores, chosen on dev queries, one per fold.
         decisions: those of policies that compare actions (`SamplingPolicy.taken`), with the fold and the epoch.
@@ -57,6 +58,7 @@ class Outcome:
     queries: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     values: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     bm25: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    untrained: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     interpolated: dict[str, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     interpolation: list[float] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
@@ -106,10 +108,6 @@ def read_outcome(storage: Storage, name: str) -> Outcome | None:
 def write_outcome(storage: Storage, name: str, outcome: Outcome) -> None:
     """Write the outcome of a finished run, whole or not at all."""
     ResultStore(storage, FOLDER, outcome.made_of).write(name, vars(outcome))
-
-
-ORDER = "which runs are stopped depends on the order in which results arrive"
-"""What a study with schedulers says of them."""
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,24 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
-from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait
+from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait, Watch
 from pyrite.cluster.limits import POLL_S, TASK_RESTARTS
 from pyrite.cluster.output.lock import Busy, file_lock
 from pyrite.cluster.runs.artifacts import Artifacts, cached_part, reading_message
 from pyrite.cluster.runs.shared_part import part_names
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.precision import best_precision
+
+GPU_SHARE = 0.01
+"""The share of a GPU that a task takes which only asks what it can do."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +41,27 @@ class Described:
         provenance: what a result is built from.
         needs: the parts from which each part is made.
         messages: what is printed while each part is made.
+        as_runs: the parts whose tasks reserve what a run does.
     """
 
     keys: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
     needs: dict[str, list[str]] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
+    as_runs: list[str] = field(default_factory=list)
 
 
 @dataclass
 class RemoteArtifacts(Artifacts):
-    """Artifacts that Ray tasks make. `join` connects this process to Ray, before the first task."""
+    """Artifacts that Ray tasks make.
+
+    Args:
+        join: connects this process to Ray, before the first task.
+        on_wait: see `pyrite.cluster.executors.task.Watch.waits`.
+    """
 
     join: Callable[[], object] = lambda: None
+    on_wait: Callable[[str | None], object] = lambda line: None
     _described: dict[str, Described] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,7 +85,9 @@ class RemoteArtifacts(Artifacts):
                 wanted = name != "agent" and (only is None or name in only)
                 if wanted and key not in tasks and not self.place(config, key).exists():
                     needs = [keys[part] for part in described.needs[name]]
-                    tasks[key] = self._task(key, config, name, needs, described.messages[name])
+                    task = self._task(key, config, name, needs, described.messages[name])
+                    of_run = Resources.of_run(config["resources"]) if name in described.as_runs else task.resources
+                    tasks[key] = replace(task, resources=of_run)
         self._make_all(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
@@ -81,6 +95,12 @@ class RemoteArtifacts(Artifacts):
 
     def provenance(self, config: dict[str, Any]) -> dict[str, str]:
         return self._description(config).provenance or super().provenance(config)
+
+    def best_precision(self, gpu: bool) -> str:
+        self.join()
+        resources = Resources(gpu=GPU_SHARE if gpu else 0)
+        (done,) = RayExecutor().run([Task("best_precision", best_precision, {"gpu": gpu}, resources)])
+        return str(done.result())
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         configs = list(configs)
@@ -138,7 +158,7 @@ class RemoteArtifacts(Artifacts):
         import ray
 
         self.join()
-        for done in RayExecutor().run(_Making(tasks, self.note)):
+        for done in RayExecutor().run(_Making(tasks, self.note), watch=_Waiting(self.on_wait)):
             if isinstance(done.error, BadInput) and sum(node["Alive"] for node in ray.nodes()) > 1:
                 return False  # that machine may lack a file that is here
             if done.error is not None:
@@ -158,6 +178,16 @@ class RemoteArtifacts(Artifacts):
         with suppress(OSError):
             os.listdir(path.parent)  # makes a network's disk look again
         return path.exists()
+
+
+class _Waiting(Watch):
+    """Passes on that tasks wait."""
+
+    def __init__(self, on_wait: Callable[[str | None], object]) -> None:
+        self.on_wait = on_wait
+
+    def waits(self, line: str | None) -> None:
+        self.on_wait(line)
 
 
 class _Making(ListedTasks):
@@ -212,7 +242,8 @@ def _describe(configs: list[dict[str, Any]]) -> list[Described]:
         parts = {full_name: (part, name) for full_name, part, name in part_names(config)} if keys else {}
         needs = {full_name: part.needs(config, name) for full_name, (part, name) in parts.items()}
         messages = {full_name: part.message.format(name=name) for full_name, (part, name) in parts.items()}
-        return Described(keys, provenance, needs, messages)
+        as_runs = [full_name for full_name, (part, _) in parts.items() if part.as_a_run]
+        return Described(keys, provenance, needs, messages, as_runs)
 
     return [described(config) for config in configs]
 

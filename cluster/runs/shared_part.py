@@ -14,7 +14,7 @@ from pyrite.ranking.digest import digest
 if TYPE_CHECKING:
     from pyrite.cluster.runs.collections import Collections
 
-FORMAT = 12
+FORMAT = 13
 """Number to increase whenever a part's content changes for the same configuration."""
 
 Config = dict[str, Any]
@@ -63,6 +63,10 @@ def _labels(config: Config, name: str) -> list[str]:
     return ["labels"] if config["ranker"].get("categories") else []
 
 
+def _read(config: Config, name: str) -> list[str]:
+    return ["base", *("tokens" for _ in SHARED["tokens"].per(config))]
+
+
 def _lists(artifacts: PartSource, config: Config, names: Iterable[str]) -> list[Any]:
     return [artifacts.part(config, name).lists for name in names]
 
@@ -97,6 +101,13 @@ INPUTS: dict[str, Input] = {
     "labels": Input(
         lambda artifacts, config, name: artifacts.part(config, "labels") if _labels(config, name) else None, _labels
     ),
+    "read": Input(
+        lambda artifacts, config, name: {each: artifacts.part(config, each) for each in _read(config, name)}, _read
+    ),
+    "tested": Input(
+        lambda artifacts, config, name: artifacts.part(config, f"origin:{name}"),
+        lambda config, name: [f"origin:{name}"],
+    ),
     "lists": Input(
         lambda artifacts, config, name: _lists(artifacts, config, [f"function:{name}"])[0],
         lambda config, name: [f"function:{name}"],
@@ -120,6 +131,7 @@ class SharedPart:
     message: str
     per: Callable[[Config], Iterable[str]]
     options: Callable[[Config, str], list[Any]]
+    as_a_run: bool = False
 
     @property
     def parameters(self) -> list[str]:
@@ -153,6 +165,7 @@ def shared_part(
     message: str,
     per: Callable[[Config], Iterable[str]] = lambda config: [""],
     options: Callable[[Config, str], list[Any]] = lambda config, name: [],
+    as_a_run: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a kind of part by the function that makes it.
 
@@ -164,11 +177,12 @@ def shared_part(
         per: returns the names of the parts of this kind that a configuration has. The name "" is that of a part which
             exists once.
         options: returns the options that a part depends on, as its key has them.
+        as_a_run: whether a task that makes it reserves what a run does, because it computes what a run computes.
     """
 
     def declare(make: Callable[..., Any]) -> Callable[..., Any]:
         kind = make.__name__
-        SHARED[kind] = SharedPart(kind, make, message, per, options)
+        SHARED[kind] = SharedPart(kind, make, message, per, options, as_a_run)
         return make
 
     return declare

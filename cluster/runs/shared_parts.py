@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.cluster.config.build import build
+from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import TEXTS_ONLY
 from pyrite.cluster.executors.pieces import run_pieces
-from pyrite.cluster.output.provenance import files_of
+from pyrite.cluster.output.provenance import checkpoints_of, files_of
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.runs.agent_file import documents_of
+from pyrite.cluster.runs.before_training import BeforeTraining, measure_before, measured_origins
 from pyrite.cluster.runs.collections import collections_of
 from pyrite.cluster.runs.part_options import (
     bm25_in_shards,
@@ -48,6 +49,7 @@ from pyrite.rl.similarity import similarity_table
 from pyrite.sampling.guard import negatives_lists
 from pyrite.sampling.guarded_documents import GuardedDocuments
 from pyrite.sampling.retrieval.bm25 import BM25
+from pyrite.sampling.retrieval.in_batch import InBatch
 from pyrite.sampling.retrieval.judged import Judged
 from pyrite.sampling.teacher import teacher_scores
 
@@ -129,6 +131,17 @@ def origin(config: Config, name: str, sources: Sources, base: Base) -> Candidate
     return _built(config, "origin", name).of(sources, base.queries("test"))
 
 
+def _ranker_options(config: Config, name: str) -> list[Any]:
+    ranker = config["ranker"]
+    return [ranker, checkpoints_of(ranker), config["encoding"], config["measures"], config["resources"]["gpu"] > 0]
+
+
+@shared_part("measuring before training: {name}", measured_origins, _ranker_options, as_a_run=True)
+def untrained(config: Config, name: str, read: dict[str, Any], tested: Candidates) -> BeforeTraining:
+    """Measure the checkpoint of the ranker, over the candidates of an origin."""
+    return measure_before(config, read, tested)
+
+
 def _validation_options(config: Config, name: str) -> list[Any]:
     node = validation_node(config, validation_origins(config)[name])
     return [node, files_of(node)]
@@ -160,7 +173,8 @@ def _function_options(config: Config, name: str) -> list[Any]:
     node, guard = config["function"][name], config["sampling"]["guard"]
     # With shards, some runs have lists and others do not.
     listed = name in bm25_in_shards(config, listed=True)
-    return [node, guard, files_of(node), files_of(guard.get("ranker") or {}), listed]
+    guides = [files_of(each.get("ranker") or {}) for each in (guard, node.get("guard") or {})]
+    return [node, guard, files_of(node), *guides, listed]
 
 
 @shared_part("ranking: {name}", lambda config: config["function"], _function_options)
@@ -175,7 +189,13 @@ def function(config: Config, name: str, sources: Sources, base: Base, note: Note
         function.prepare(base.encoded, None)  # refuses a collection without such documents before anything is written
     queries = None if guard.ranker is None else base.queries("train")
     lists, guarded, _ = negatives_lists(function, sources, guard, queries)
-    if lists is not None and queries is not None:
+    if isinstance(function, InBatch) and lists is not None:
+        queries_masked = int((lists.counts > 0).sum())
+        note(
+            f"{name}: the guide masks {counted(int(lists.counts.sum()), 'document')} for "
+            f"{counted(queries_masked, 'query')}; {guarded.total:,} are above the limit"
+        )
+    elif lists is not None and queries is not None:
         note(
             f"{name}: the guard's ranker dropped {counted(guarded.total, 'document')} of the lists, and would have "
             f"dropped {guarded.relevant:,} judged relevant"
@@ -208,7 +228,8 @@ def _spread(rows: NDArray[Any], queries: NDArray[np.int64], count: int, missing:
 )
 def teacher(config: Config, sources: Sources, base: Base, every_list: list[RankedLists | None]) -> PairScores:
     """Score what a run may show: relevant documents and the functions' lists."""
-    listed = [ranked for ranked in every_list if ranked is not None]
+    named = zip(config["function"].values(), every_list, strict=True)
+    listed = [ranked for node, ranked in named if ranked is not None and locate(node["_target_"]) is not InBatch]
     return teacher_scores(_built(config, "teacher"), sources, base.queries("train"), listed)
 
 

@@ -14,23 +14,22 @@ import torch
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.secrets import resolved_in
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection, encode_texts
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.labels import LabelCounts, encode_labels
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pretrained import read_in
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
 
 _log = logging.getLogger(__name__)
-YES_AND_NO = ([" yes", " no"], ["yes", "no"])
-"""Words by which a language model without a head judges a document as relevant or not; the first pair in which both
-words are single tokens is used."""
-
 MODEL_TYPES = {
     "ColBERT": "late_interaction",
     "CrossEncoder": "cross_encoder",
@@ -94,13 +93,16 @@ class TrainedRanker(RankerReading):
     ranker: Ranker
 
 
-def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = True) -> TrainedRanker:
+def read_ranker(
+    place: str, options: dict[str, Any] | None = None, gpu: bool = True, precision: str | None = None
+) -> TrainedRanker:
     """Open a ranker.
 
     Args:
         place: the folder of `pyrite train`; weights in such a folder or a study's (`weights/NAME.safetensors`, or the
             folder `weights/NAME`); or the folder or name of a checkpoint of transformers or sentence-transformers.
         options: options of the ranker, for a checkpoint whose files do not identify it.
+        precision: the precision in which its transformers read. None takes that of its training, or of its options.
     """
     device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
     folder = Path(place).expanduser()
@@ -115,6 +117,9 @@ def read_ranker(place: str, options: dict[str, Any] | None = None, gpu: bool = T
     else:
         trained = _open_checkpoint(name, place, options)
     trained.ranker.to(device).eval()
+    if precision is not None and "precision" in trained.options:
+        read_in(trained.ranker, precision)
+        trained.options["precision"] = precision
     return trained
 
 
@@ -136,7 +141,7 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     from safetensors.torch import load_file
 
     try:
-        content = json.loads(description.read_text("utf-8"))
+        content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
         options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
         options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
         labels = content.get("labels")
@@ -180,7 +185,7 @@ def make(
 
 def ranker_overrides(place: str) -> list[str]:
     """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files."""
-    folder = Path(place).expanduser()
+    folder = Path(local_root(place)).expanduser()
     if folder.is_file():
         raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
@@ -191,11 +196,11 @@ def ranker_overrides(place: str) -> list[str]:
         kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
         if kinds[:1] == ["StaticEmbedding"]:
             return ["ranker=static"]
-        if kinds == ["Transformer", "Dense"]:  # PyLate's, before it named itself
+        if kinds[:1] == ["Transformer"] and set(kinds[1:]) == {"Dense"}:  # PyLate's, before it named itself
             return ["ranker=late_interaction"]
         declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
         return [f"ranker={MODEL_TYPES.get(str(declared), 'bi_encoder')}"]
-    config = read_json(place, "config.json")
+    config = read_json(str(folder), "config.json")
     if config is None:
         heads = [f"*/{head}" for head in ("config.json", "modules.json")]
         inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
@@ -212,25 +217,9 @@ def ranker_overrides(place: str) -> list[str]:
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
 
-    kind, headed = config.get("model_type"), architectures[0].endswith("ForSequenceClassification")
-    if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return ["ranker=cross_encoder" if headed else "ranker=bi_encoder"]
-    if architectures[0].endswith("ForCausalLM"):
-        return ["ranker=decoder", f"ranker.words={json.dumps(_answer_words(place))}"]
-    # Without a head: only the last token has seen the whole text.
-    return ["ranker=decoder"] if headed else ["ranker=bi_encoder", "ranker.pooling=last"]
-
-
-def _answer_words(place: str) -> list[str]:
-    from pyrite.ranking.tokenization import read_tokenizer
-
-    tokenizer = read_tokenizer(place)
-    for words in YES_AND_NO:
-        tokens = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in words]
-        if all(len(ids) == 1 and ids[0] != tokenizer.unk_token_id for ids in tokens):
-            return words
-    what = "is a language model in which neither yes nor no is one token"
-    remedy = (
-        "name the words of its answers: ranker={_target_: pyrite.ranking.rankers.decoder.Decoder, words: [A, B], …}"
-    )
-    raise BadInput(what, place, remedy)
+    kind, headed = config.get("model_type"), architectures[0].endswith(("ForSequenceClassification", "ForCausalLM"))
+    decoder = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if headed and (decoder or not architectures[0].endswith("ForCausalLM")):
+        return ["ranker=cross_encoder"]
+    # Without a head of a decoder only the last token has seen the whole text.
+    return ["ranker=bi_encoder", "ranker.pooling=last"] if decoder else ["ranker=bi_encoder"]

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pyrite.analysis.methods import MEAN
 from pyrite.cluster.config.build import build
-from pyrite.cluster.runs.collections import MEAN
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.ranking.alike import digests, mix
+from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
@@ -62,6 +63,27 @@ def measure_zero_shot(config: dict[str, Any], parts: Mapping[str, Any], ranker: 
                 row = {"collection": collection, "origin": origin, "measure": measure, "queries": len(values[measure])}
                 means = {"value": float(values[measure].mean()), "bm25": float(bm25[measure].mean())}
                 outcome.zero_shot.append(row | means)
+
+
+def data_set_rows(run: str, outcome: Outcome, collection: Collection) -> list[pl.DataFrame]:
+    """Return the measures on the test queries of each collection of a mixture; no table if it is none."""
+    names = collection.source.get("mixed", [])
+    rows = []
+    for origin, queries in outcome.queries.items() if names else ():
+        owners = collection.queries["id"].gather(queries.astype(np.uint32)).str.split("/").list.first()
+        for name in names:
+            inside = (owners == name).to_numpy()
+            for measure, values in outcome.values[origin].items():
+                row = {
+                    "run": run,
+                    "collection": name,
+                    "origin": origin,
+                    "measure": measure,
+                    "queries": int(inside.sum()),
+                }
+                means = {"value": values[inside], "bm25": outcome.bm25[origin][measure][inside]}
+                rows.append(row | {key: float(part.mean()) if len(part) else None for key, part in means.items()})
+    return [pl.DataFrame(rows, infer_schema_length=None)] if rows else []
 
 
 def zero_shot_rows(run: str, outcome: Outcome) -> list[pl.DataFrame]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from pyrite.analysis.methods import LABEL, is_learned
+from pyrite.analysis.statistics.sequential import SequentialRule, Values, best_baseline, compare_all, contenders
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.event_log import EventLog
-from pyrite.cluster.output.methods import LABEL, is_learned
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point
 from pyrite.cluster.plan.sweep import plan as runs_of
 from pyrite.cluster.search.proposals import MadeOf, Proposals
-from pyrite.cluster.statistics.sequential import SequentialRule, Values, best_baseline, compare_all, contenders
 from pyrite.ranking.digest import digest
 
 EVENT = "seeds given"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import optuna
 
+from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.override import key_of
-from pyrite.cluster.output.methods import METHOD
 from pyrite.cluster.plan.searches import Search, Suggest, searches
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point

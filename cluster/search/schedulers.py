@@ -16,6 +16,7 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from pyrite.cluster.config.build import as_node, build, locate
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.trust import Trust, check_classes
+from pyrite.cluster.executors.hooks import HookErrors
 from pyrite.cluster.executors.task import STEP, VALUE, step_of
 from pyrite.cluster.executors.tune_schedulers import Stopping, name_of
 from pyrite.cluster.plan.sweep import Planned
@@ -54,6 +55,7 @@ class EarlyStopping(Stopping):
         made_of: Callable[[dict[str, Any]], str] = lambda config: "",
     ) -> None:
         super().__init__()
+        self.errors = HookErrors()
         self.make, self.stoppers, self.made_of = make or FIFOScheduler, stoppers, made_of
         self.stopped: dict[str, Stop] = {}
         self._curves: dict[str, dict[int, float]] = {}
@@ -87,18 +89,18 @@ class EarlyStopping(Stopping):
 
     def finished(self) -> bool:
         """Return whether a stopper has ended the search, so that no further run starts."""
-        return any(stopper.stop_all() for stopper in self.stoppers)
+        return any(self.errors.call(stopper, "stop_all", default=False) for stopper in self.stoppers)
 
     def ends(self, key: str, trial_id: str, result: Mapping[str, Any]) -> bool:
         if key not in self._runs:
             return False
-        asked = [stopper(trial_id, dict(result)) for stopper in self.stoppers]
+        asked = [self.errors.call(each, "__call__", trial_id, dict(result), default=False) for each in self.stoppers]
         self._reached(key, result)
         return any(asked) and self._stop(key, step_of(result))
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         """Pass it on to the scheduler of its search."""
-        self._of(trial).on_trial_add(tune_controller, trial)
+        self.errors.call(self._of(trial), "on_trial_add", tune_controller, trial)
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
         """Return what the scheduler decides. An epoch of a later fold counts on from those before it."""
@@ -107,7 +109,9 @@ class EarlyStopping(Stopping):
             return str(self.CONTINUE)
         step, value = self._reached(name, result)
         scheduler = self._runs[name].scheduler
-        decision = scheduler.on_trial_result(tune_controller, trial, {**result, STEP: step, VALUE: value})
+        reached = {**result, STEP: step, VALUE: value}
+        arguments = (scheduler, "on_trial_result", tune_controller, trial, reached)
+        decision = self.errors.call(*arguments, default=self.CONTINUE)
         if decision not in (self.CONTINUE, self.STOP):
             what = f"{type(scheduler).__name__} decides {decision}, and a run can only be stopped or continue"
             self.refused = BadInput(what, "trial_scheduler", CHOICES)
@@ -116,15 +120,15 @@ class EarlyStopping(Stopping):
 
     def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
         """Pass it on to the scheduler of its search."""
-        self._of(trial).on_trial_complete(tune_controller, trial, result)
+        self.errors.call(self._of(trial), "on_trial_complete", tune_controller, trial, result)
 
     def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
         """Pass it on to the scheduler of its search."""
-        self._of(trial).on_trial_remove(tune_controller, trial)
+        self.errors.call(self._of(trial), "on_trial_remove", tune_controller, trial)
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
         """Pass it on to the scheduler of its search."""
-        self._of(trial).on_trial_error(tune_controller, trial)
+        self.errors.call(self._of(trial), "on_trial_error", tune_controller, trial)
 
     def _of(self, trial: Any) -> TrialScheduler:
         run = self._runs.get(name_of(trial))

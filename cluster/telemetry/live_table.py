@@ -42,6 +42,8 @@ class LiveTable:
     ) -> None:
         self.unit, self.noun = unit, noun
         self.console, self.total, self.done, self.measure = console, total, done, measure
+        self.waits = ""
+        """Why runs wait for a node that the cluster does not have; empty if none does."""
         self.before, self.failed, self.stopped, self.retried = done, 0, 0, 0
         self.started = time.monotonic()
         self.first_run: float | None = None  # when it began, after texts and lists were prepared
@@ -103,6 +105,8 @@ class LiveTable:
             table.add_row(name, epoch, value, *([Text(spark(watched.curve[-20:]))] if wide else []))
         if len(self.running) > MAX_SHOWN:
             table.add_row(f"… and {len(self.running) - MAX_SHOWN} more")
+        if self.waits:
+            table.add_row(Text(self.waits, overflow="fold", no_wrap=False))
         if self.finished:
             ranked = sorted(self.finished.items(), key=lambda item: -item[1])
             table.add_section()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pyrite.cluster.executors.task import STEP, Done, Task, Watch, step_of
+from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.output.event_log import reason
 from pyrite.cluster.output.provenance import content_digest
 from pyrite.cluster.output.run_log import RunLog
 from pyrite.cluster.output.storage import Unwritable
+from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.metrics import EVERY, record
@@ -88,6 +91,10 @@ class RunWatch(Watch):
         self.log.ended(name, result.get("best"))
         best = {"best": result["best"]} if "best" in result else {}
         self.tracking.end(name, "done", result.get("numbers", {}) | best)
+
+    def waits(self, line: str | None) -> None:
+        self.table.waits = line or ""
+        log_wait(line, partial(print_lines, self.table.console), self.tracking.events)
 
     def tick(self) -> None:
         if self._throttle.due():

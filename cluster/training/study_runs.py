@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.executors.address import is_cluster
-from pyrite.cluster.executors.resources import Resources, at_once, check_demand, demand
+from pyrite.cluster.executors.resources import Resources, at_once, check_demand, workers_bundles
 from pyrite.cluster.executors.task import Context, Task
-from pyrite.cluster.index.attach import check_room, live_functions, reserved
-from pyrite.cluster.index.attach import demand as encoder_demand
+from pyrite.cluster.index.attach import check_room, encoder_bundles, live_functions, reserved
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
@@ -32,10 +30,20 @@ def task_of(planned: Planned, artifacts: Artifacts, storage: Storage) -> Task:
     resources = replace(
         Resources.of_run(config["resources"]),
         beside=tuple(reserved(config)),
+        later=later_bundles(config),
         strategy=config["resources"]["placement"].upper(),
     )
     facts = {"parameters": planned.parameters, "overrides": shlex.join(planned.overrides), "made_of": built_from}
     return Task(planned.name, "pyrite.cluster.training.study_runs:study_run", arguments, resources, facts=facts)
+
+
+def later_bundles(config: Mapping[str, Any]) -> tuple[Mapping[str, float], ...]:
+    """Return what the workers and encoders of a run take that Ray Train places; none if there is one worker."""
+    options = config["resources"]
+    if options["workers"] == 1:
+        return ()
+    workers = workers_bundles(options, options["least"] or options["workers"])
+    return (*workers, *encoder_bundles(config))
 
 
 def study_run(
@@ -65,8 +73,9 @@ def study_run(
         context.report(report_of(progress) | {"best": best, "notes": list(notes)})
         notes.clear()
 
+    parts = opened.of(config, keys, lambda line: context.report({"notes": [line]}))
     start = launcher(config, name, notes.append, context.leave)
-    outcome = execute_run(name, config, made_of, opened.of(config, keys), storage, report, start)
+    outcome = execute_run(name, config, made_of, parts, storage, report, start)
     return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
 
 
@@ -110,19 +119,19 @@ def warm_up() -> None:
 
 def capacity_of(
     configs: Sequence[Mapping[str, Any]], address: str | None
-) -> Callable[[Mapping[str, float]], int | None]:
-    """Return what computes how many runs a cluster has room for, given its resources.
+) -> Callable[[Sequence[Mapping[str, float]]], int | None]:
+    """Return what computes how many runs a cluster has room for, given the resources of its nodes.
 
     It returns None if no run has several workers: Ray Tune can count the others itself. If machines may be added, it
     counts one run more, which waits where an autoscaler sees it; but none if runs have encoders, whose place the
     workers would take.
     """
     with_workers = [config for config in configs if config["resources"]["workers"] > 1]
-    demands = [Counter(demand(config["resources"])) + Counter(encoder_demand(config)) for config in with_workers]
+    demands = [[*workers_bundles(config["resources"]), *encoder_bundles(config)] for config in with_workers]
     waiting = int(is_cluster(address) and not any(map(live_functions, with_workers)))
 
-    def capacity(resources: Mapping[str, float]) -> int | None:
-        count = at_once(demands, resources)
+    def capacity(nodes: Sequence[Mapping[str, float]]) -> int | None:
+        count = at_once(demands, nodes)
         return count and count + waiting
 
     return capacity

@@ -21,11 +21,10 @@ from numba import config as numba_config
 from numba import njit
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.kernels import OPTIONS, loop
 
-_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
-kernel = njit(**_OPTIONS)
-"""Compiles a function that a loop calls. Numba counts references to each array at each call, which costs more than the
-work of these functions does; none of them allocates, and who calls them holds the arrays, so that is left out."""
+kernel = njit(**OPTIONS, forceinline=True)
+"""Compiles a function that a loop calls; see `pyrite.ranking.kernels.kernel`."""
 
 HERE = Path(__file__).parent
 
@@ -58,7 +57,7 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
     sources = {file for used in uses.values() if (file := _source(used))}
     function.__qualname__ = f"{template.__name__}_{name}_{_digest(frozenset(sources))}"
     function.__module__ = template.__module__
-    return njit(**_OPTIONS, nogil=True)(function)
+    return loop(function, forceinline=True)
 
 
 @cache

@@ -16,6 +16,7 @@ from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
 from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.kernels import loop
 
 HEAPED, JUDGED = 0, 1
 
@@ -153,17 +154,6 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def reweigh(pool, state):  # type: ignore[no-untyped-def]
-    """Line up the open documents, at the start and after all weights and factors have changed."""
-    state.counts[HEAPED] = 0
-    for document in range(len(state.taken)):
-        if state.taken[document] == OPEN:
-            score = _score(pool, state, document)
-            state.counts[HEAPED] += 1
-            _rise(state, document, score, state.counts[HEAPED] - 1)
-
-
-@kernel
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
     while state.counts[HEAPED]:
         document = state.heap[0]
@@ -252,3 +242,14 @@ def _remove_root(state):  # type: ignore[no-untyped-def]
     state.counts[HEAPED] -= 1
     last = state.counts[HEAPED]
     _sink(state, state.heap[last], state.scores[last], 0)
+
+
+@loop
+def reweigh(pool, state):  # type: ignore[no-untyped-def]
+    """Line up the open documents, at the start and after all weights and factors have changed."""
+    state.counts[HEAPED] = 0
+    for document in range(len(state.taken)):
+        if state.taken[document] == OPEN:
+            score = _score(pool, state, document)
+            state.counts[HEAPED] += 1
+            _rise(state, document, score, state.counts[HEAPED] - 1)

@@ -57,8 +57,9 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
     read = reader.read_given(faults)
     queries, judgements, read, joined = checks.join_repeats(queries, judgements, read)
-    final = splits.usable(queries)
-    write(folder / "queries.arrow", STORED["queries"], [final])
+    final = _prompted(splits.usable(queries), reader.read_prompts(faults))
+    columns = {name: pl.String() for name in final.columns if name in (*STORED["queries"], "prompt")}
+    write(folder / "queries.arrow", {**STORED["queries"], **columns}, [final])
     write(folder / "judgements.arrow", STORED["judgements"], [judgements])
     given = _known_candidates(read, queries, documents, reader)
     unscored = given["score"].null_count() % max(1, len(given))  # of some, not of all
@@ -71,6 +72,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         **_counted({what: (count, "") for what, count in faults.notes.items()}),
         **_counted({"queries with the text of another": (joined, " joined to it, with their judgements")}),
         **_of_splits(queries),
+        **_counted({"queries with a prompt of their own": (_with_prompt(final), f" of {len(final):,}")}),
         **_counted({
             "candidates of queries or documents that are not there": (len(read) - len(given), " left out"),
             "candidates without a score, where others have one": (unscored, f" of {len(given):,}"),
@@ -100,9 +102,22 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     (folder / ABOUT).write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
+def _prompted(queries: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
+    """Return queries with the column `prompt`, if there is any; a blank separates it from the text."""
+    if prompts.is_empty():
+        return queries
+    first = prompts.drop_nulls().unique("query", keep="first", maintain_order=True)
+    spaced = pl.when(pl.col("prompt").str.contains(r"(^|\s)$")).then(pl.col("prompt")).otherwise(pl.col("prompt") + " ")
+    return queries.join(first.with_columns(spaced), left_on="id", right_on="query", how="left", maintain_order="left")
+
+
 def _counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
     """Return the facts that are so for some, each a number and what follows it."""
     return {what: f"{count:,}{more}" for what, (count, more) in counts.items() if count}
+
+
+def _with_prompt(queries: pl.DataFrame) -> int:
+    return int(queries["prompt"].count()) if "prompt" in queries.columns else 0
 
 
 def _of_splits(queries: pl.DataFrame) -> dict[str, str]:

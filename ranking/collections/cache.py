@@ -26,6 +26,7 @@ from pyrite.ranking.collections.ids import IdTable
 from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces
 from pyrite.ranking.collections.reader import OF_USE, Reader
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import default_cache
 from pyrite.ranking.reading import Reading
 from pyrite.ranking.whole_file import FULL
 
@@ -34,13 +35,6 @@ _UNFINISHED = ".unfinished-"
 _DAY = 86_400  # seconds
 UNREAD = {"path", "tokenizer", "language", "subwords"}
 """Options that do not change what is read: the path is one of the sources."""
-
-
-def default_cache() -> Path:
-    """Return the default folder for collections and everything derived from them."""
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("pyrite"))
 
 
 def cache_folder(place: str | Path | None) -> Path:

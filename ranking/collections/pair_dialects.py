@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from pyrite.ranking.collections.faults import RowFault
 from pyrite.ranking.collections.names import TITLE, first
 
+PROMPT = ("prompt", "instruction", "query_instruction", "query_prompt")
+"""Columns of the text before a row's query, next to a column of the query."""
 QUERY = (
     "query", "anchor", "question", "sentence1", "messages", "question1", "sentence_0", "query_text", "prompt",
 )  # fmt: skip

@@ -21,7 +21,17 @@ from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
 from pyrite.ranking.collections.faults import Faults, RowFault
 from pyrite.ranking.collections.pair_dialects import BESIDE
-from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, QUERIES, Reader, frames, not_read, stamps
+from pyrite.ranking.collections.reader import (
+    DOCUMENTS,
+    GIVEN,
+    JUDGEMENTS,
+    PROMPTS,
+    QUERIES,
+    Reader,
+    frames,
+    not_read,
+    stamps,
+)
 from pyrite.ranking.collections.row_files import (
     Row,
     TextOptions,
@@ -125,6 +135,9 @@ class Pairs(Reader):
             return judged.with_columns(split=pl.lit(None, pl.String))
         split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
         return judged.with_columns(split=split)
+
+    def read_prompts(self, faults: Faults) -> pl.DataFrame:
+        return self._content(faults).prompts
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
         return each_once(self._content(faults).rows.select(list(GIVEN)), faults)
@@ -232,11 +245,12 @@ class _Content:
         self.source: dict[str, Any] = {"rows": 0}
         self.queries = pl.DataFrame(schema=QUERIES)
         self.rows = pl.DataFrame(schema=ROWS)
+        self.prompts = pl.DataFrame(schema=PROMPTS)
         self.splits = 0  # rows with a column that names their split
         self.other_splits = Counter[str]()  # rows with another value in it
         self._query_ids, self._document_ids = _Ids("query"), _Ids("document")
         self._numbers, self._number = 0, ""  # documents that are whole numbers, and one of them
-        self._rows, self._asked = _ChunkedRows(ROWS), _ChunkedRows(ASKED)
+        self._rows, self._asked, self._prompts = _ChunkedRows(ROWS), _ChunkedRows(ASKED), _ChunkedRows(PROMPTS)
 
     def add(
         self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
@@ -246,6 +260,8 @@ class _Content:
         query, is_new = self._query_ids.of(text, parts.query_id, file, line, faults)
         if is_new:
             self._asked.append((query, parts.query, file, line))
+            if parts.prompt:
+                self._prompts.append((query, parts.prompt))
         for document in parts.documents:
             text = document.text.strip()
             identifier, is_new = self._document_ids.of(text, document.id, file, line, faults)
@@ -268,7 +284,7 @@ class _Content:
                 f"{self._numbers:,} of {documents:,} (such as {self._number}); if they are ids, bring the texts: "
                 "collection=beir reads corpus.jsonl, queries.jsonl and qrels with ids"
             )
-        self.rows = self._rows.frame()
+        self.rows, self.prompts = self._rows.frame(), self._prompts.frame()
         self.queries = _filled(self._asked.frame(), QUERIES)
         for kind, ids in (("queries", self._query_ids), ("documents", self._document_ids)):
             if ids.others:

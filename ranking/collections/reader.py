@@ -38,6 +38,7 @@ JUDGEMENTS: Mapping[str, pl.DataType] = {
 }
 NOTED = ("queries ", "documents ", "files ", "judgements ", "candidates ", "rows ", "columns ", "packages ")
 """The beginnings of facts that are shown when a collection is opened."""
+PROMPTS: Mapping[str, pl.DataType] = {"query": pl.String(), "prompt": pl.String()}
 GIVEN: Mapping[str, pl.DataType] = {"query": pl.String(), "document": pl.String(), "score": pl.Float32()}
 
 
@@ -119,6 +120,10 @@ class Reader(Part):
     def read_given(self, faults: Faults) -> pl.DataFrame:
         """Return the documents given with a query, with a score or null: one frame of `GIVEN`, mostly empty."""
         return pl.DataFrame(schema=GIVEN)
+
+    def read_prompts(self, faults: Faults) -> pl.DataFrame:
+        """Return the prompts of queries that have one of their own: one frame of `PROMPTS`, mostly empty."""
+        return pl.DataFrame(schema=PROMPTS)
 
     def facts(self) -> dict[str, str]:
         """Return facts about the source for a report. Called after everything was read."""

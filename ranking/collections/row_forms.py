@@ -18,6 +18,7 @@ from pyrite.ranking.collections.pair_dialects import (
     NEGATIVES,
     OTHERS,
     POSITIVE,
+    PROMPT,
     QUERY,
     ROLES,
     SCORES,
@@ -40,13 +41,15 @@ LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
 
 
 class Parts(NamedTuple):
-    """The parts of a row, whether a label says which documents are relevant, and its number of empty negatives."""
+    """The parts of a row, whether a label says which documents are relevant, its number of empty negatives, and the
+    text before its query."""
 
     query: str
     query_id: str | None
     documents: list[Document]
     labelled: bool
     empty: int
+    prompt: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class _Columns:
     negatives: tuple[str, ...]
     scores: tuple[str, ...]
     label: str | None
+    prompt: str | None
 
 
 @dataclass
@@ -80,7 +84,8 @@ class RowForm:
     def used(self) -> list[str]:
         """Return the columns that were used so far, in the order query, positive, negatives, scores, label."""
         each = (
-            (it.query, it.title, it.positive, *it.negatives, *it.scores, it.label) for it in self._known.values()
+            (it.query, it.title, it.positive, *it.negatives, *it.scores, it.label, it.prompt)
+            for it in self._known.values()
         )  # fmt: skip
         return [name for name in dict.fromkeys(itertools.chain(*each)) if name not in (None, BESIDE)]
 
@@ -119,7 +124,9 @@ class RowForm:
         graded = _named(self._graded(positives, negatives, row, columns), row)
         kept = [document for document in graded if document.text.strip()]
         query_id = identifier(row.get("query_id", row.get("qid")))
-        return Parts(query, query_id, kept, columns.label is not None, len(graded) - len(kept))
+        prompt = row.get(columns.prompt) if columns.prompt else None
+        words = prompt if isinstance(prompt, str) else None
+        return Parts(query, query_id, kept, columns.label is not None, len(graded) - len(kept), words)
 
     def check(self, names: Sequence[str]) -> None:
         """Raise a `RowFault` if the columns of a table, or all names in its rows, lack one that is needed."""
@@ -147,9 +154,10 @@ class RowForm:
         negatives = usual_ones if self.negatives is None else _listed(self.negatives)
         title = written.get(first(TITLES, written) or "") if positive.lower() in TITLED else None
         label = self.label or written.get(first(LABEL, written) or "")
+        prompt = written.get(first(PROMPT, written) or "")
         return _Columns(
             written.get(listed or ""), query, positive, None if title == query else title, tuple(negatives),
-            self._score_columns(names, written), label,
+            self._score_columns(names, written), label, prompt if prompt != query else None,
         )  # fmt: skip
 
     def _score_columns(self, names: Sequence[str], written: Mapping[str, str]) -> tuple[str, ...]:

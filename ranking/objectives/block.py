@@ -28,6 +28,9 @@ class Block:
         find_source_scores: returns the scores of the functions that supplied the negatives, called in the same way.
         find_teacher_scores: returns the teacher's scores, called in the same way. None without a teacher.
         relevant_from: the lowest grade that counts as relevant.
+        find_batch_scores: returns scores among the batch's queries and positives, called in the same way. None if the
+            objective compares no others than those of a block.
+        find_alike: returns which pairs of the batch are no negatives of each other, called in the same way.
     """
 
     present: Tensor
@@ -37,6 +40,8 @@ class Block:
     find_source_scores: Callable[[], Tensor] | None = None
     find_teacher_scores: Callable[[], Tensor] | None = None
     relevant_from: int = 1
+    find_batch_scores: Callable[[], Tensor] | None = None
+    find_alike: Callable[[], Tensor] | None = None
 
     @classmethod
     def of(
@@ -47,6 +52,7 @@ class Block:
         source_scores: NDArray[np.floating] | None = None,
         device: torch.device | str = "cpu",
         teacher: PairScores | None = None,
+        batch_scores: Callable[[], Tensor] | None = None,
     ) -> Block:
         """Make a block of a collection.
 
@@ -54,6 +60,7 @@ class Block:
             queries: int [b].
             documents: int [b, 1 + n], −1 for none.
             source_scores: [b, up to n], scores of the first negatives, nan if a function has none. None if unknown.
+            batch_scores: returns scores among the batch's queries and positives.
         """
 
         def gains() -> Tensor:
@@ -65,6 +72,12 @@ class Block:
                 columns[:, 1 : 1 + source_scores.shape[1]] = source_scores
             return torch.from_numpy(columns).to(device)
 
+        def alike() -> Tensor:
+            positives = np.broadcast_to(documents[:, 0], (len(documents), len(documents)))
+            contents = encoded.contents(positives)
+            same = encoded.judgements.are_relevant(queries, positives) | (contents == contents.T)
+            return torch.from_numpy(same | same.T).to(device)
+
         return cls(
             torch.from_numpy(documents >= 0).to(device),
             torch.from_numpy(np.array(queries, np.int64)).to(device),  # copies: those of a batch are read-only
@@ -73,6 +86,8 @@ class Block:
             scores,
             None if teacher is None else lambda: torch.from_numpy(teacher.lookup(queries, documents)).to(device),
             encoded.judgements.relevant_from,
+            batch_scores,
+            alike,
         )
 
     @cached_property
@@ -113,3 +128,20 @@ class Block:
         if self.find_teacher_scores is None:
             raise no_teacher("there is no teacher to learn from", "objective")
         return self.find_teacher_scores()
+
+    @cached_property
+    def batch_scores(self) -> Tensor:
+        """float32 [3, b, b], the scores of queries with positives, of queries with queries, and of positives with
+        positives.
+        """
+        assert self.find_batch_scores is not None, "nothing compares the texts of this batch"
+        return self.find_batch_scores()
+
+    @cached_property
+    def alike(self) -> Tensor:
+        """bool [b, b], the pairs of which one's positive is relevant for the other's query, or has the text of its
+        positive. Each pair is like itself.
+        """
+        if self.find_alike is None:
+            return torch.eye(len(self.present), dtype=torch.bool, device=self.present.device)
+        return self.find_alike()

@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.pairwise import PairObjective
-from pyrite.ranking.objectives.softmax import Softmax, TemperedObjective
+from pyrite.ranking.objectives.softmax import SoftmaxObjective, TemperedObjective
 
 
-class ListNet(Softmax):
+class ListNet(SoftmaxObjective):
     """The cross-entropy of two softmaxes over a list, one of labels and one of scores (Cao et al. 2007, top-one form).
 
     A larger label of the positive leaves the negatives a smaller share of the first softmax; in the limit the loss is
@@ -89,7 +89,7 @@ class ApproxNDCG(TemperedObjective):
         return (1 - (gains / torch.log2(1 + ranks)).sum(1) / ideal_dcg(gains)).mean()
 
 
-class ListMLE(Softmax):
+class ListMLE(SoftmaxObjective):
     """The likelihood of the order that puts relevant documents first, better ones before others.
 
     −log of the Plackett-Luce probability (Xia et al. 2008, section 4) of the top of the list only, as in Xia et al.

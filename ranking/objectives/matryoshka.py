@@ -49,7 +49,7 @@ class Matryoshka(Objective):
             raise BadInput(what, "objective.weights", "give one per dimension, or null")
         if type(of).of_passes is not Objective.of_passes or len(of.stages()) > 1:
             raise BadInput(f"{type(of).__name__} scores documents several times", "objective.of", "choose another one")
-        self.takes_several, self.needs_teacher = of.takes_several, of.needs_teacher
+        self.takes_several, self.needs_teacher, self.whole_batch = of.takes_several, of.needs_teacher, of.whole_batch
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         """Return the loss of the whole vectors."""

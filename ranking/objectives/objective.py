@@ -57,10 +57,12 @@ class Objective(Part):
     Attributes:
         takes_several: whether it uses relevant documents beyond column 0 as such (`Block.labels`).
         needs_teacher: whether it learns a teacher's scores (`Block.teacher_scores`).
+        whole_batch: whether it compares the texts of a batch with each other (`Block.batch_scores`).
     """
 
     takes_several: bool = False
     needs_teacher: bool = False
+    whole_batch: bool = False
 
     @abstractmethod
     def loss(self, scores: Tensor, block: Block) -> Tensor:

@@ -12,12 +12,12 @@ from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Scorer, Stage
-from pyrite.ranking.objectives.softmax import Softmax
+from pyrite.ranking.objectives.softmax import SoftmaxObjective
 
 PICKS = ("top", "random")
 
 
-class BlockLoss(Softmax):
+class BlockLoss(SoftmaxObjective):
     """SIR V0, the loss of a block of a positive and its negatives, and the base of V1 to V4.
 
     −log P⁰ − Σ_j log(1 − P^j), where P is the softmax of the block's scores (Pu et al. 2021, equations 1 and 2).

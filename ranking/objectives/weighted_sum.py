@@ -42,6 +42,7 @@ class WeightedSum(Objective):
                 raise BadInput(f"{name} needs a training of its kind", "objective", "choose it alone")
         self.takes_several = all(term.takes_several for term in terms.values())
         self.needs_teacher = any(term.needs_teacher for term in terms.values())
+        self.whole_batch = any(term.whole_batch for term in terms.values())
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
         losses = [self.weights[name] * term.loss(scores, block) for name, term in self.terms.items()]

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.packing import Packing, buckets
+from pyrite.ranking.packing import Packing
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.inputs import RankerInputs
@@ -46,7 +47,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
             checkpoint's, or else mean, and last for a language model.
         similarity: cosine or dot. None takes the checkpoint's, or else cosine.
         tied: whether one tower reads queries and documents. Otherwise the document tower starts as a copy of the query
-            tower, unless the checkpoint has two.
+            tower, unless the checkpoint has two. None takes as many towers as the checkpoint has.
         frozen: `documents` keeps the document tower fixed: its vectors stay the same while the query tower learns
             (ADORE, Zhan et al. 2021). Needs two towers.
         scale: the factor of the scores. None is 20 for cosine, which alone spans no more than 2, and 1 for dot.
@@ -73,10 +74,10 @@ class BiEncoder(TransformerRanker, DenseRanker):
         max_document: int | None = None,
         pooling: str | None = None,
         similarity: str | None = None,
-        tied: bool = True,
+        tied: bool | None = None,
         frozen: str | None = None,
         scale: Annotated[float, Positive] | None = None,
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
@@ -91,8 +92,6 @@ class BiEncoder(TransformerRanker, DenseRanker):
                 raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose one of {', '.join(known)}")
         if frozen not in (None, "documents"):
             raise BadInput(f"nothing called {frozen!r} can be frozen", "ranker.frozen", "choose documents or null")
-        if frozen and tied:
-            raise BadInput("one tower reads queries and documents", "ranker.frozen", "set ranker.tied=false")
         if frozen and categories:
             remedy = "set ranker.categories=false, or ranker.frozen=null"
             raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
@@ -104,7 +103,11 @@ class BiEncoder(TransformerRanker, DenseRanker):
         source = SentenceFolder.read(downloaded(checkpoint)).with_prompts(options.query_prompt, options.document_prompt)
         self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         if tied and not source.tied:
-            raise BadInput("has a tower for queries and one for documents", checkpoint, "set ranker.tied=false")
+            what = "has a tower for queries and one for documents"
+            raise BadInput(what, f"{checkpoint}, ranker.tied", "set ranker.tied=null")
+        tied = source.tied if tied is None else tied
+        if frozen and tied:
+            raise BadInput("one tower reads queries and documents", "ranker.frozen", "set ranker.tied=false")
         model, drawn = self._load(source, options.layers, generator)
         self.drawn = [name for name in drawn if not name.startswith("pooler.")]
         routes = [_route(model, name, checkpoint, self.heads) for name in ("query", "document")]
@@ -221,10 +224,10 @@ class BiEncoder(TransformerRanker, DenseRanker):
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
         if not len(padded):
             return torch.zeros(0, self.dimension, device=self.device)
-        places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
+        places = tower.cut((padded > 0).sum(1) + self.packing.specials)
         passes = [
-            {name: tensor.to(self.device) for name, tensor in self.packing.pack(padded[rows]).items()}
-            for rows in places
+            {name: tensor.to(self.device) for name, tensor in packed.items()}
+            for packed in (self.packing.pack(padded[rows], multiple=tower.cost.multiple) for rows in places)
         ]
         pooled = [
             self._pooled(head, output, packed, lead)

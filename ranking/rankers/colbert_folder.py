@@ -63,7 +63,7 @@ class ColbertFolder:
         modules = read_json(root, "modules.json") or []
         kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
         named = declared.get("model_type") in ("ColBERT", "MultiVectorEncoder")
-        if not named and kinds not in (["Transformer", "Dense"], ["Transformer"]):
+        if not named and (kinds[:1] != ["Transformer"] or not {"Dense"} >= set(kinds[1:])):
             return cls(source.document, False, longest=source.longest, source=source)
         config = read_json(source.document, "sentence_bert_config.json") or {}
         prefixes = {name: declared.get(f"{name}_prefix") for name in ("query", "document")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import torch
@@ -10,32 +9,46 @@ from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.hub_tokenizers import local_root
-from pyrite.ranking.packing import Packing
+from pyrite.ranking.precision import AUTO
+from pyrite.ranking.quiet import quiet
 from pyrite.ranking.rankers.inputs import RankerInputs
-from pyrite.ranking.rankers.pretrained import trim_last_layer
-from pyrite.ranking.rankers.pretrained_weights import read_model
-from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.pair_reading import PairReading
+from pyrite.ranking.rankers.pretrained import score_in_float32, trim_last_layer
+from pyrite.ranking.rankers.pretrained_weights import downloaded
+from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.sentence_models import Head, check_text_transformer, load_cross_encoder
 from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths
 from pyrite.ranking.texts import Texts
-from pyrite.ranking.tokenization import Subwords, Tokenization, read_tokenizer
+from pyrite.ranking.tokenization import Subwords, Tokenization
+
+YES_AND_NO = (["yes", "no"], [" yes", " no"])
+"""Answers of a language model that judges by them; the first pair in which both are single tokens is used."""
 
 
 class CrossEncoder(PairRanker):
-    """A cross-encoder: a pretrained encoder (BERT, ELECTRA, MiniLM, ModernBERT, …) with one score per pair.
+    """A cross-encoder: a pretrained transformer that reads a query and a document together and gives one score.
 
-    Nogueira and Cho 2019. The head is the architecture's head for one label; a head that the checkpoint lacks is drawn.
-    Of a pair that is longer than the checkpoint reads the longer text loses its end, or the document is read in
-    passages whose best score counts (FirstP and MaxP, Dai and Callan 2019). The cost of a pair depends on its length,
-    so pairs of similar length are read together.
+    Nogueira and Cho 2019. Checkpoints are read as sentence-transformers' `CrossEncoder` reads them, and saved as such:
+    encoders with a head for one score (BERT, MiniLM, ModernBERT, …), language models with such a head over the last
+    token (RankLLaMA, Ma et al. 2024), and language models that answer yes or no, whose score is the difference of the
+    two logits (Nogueira et al. 2020 for T5; Qwen3-Reranker). A query and a document are packed as two texts, or by the
+    checkpoint's chat template. Its default prompt comes before the query, or is the template's system message. A head
+    that a checkpoint lacks is drawn.
+    Of a pair that is longer than the checkpoint reads the longer text loses its end (by a template, the document), or
+    the document is read in passages whose best score counts (FirstP and MaxP, Dai and Callan 2019). The cost of a pair
+    depends on its length, so pairs of similar length are read together.
 
     Args:
-        generator: draws the head if the checkpoint has none.
         max_document: subwords read of a document, in the same way; those of a passage are always given.
         passages: the maximum number of passages of a document, with pooling=max.
         pooling: first (the score of the document's beginning) or max (that of its best passage).
         label: the label, by number or name, whose log-probability is the score of a checkpoint whose head has several;
-            `new` replaces that head by one for a score. None if the checkpoint has a head for one score, or none.
+            `new` replaces the head by one for a score. None if the checkpoint has a head for one score, or none.
+        query_prompt: the text before each query, or the name of one of the checkpoint's prompts. None takes the
+            checkpoint's default prompt, "" none.
+        words: one or two words of a language model whose logits are the score, e.g. [" yes"," no"]. None takes the
+            checkpoint's.
+        template: a prompt with `{query}` and `{document}`, instead of the checkpoint's chat template.
     """
 
     @checked
@@ -48,45 +61,60 @@ class CrossEncoder(PairRanker):
         max_document: int | None = None,
         passages: Annotated[int, AtLeast(1)] = 4,
         pooling: Literal["first", "max"] = "first",
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
         label: int | str | None = None,
+        query_prompt: str | None = None,
+        words: list[str] | None = None,
+        template: str | None = None,
     ) -> None:
         super().__init__()
 
     def make(self, inputs: RankerInputs) -> None:
         options, generator = self.options, inputs.generator
         checkpoint, max_query, max_document = options.checkpoint, options.max_query, options.max_document
-        self.label, labels = chosen_label(checkpoint, options.label)
-        source = SentenceFolder.read(checkpoint)
-        self.max_query, self.max_document = self.lengths_of(checkpoint, max_query, max_document, source)
-        self.document_reach = self.max_document
+        reading = PairReading.of(downloaded(checkpoint), options.query_prompt, options.template)
+        source, self.form, self.tokenizer = reading.source, reading.form, reading.tokenizer
+        self.label, head = chosen_head(source, self.tokenizer, options.label, options.words)
+        self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         self.passages = passages_of(options.passages, options.pooling, checkpoint, max_document)
-        if self.passages > 1:
-            self.document_reach = self.max_document * self.passages
-        model, self.drawn = read_model(
-            "AutoModelForSequenceClassification", checkpoint, options.layers, generator, num_labels=labels
-        )
-        trim_last_layer(model)
-        self.pretrained = self.running(model)
+        self.max_query = self.lengths[0] + self.form.query.added
+        self.max_document = self.lengths[1] + self.form.document.added
+        self.document_reach = self.max_document * self.passages
+        model, self.drawn = load_cross_encoder(source, options.layers, generator, head)
+        transformer, *rest = model
+        check_text_transformer(transformer, checkpoint, "a cross-encoder reads a query and a document together", None)
+        if self.label is None and model.num_labels != 1:
+            remedy = "train a new head with ranker.label=new"
+            raise BadInput(f"has {model.num_labels} scores per pair, not one", checkpoint, remedy)
+        reading.declare(model)
+        self._library = [model]  # kept out of the modules, so that each weight has one name
+        self._output = transformer.module_output_name, transformer.modality_config["text"]["method_output_name"]
+        if not rest:
+            trim_last_layer(transformer.model)
+        score_in_float32(transformer.model)
+        self.pretrained, self.head = self.running(transformer.model), nn.Sequential(*rest)
+        self._pads = transformer.model.config.pad_token_id
+        if self.form.packing.left and self._pads is None:  # the last token is then in the last column
+            transformer.model.config.pad_token_id = -1
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
-        self.tokenizer = read_tokenizer(checkpoint)
-        self.packing = Packing.of(self.tokenizer)
         self.reach = min(self.pretrained.reach, source.longest or UNLIMITED)
-        if (max_query or 1) + self.packing.specials + (max_document or 1) > self.reach:
+        if (max_query or 1) + self.form.specials + (max_document or 1) > self.reach:
             what = f"{max_query or 1} subwords of a query and {max_document or 1} of a document"
-            remedy = "lower ranker.max_document, or read passages with ranker.pooling=max"
+            remedy = "lower ranker.max_query or ranker.max_document, or read passages with ranker.pooling=max"
             raise BadInput(f"{what} exceed {self.reach} positions", checkpoint, remedy)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         checkpoint, typed = options["checkpoint"], options.get("max_document")
-        max_query, max_document = cls.lengths_of(checkpoint, options.get("max_query"), typed)
+        reading = PairReading.of(checkpoint, options.get("query_prompt"), options.get("template"))
+        max_query, max_document = cls.lengths_of(checkpoint, options.get("max_query"), typed, reading.source)
         passages = passages_of(options.get("passages", 4), options.get("pooling", "first"), checkpoint, typed)
-        room = partial(room_of, checkpoint) if passages == 1 else None
-        return Subwords(checkpoint, max_query, max_document * passages, room=room)
+        room = reading.room if passages == 1 else None
+        frames = (reading.form.query, reading.form.document)
+        return Subwords(checkpoint, max_query, max_document * passages, room=room, frames=frames)
 
     def represent_documents(self, documents: Texts) -> Tensor:
         if self.passages == 1:
@@ -110,28 +138,36 @@ class CrossEncoder(PairRanker):
 
     def _read(self, queries: Tensor, passages: Tensor) -> Tensor:
         """Return scores of pairs [n]; pairs of similar length are read together."""
-        queries, passages = self.fitted(queries, passages)
-        lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.packing.specials
+        queries, passages = self.form.fitted(queries, passages, self.reach)
+        lengths = (queries > 0).sum(1) + (passages > 0).sum(1) + self.form.packing.specials
+        name, output = self._output
 
         def read(rows: Tensor) -> Tensor:
-            logits: Tensor = self.pretrained(self.packing.pack(queries[rows], passages[rows])).logits
-            return logits.float()
+            packed = self.form.pack(queries[rows], passages[rows])
+            features: dict[str, Any] = {name: value for name, value in packed.items() if name != "position_ids"}
+            features[name] = self.pretrained(packed | {"logits_to_keep": 1})[output].float()
+            for module in self.head:
+                features = module(features)
+            return features["scores"]
 
-        logits = self.pretrained.in_passes(lengths, read)
-        return logits[:, 0] if self.label is None else logits.log_softmax(1)[:, self.label]
+        scores = self.pretrained.in_passes(lengths, read)
+        return scores[:, 0] if self.label is None else scores.log_softmax(1)[:, self.label]
 
     def layers(self) -> list[nn.Module]:
-        return self.pretrained.blocks()
+        return [*self.pretrained.blocks(), *(module for module in self.head if list(module.parameters()))]
 
     def save_pretrained(self, folder: str) -> None:
-        """Write it as transformers and sentence-transformers' `CrossEncoder` read it: safetensors and the tokenizer."""
-        self.save_with_lengths(folder, self.pretrained.model, (self.max_query, self.max_document))
-
-
-def room_of(checkpoint: str) -> int:
-    """Return the subwords of a query and a document together at most."""
-    longest = SentenceFolder.read(checkpoint).longest
-    return (longest or UNLIMITED) - Packing.of(read_tokenizer(checkpoint)).specials
+        """Write it as sentence-transformers' `CrossEncoder`: safetensors, the tokenizer and the prompts."""
+        [model] = self._library
+        model[0].model = self.pretrained.model
+        config: Any = self.pretrained.model.config
+        before, config.pad_token_id = config.pad_token_id, self._pads
+        try:
+            with quiet():
+                model.save(folder, create_model_card=False)
+        finally:
+            config.pad_token_id = before
+        self.save_lengths(folder, self.lengths)
 
 
 def passages_of(passages: int, pooling: str, checkpoint: str, max_document: int | None) -> int:
@@ -148,33 +184,80 @@ def passages_of(passages: int, pooling: str, checkpoint: str, max_document: int 
     return passages
 
 
-def chosen_label(checkpoint: str, label: int | str | None) -> tuple[int | None, int]:
-    """Return the label whose probability is the score (None for a head with one score), and the number of labels.
+def chosen_head(
+    source: SentenceFolder, tokenizer: Any, label: int | str | None, words: list[str] | None
+) -> tuple[int | None, Head]:
+    """Return the label whose probability is the score (None for a head with one score), and the head.
 
     Raises:
-        BadInput: if the checkpoint's head has several labels and none is chosen, or it has no such label.
+        BadInput: if the checkpoint's head has several labels and none is chosen, or it has no such label or words.
     """
-    root = local_root(checkpoint)
-    modules = read_json(root, "modules.json") or []
-    kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
-    declared = (read_json(root, DECLARED) or {}).get("model_type")
-    if declared == "CrossEncoder" and kinds not in ([], ["Transformer"]):  # of another model its transformer is read
-        what = f"scores pairs by {', '.join(kinds)}"
-        raise BadInput(what, checkpoint, "a cross-encoder is a transformer with a head; see also ranker=decoder")
-    config = read_json(root, "config.json") or {}
-    names = {int(number): str(name) for number, name in (config.get("id2label") or {}).items()}
-    count = len(names) or int(config.get("num_labels") or 2)
-    headed = any(name.endswith("ForSequenceClassification") for name in config.get("architectures") or [])
-    if not headed or count == 1 or label == "new":
-        if label not in (None, "new"):
-            raise BadInput("has no head with several labels", f"{checkpoint}, ranker.label", "leave ranker.label=null")
-        return None, 1
-    known = ", ".join(f"{number} ({names.get(number, 'unnamed')})" for number in range(count))
+    kind = architecture_of(source)
+    answering = words is not None or (kind == "language" and source.plain and label != "new")
+    if words is not None and kind != "language":
+        raise BadInput("is no language model, which could answer", f"{source.root}, ranker.words", "leave it out")
+    names = label_names(source) if kind == "headed" else {}
+    if len(names) < 2 and label not in (None, "new"):
+        raise BadInput("has no head with several labels", f"{source.root}, ranker.label", "leave ranker.label=null")
+    if answering:
+        return None, Head("text-generation", tuple(answers(tokenizer, words, source.root)))
+    if label == "new" or (kind == "body" and source.plain):
+        return None, Head("sequence-classification", options={"num_labels": 1})
+    if len(names) < 2:
+        return None, Head()
+    known = ", ".join(f"{number} ({name})" for number, name in names.items())
     if label is None:
         choice = f"name the one whose probability is the score, ranker.label={known} (of a teacher, teacher.label)"
         remedy = f"{choice}, or train a new head with ranker.label=new"
-        raise BadInput(f"its head has {count} labels, not one score", checkpoint, remedy)
+        raise BadInput(f"its head has {len(names)} labels, not one score", source.root, remedy)
     number = {name: number for number, name in names.items()}.get(str(label), label)
-    if not isinstance(number, int) or not 0 <= number < count:
-        raise BadInput(f"its head has no label {label!r}", f"{checkpoint}, ranker.label", f"choose one of {known}")
-    return number, count
+    if number not in names:
+        raise BadInput(f"its head has no label {label!r}", f"{source.root}, ranker.label", f"choose one of {known}")
+    return int(number), Head()
+
+
+def architecture_of(source: SentenceFolder) -> str:
+    """Return whether a checkpoint is a transformer with a head (`headed`), a `language` model, or neither (`body`)."""
+    architectures = (read_json(source.query, "config.json") or {}).get("architectures") or [""]
+    ends = {"ForSequenceClassification": "headed", "ForCausalLM": "language"}
+    return next((kind for end, kind in ends.items() if str(architectures[0]).endswith(end)), "body")
+
+
+def label_names(source: SentenceFolder) -> dict[int, str]:
+    """Return the labels of a checkpoint's head by number."""
+    config = read_json(source.query, "config.json") or {}
+    names = {int(number): str(name) for number, name in (config.get("id2label") or {}).items()}
+    return names or dict.fromkeys(range(int(config.get("num_labels") or 2)), "unnamed")
+
+
+def answers(tokenizer: Any, words: list[str] | None, where: str) -> list[int]:
+    """Return the tokens of one or two words, or of yes and no, each written with a blank before it or without.
+
+    Raises:
+        BadInput: if they are more, or no single tokens.
+    """
+    if words is not None and not 1 <= len(words) <= 2:
+        raise BadInput(f"words are {words!r}", "ranker.words", 'name one or two, e.g. [" yes"," no"], or null')
+    for choice in YES_AND_NO if words is None else (words,):
+        tokens = [_single_token(tokenizer, word) for word in choice]
+        if None not in tokens:
+            return [token for token in tokens if token is not None]
+    if words is None:
+        what, remedy = (
+            "is a language model in which neither yes nor no is one token",
+            "name its answers, ranker.words=[A,B]",
+        )
+        raise BadInput(what, where, f"{remedy}, or train a head with ranker.label=new")
+    word = words[tokens.index(None)]
+    remedy = "choose a word that is one token; most language models want a space before it"
+    raise BadInput(f"{word!r} is no single token, or an unknown one", f"{where}, ranker.words", remedy)
+
+
+def _single_token(tokenizer: Any, word: str) -> int | None:
+    """Return a word's token, as the vocabulary has it or as it is written; None if it is not one."""
+    ids = (
+        [tokenizer.get_vocab()[word]]
+        if word in tokenizer.get_vocab()
+        else tokenizer(word, add_special_tokens=False)["input_ids"]
+    )
+    return ids[0] if len(ids) == 1 and ids[0] != tokenizer.unk_token_id else None

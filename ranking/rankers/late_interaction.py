@@ -13,9 +13,11 @@ from torch.nn import functional as F
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import Packing
+from pyrite.ranking.precision import AUTO
+from pyrite.ranking.quiet import quiet
 from pyrite.ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
 from pyrite.ranking.rankers.inputs import RankerInputs
-from pyrite.ranking.rankers.pretrained_weights import downloaded, quiet
+from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.ranker import linear
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
 from pyrite.ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
@@ -58,7 +60,7 @@ class LateInteraction(TransformerRanker):
         dimension: Annotated[int, AtLeast(1)] | None = None,
         expansion: bool | None = None,
         scale: Annotated[float, Positive] = 1.0,
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.packing import buckets
+from pyrite.ranking.packing import PASS_COSTS, PassCost, buckets
+from pyrite.ranking.precision import AUTO, PRECISIONS, best_precision
 from pyrite.ranking.rankers.attention import use_float32_attention
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
-"""Tokens per forward pass by device: as many as fit in a core's cache, or fill a GPU."""
+DTYPES = {name: getattr(torch, name) for name in PRECISIONS}
 FIRST_READ = ("bert", "electra", "roberta", "xlm-roberta")
 """Architectures whose head for one score reads only the first token of the last layer."""
 
@@ -47,14 +46,46 @@ def read_in(ranker: nn.Module, precision: str | None) -> None:
 
     Args:
         ranker: a ranker that is not trained, such as an index's copy.
-        precision: float32, bfloat16 or float16. None changes nothing.
+        precision: float32, bfloat16, float16 or auto. None changes nothing.
 
     Raises:
         BadInput: if it has no transformer.
     """
     if precision is not None:
         for tower in transformers_of(ranker):
-            tower.precision = PRECISIONS[precision]
+            tower.only_read(precision)
+
+
+def score_in_float32(model: nn.Module) -> None:
+    """Make the modules of a model after its transformer compute in float32: scores of pairs in bfloat16 would be tied.
+
+    Args:
+        model: a model of transformers with a head for scores.
+    """
+    body: Any = model.base_model
+    for head in model.children():
+        if head is not body:
+            head.register_forward_pre_hook(_enter_float32, with_kwargs=True)
+            head.register_forward_hook(_leave_float32, always_call=True)
+
+
+def _enter_float32(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Leave autocast while a module computes, and give it float32."""
+    devices = [each.device.type for each in module.parameters()][:1]
+    left = [torch.autocast(kind, enabled=False) for kind in devices]
+    for context in left:
+        context.__enter__()
+    module.__dict__["_outside"] = left
+
+    def whole(value: Any) -> Any:
+        return value.float() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+    return tuple(map(whole, arguments)), {name: whole(value) for name, value in options.items()}
+
+
+def _leave_float32(module: nn.Module, arguments: Any, output: Any) -> None:
+    for context in module.__dict__.pop("_outside", ()):
+        context.__exit__(None, None, None)
 
 
 def transformers_of(ranker: nn.Module) -> list[Pretrained]:
@@ -72,7 +103,7 @@ class Pretrained(nn.Module):
     Args:
         model: the model of transformers.
         precision: float32, bfloat16 or float16, for the operations that are safe in it; weights stay float32, and so
-            does attention while it trains on a CPU.
+            does attention while it trains on a CPU. auto is bfloat16 if its device multiplies in it, else float32.
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run it through torch.compile.
         budget: tokens per forward pass, padding included. None suits the device.
@@ -82,16 +113,17 @@ class Pretrained(nn.Module):
     def __init__(
         self,
         model: nn.Module,
-        precision: str = "float32",
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        if precision not in PRECISIONS:
-            raise BadInput(f"no precision {precision!r}", "ranker.precision", f"choose one of {', '.join(PRECISIONS)}")
-        self.model, self.precision, self._budget = model, PRECISIONS[precision], budget
-        if self.precision != torch.float32:
+        if precision not in (AUTO, *PRECISIONS):
+            known = ", ".join((AUTO, *PRECISIONS))
+            raise BadInput(f"no precision {precision!r}", "ranker.precision", f"choose one of {known}")
+        self.model, self._precision, self._budget = model, precision, budget
+        if precision != "float32":
             use_float32_attention(model)
         if gradient_checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
@@ -101,10 +133,31 @@ class Pretrained(nn.Module):
         names = frozenset(inspect.signature(model.forward).parameters)
         self._reads = names if "input_ids" in names else None
 
+    @property
+    def precision(self) -> torch.dtype:
+        """The precision of its products."""
+        chosen = self._precision
+        return DTYPES[best_precision(self._device == "cuda") if chosen == AUTO else chosen]
+
+    @property
+    def _device(self) -> str:
+        return next(self.model.parameters()).device.type
+
+    def only_read(self, precision: str | None = None) -> None:
+        """Hold the weights in bfloat16 if its products are, which is quicker if none of them is trained."""
+        self._precision = precision or self._precision
+        if self.precision != torch.bfloat16:
+            return
+        self.model.to(torch.bfloat16)
+        for module in self.model.modules():
+            if _enter_float32 in module._forward_pre_hooks.values():
+                module.float()
+
     def forward(self, packed: dict[str, Tensor]) -> Any:
         kind = packed["attention_mask"].device.type
         known = {name: tensor for name, tensor in packed.items() if self._reads is None or name in self._reads}
-        with torch.autocast(kind, self.precision, enabled=self.precision != torch.float32):
+        precision = self.precision
+        with torch.autocast(kind, precision, enabled=precision != torch.float32):
             return self._call[0](**known)
 
     def in_passes(self, lengths: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
@@ -114,9 +167,13 @@ class Pretrained(nn.Module):
             lengths: int64 [n], tokens of each sequence.
             read: returns the results [rows, …] of the sequences at some rows.
         """
-        places = list(buckets(lengths, self.budget))
+        places = self.cut(lengths)
         results = torch.cat([read(rows) for rows in places])
         return results[torch.argsort(torch.cat(places)).to(results.device)]
+
+    def cut(self, lengths: Tensor) -> list[Tensor]:
+        """Return the rows of each pass over sequences of some lengths, as suits the device."""
+        return list(buckets(lengths, self.budget, self.cost.passes))
 
     def outputs(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Any]:
         """Yield the model's output of each pass, whose `last_hidden_state` is [texts, tokens, width].
@@ -145,8 +202,12 @@ class Pretrained(nn.Module):
     @property
     def budget(self) -> int:
         """Tokens per forward pass."""
-        kind = next(self.model.parameters()).device.type
-        return self._budget or TOKEN_BUDGET.get(kind, TOKEN_BUDGET["cuda"])
+        return self._budget or self.cost.budget
+
+    @property
+    def cost(self) -> PassCost:
+        """The cost of a pass on its device."""
+        return PASS_COSTS.get(self._device, PASS_COSTS["cuda"])
 
     @property
     def reach(self) -> float:
@@ -171,7 +232,7 @@ class Pretrained(nn.Module):
 
         copied = self.__class__.__new__(self.__class__)
         nn.Module.__init__(copied)
-        copied.model, copied.precision, copied._budget = copy.deepcopy(self.model, memo), self.precision, self._budget
+        copied.model, copied._precision, copied._budget = copy.deepcopy(self.model, memo), self._precision, self._budget
         copied._call = [torch.compile(copied.model, dynamic=True) if self.compiled else copied.model]
         copied._reads = self._reads
         return copied

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.hub_tokenizers import local_root, refused
 from pyrite.ranking.packaged import check_packaged
+from pyrite.ranking.quiet import quiet, unseeded
 
 READ: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True, "ignore_mismatched_sizes": True}
 """Options of transformers' `from_pretrained`: only safetensors, and what does not fit is missing."""
@@ -142,31 +141,3 @@ def refuse_pickles(folders: Iterable[str]) -> None:
         if any(file for pattern in PICKLES for file in folder.glob(pattern)) and not any(folder.glob("*.safetensors")):
             remedy = "save it again with save_pretrained, which writes model.safetensors"
             raise BadInput("its weights are pickles, which are not read", folder, remedy)
-
-
-@contextmanager
-def unseeded() -> Iterator[None]:
-    """A context that reads a model quietly and leaves torch's global generator as it was: missing weights are drawn
-    twice, by the library and then from a generator of ours."""
-    with quiet(), torch.random.fork_rng(devices=[]):
-        yield
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence the libraries' report of weights that a cut model or a new head leaves over, and its progress bars."""
-    from transformers.utils import logging as library
-
-    before, bars = library.get_verbosity(), library.is_progress_bar_enabled()
-    sentences = logging.getLogger("sentence_transformers")
-    level = sentences.level
-    sentences.setLevel(logging.CRITICAL)
-    library.set_verbosity(logging.CRITICAL)
-    library.disable_progress_bar()
-    try:
-        yield
-    finally:
-        library.set_verbosity(before)
-        sentences.setLevel(level)
-        if bars:
-            library.enable_progress_bar()

@@ -39,6 +39,7 @@ class SentenceFolder:
         plain: whether it is a checkpoint of transformers alone.
         root: the checkpoint's folder, or its name at the hub.
         folders: the folders of its modules.
+        default_name: the name of its default prompt, which a cross-encoder puts before each query; None if it has none.
     """
 
     query: str
@@ -50,6 +51,12 @@ class SentenceFolder:
     plain: bool = False
     root: str = ""
     folders: Sequence[str] = ()
+    default_name: str | None = None
+
+    @property
+    def default_prompt(self) -> str:
+        """The text of its default prompt; empty if it has none."""
+        return "" if self.default_name is None else self.named[self.default_name] or ""
 
     def with_prompts(self, query: str | None, document: str | None) -> SentenceFolder:
         """Return a copy with other prompts: a name that the checkpoint declares, or a text. None keeps the old one.
@@ -93,6 +100,7 @@ class SentenceFolder:
         if root == checkpoint and not Path(root).is_dir():
             read_json(root, "config.json", needed=True)  # without the hub a missing file looks like an absent one
         modules = read_json(root, "modules.json")
+        _check_readable(root)
         if modules is None:
             return cls(root, root, longest=_longest(root, {}), plain=True, root=root, folders=[root])
         declared = read_json(root, DECLARED) or {}
@@ -113,7 +121,28 @@ class SentenceFolder:
         config = read_json(document, "sentence_bert_config.json") or {}
         prompts, named = prompts_of(root, declared)
         longest, folders = _longest(document, config), [str(Path(root) / path) for path in inner]
-        return cls(query, document, prompts, named, _trained(config), longest, root=root, folders=folders)
+        described = cls(query, document, prompts, named, _trained(config), longest, root=root, folders=folders)
+        return replace(described, default_name=declared.get("default_prompt_name"))
+
+
+def _check_readable(root: str) -> None:
+    """Refuse a checkpoint whose weights are quantized, or whose architecture is code next to it.
+
+    Raises:
+        BadInput: if it is one.
+    """
+    config = read_json(root, "config.json") or {}
+    if quantized := config.get("quantization_config"):
+        how = quantized.get("quant_method", "unknown method") if isinstance(quantized, dict) else quantized
+        remedy = "save it in float32, float16 or bfloat16 (dequantize() of transformers, then save_pretrained)"
+        raise BadInput(f"its weights are quantized ({how})", root, remedy)
+    if config.get("auto_map"):
+        from transformers import CONFIG_MAPPING
+
+        kind = config.get("model_type")
+        if kind not in CONFIG_MAPPING:
+            what = f"its architecture {kind} is code in its folder, which is not run"
+            raise BadInput(what, root, "choose a checkpoint of an architecture that transformers has")
 
 
 def _trained(config: Mapping[str, Any]) -> dict[str, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -10,19 +12,28 @@ from torch import nn
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import refused
-from pyrite.ranking.rankers.pretrained_weights import (
-    READ,
-    draw_missing,
-    first_layers,
-    missing_weights,
-    quiet,
-    refuse_pickles,
-    unseeded,
-)
+from pyrite.ranking.quiet import quiet, unseeded
+from pyrite.ranking.rankers.pretrained_weights import READ, draw_missing, first_layers, missing_weights, refuse_pickles
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 
 HEADS = {"CNN", "Dense", "Dropout", "LayerNorm", "Normalize", "Pooling", "WeightedLayerPooling", "WordWeights"}
 """Modules that may follow a transformer: they read its states and the mask."""
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a cross-encoder, where it is not the one that its checkpoint has.
+
+    Args:
+        task: `sequence-classification` or `text-generation`. None leaves the choice to the library.
+        words: the tokens whose logits are the score: the first, minus the second if there are two.
+        options: options of the transformer's configuration.
+    """
+
+    task: str | None = None
+    words: tuple[int, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def library() -> Any:
@@ -83,22 +94,52 @@ def load_splade(source: SentenceFolder, layers: int | None, generator: torch.Gen
     return _load(read, source, layers, generator)
 
 
+def load_cross_encoder(
+    source: SentenceFolder, layers: int | None, generator: torch.Generator, head: Head
+) -> tuple[Any, list[str]]:
+    """Load a `CrossEncoder`; its arguments and result are those of `load_model`.
+
+    Args:
+        head: the head, where it is not the checkpoint's.
+    """
+    made = library().CrossEncoder
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.cross_encoder.modules import LogitScore
+
+    def read(options: dict[str, Any]) -> Any:
+        if head.task is None:
+            return made(source.root, device="cpu", local_files_only=True, trust_remote_code=False, **options)
+        modules = [Transformer(source.query, transformer_task=head.task, **options)]
+        modules += [LogitScore(*head.words)] if head.words else []
+        return made(modules=modules, device="cpu", local_files_only=True)
+
+    return _load(read, source, layers, generator, head.options)
+
+
 def _load(
-    read: Callable[[dict[str, Any]], Any], source: SentenceFolder, layers: int | None, generator: torch.Generator
+    read: Callable[[dict[str, Any]], Any],
+    source: SentenceFolder,
+    layers: int | None,
+    generator: torch.Generator,
+    config_options: Mapping[str, Any] = NONE,
 ) -> tuple[Any, list[str]]:
     """Return a model and the names of its drawn weights.
 
     Args:
         read: makes the model, given the library's options for its transformers.
+        config_options: options of the transformers' configurations.
     """
     from transformers import AutoConfig
 
     refuse_pickles(source.folders)
     with refused(source.root), unseeded():
         cut = {} if layers is None else first_layers(AutoConfig.from_pretrained(source.query), layers, source.root)
+        cut |= config_options
         model = read({"model_kwargs": dict(READ), "config_kwargs": cut})
         drawn = []
-        for folder, transformer in _transformers(model, source):
+        for folder, reader in _transformers(model, source):
+            transformer = reader.model
+            check_table(transformer, reader.tokenizer, folder)
             config = AutoConfig.from_pretrained(folder, **cut)
             report = missing_weights(type(transformer), folder, config)
             drawn += draw_missing(transformer, report, folder, generator)
@@ -106,14 +147,21 @@ def _load(
 
 
 def _transformers(model: Any, source: SentenceFolder) -> Iterator[tuple[str, Any]]:
-    """Yield the folder of each model of transformers that reads queries or documents, and the model."""
+    """Yield the folder of each transformer that reads queries or documents, and the module that runs it."""
     from transformers import PreTrainedModel
 
     routes = getattr(model[0], "sub_modules", {"query": [model[0]]})
     for name in ("query", "document"):
-        transformer = getattr(routes[name][0], "model", None) if name in routes else None
-        if isinstance(transformer, PreTrainedModel):
-            yield getattr(source, name), transformer
+        if name in routes and isinstance(getattr(routes[name][0], "model", None), PreTrainedModel):
+            yield getattr(source, name), routes[name][0]
+
+
+def check_table(transformer: Any, tokenizer: Any, where: str) -> None:
+    """Refuse a tokenizer that has more tokens than the transformer's table has rows."""
+    rows, tokens = transformer.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values()) + 1
+    if tokens > rows:
+        remedy = "save it with the tokenizer that it was trained with, or after resize_token_embeddings"
+        raise BadInput(f"its tokenizer has {tokens} tokens and its table {rows}", where, remedy)
 
 
 def save_model(kind: str, folder: str, modules: Sequence[nn.Module], **options: Any) -> None:
@@ -132,13 +180,13 @@ def save_model(kind: str, folder: str, modules: Sequence[nn.Module], **options: 
         model.save(folder, create_model_card=False)
 
 
-def check_text_transformer(module: Any, checkpoint: str, remedy: str) -> None:
-    """Refuse a model's first module if it does not turn plain text into states of tokens."""
+def check_text_transformer(module: Any, checkpoint: str, remedy: str, output: str | None = "token_embeddings") -> None:
+    """Refuse a model's first module if it does not turn plain text into an output: states of tokens, or any (None)."""
     kind = type(module).__name__
     if not hasattr(module, "modality_config"):
         raise BadInput(f"reads texts by {kind}", checkpoint, remedy)
     text = module.modality_config.get("text")
-    plain = text is not None and text["method"] == "forward" and module.module_output_name == "token_embeddings"
+    plain = text is not None and text["method"] == "forward" and output in (None, module.module_output_name)
     if not plain:
         known = ", ".join(map(str, module.modality_config))
         raise BadInput(f"its transformer has no states of a text's tokens (it reads {known})", checkpoint, remedy)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
+from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 from pyrite.ranking.rankers.sentence_models import load_splade
@@ -27,7 +28,7 @@ class Sparse(BiEncoder):
         query_flops: λ for queries.
         document_flops: λ for documents.
         warmup: the number of steps in which both λ grow from 0, quadratically.
-        tied: whether one transformer reads queries and documents.
+        tied: whether one transformer reads queries and documents. None takes as many as the checkpoint has.
     """
 
     library_class: ClassVar[str] = "SparseEncoder"
@@ -47,8 +48,8 @@ class Sparse(BiEncoder):
         query_flops: Annotated[float, NonNegative] = 3e-4,
         document_flops: Annotated[float, NonNegative] = 1e-4,
         warmup: Annotated[int, AtLeast(0)] = 1000,
-        tied: bool = True,
-        precision: str = "float32",
+        tied: bool | None = None,
+        precision: str = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

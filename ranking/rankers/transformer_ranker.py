@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ from torch import Tensor
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
-from pyrite.ranking.packing import Packing
+from pyrite.ranking.rankers.pair_form import PairForm, cut
 from pyrite.ranking.rankers.pretrained import Pretrained
-from pyrite.ranking.rankers.pretrained_weights import quiet
 from pyrite.ranking.rankers.ranker import Ranker
-from pyrite.ranking.rankers.sentence_folder import SentenceFolder, read_json, write_json
+from pyrite.ranking.rankers.sentence_folder import NO_PROMPTS, SentenceFolder, read_json, write_json
 from pyrite.ranking.texts import Texts
 
 LENGTHS = "text_lengths.json"
@@ -30,7 +30,7 @@ class TransformerRanker(Ranker):
         layers: the number of layers to keep, from the input. None keeps all.
         max_query: subwords read of a query. None takes the checkpoint's number, or else as many as it has positions.
         max_document: subwords read of a document, in the same way.
-        precision: float32, bfloat16 or float16, see `pyrite.ranking.rankers.pretrained.Pretrained`.
+        precision: auto, float32, bfloat16 or float16, see `pyrite.ranking.rankers.pretrained.Pretrained`.
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run the transformer through torch.compile.
         budget: tokens per forward pass, with padding. None suits the device.
@@ -72,6 +72,16 @@ class TransformerRanker(Ranker):
             typed = {name: known[name] if length is None else length for name, length in typed.items()}
         return typed["max_query"] or 1, typed["max_document"] or 1
 
+    def save_lengths(self, folder: str, lengths: tuple[int, int]) -> None:
+        """Write the lengths of its texts into its folder, unless the folder reads no more anyhow.
+
+        Args:
+            lengths: subwords read of a query and of a document, not counting prompts.
+        """
+        names = dict(zip(("max_query", "max_document"), lengths, strict=True))
+        if names != replace(SentenceFolder.read(folder), prompts=NO_PROMPTS).lengths():
+            write_json(Path(folder) / LENGTHS, names)
+
     def check_reach(self, checkpoint: str, specials: int, reach: float, typed: Mapping[str, int | None]) -> None:
         """Refuse typed lengths that exceed the `reach` of the transformer, with `specials` tokens around each text."""
         for name, length in typed.items():
@@ -86,52 +96,20 @@ class PairRanker(TransformerRanker):
 
     pairs = 4096
     reads_apart = False
-    tokenizer: Any
-    packing: Packing
-    reach: float
-    """The tokens of a sequence at most."""
+    form: PairForm
 
     def represent_queries(self, queries: Texts) -> Tensor:
-        return self._subwords(queries, self.max_query)
+        return self._subwords(queries, self.max_query, self.form.query.tail)
 
     def represent_documents(self, documents: Texts) -> Tensor:
-        return self._subwords(documents, self.max_document)
+        return self._subwords(documents, self.max_document, self.form.document.tail)
 
-    def _subwords(self, texts: Texts, length: int) -> Tensor:
+    def _subwords(self, texts: Texts, length: int, tail: Sequence[int]) -> Tensor:
         """Return the first subwords of each text, as many as the longest has and at most `length`."""
-        return torch.from_numpy(texts.padded(max(1, min(length, int(texts.lengths.max(initial=1)))))).to(self.device)
-
-    def fitted(self, queries: Tensor, documents: Tensor) -> tuple[Tensor, Tensor]:
-        """Return pairs [n, …] cut so that each fits into the transformer's positions.
-
-        As in transformers' `longest_first`: the longer text loses its end, and both get half if both are longer.
-        """
-        if queries.shape[1] + documents.shape[1] + self.packing.specials <= self.reach:
-            return queries, documents
-        room = int(self.reach) - self.packing.specials
-        lengths = [(texts > 0).sum(1, keepdim=True) for texts in (queries, documents)]
-        shorter = torch.minimum(*lengths).clamp(max=room // 2)
-        longer = torch.maximum(*lengths).minimum(room - shorter)
-        first = lengths[0] <= lengths[1]
-        kept = torch.where(first, shorter, longer), torch.where(first, longer, shorter)
-        columns = [torch.arange(texts.shape[1], device=texts.device) for texts in (queries, documents)]
-        return queries.masked_fill(columns[0] >= kept[0], 0), documents.masked_fill(columns[1] >= kept[1], 0)
-
-    def save_with_lengths(self, folder: str, model: Any, lengths: tuple[int, int]) -> None:
-        """Write a model of transformers and the tokenizer into a folder, with the lengths of its texts.
-
-        Lengths that are no shorter than what the folder reads anyhow are not written.
-
-        Args:
-            model: the model, written as safetensors.
-            lengths: subwords read of a query and of a document, not counting prompts.
-        """
-        with quiet():
-            model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-        names = dict(zip(("max_query", "max_document"), lengths, strict=True))
-        if names != SentenceFolder.read(folder).lengths():
-            write_json(Path(folder) / LENGTHS, names)
+        most = max(1, int(texts.lengths.max(initial=1)))
+        padded = torch.from_numpy(texts.padded(min(length + 1, most)))
+        kept = torch.full((len(padded), 1), min(length, most))
+        return cut(padded, kept, tail)[:, : min(length, most)].to(self.device)
 
 
 def read_lengths(checkpoint: str) -> dict[str, int]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,6 +19,7 @@ from pyrite.ranking.embedding import embed
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.index import IndexOptions
+from pyrite.ranking.part import Divided
 from pyrite.ranking.query_lists import Listed
 from pyrite.ranking.ranked_lists import RankedLists, rectangle
 from pyrite.ranking.rankers.dense import DenseRanker
@@ -31,6 +35,8 @@ from pyrite.sampling.suppliers import Picker
 if TYPE_CHECKING:
     from pyrite.ranking.training import RankerTraining
 
+SPAN = re.compile(r"(\d+)-(\d*):([1-9]\d*)")
+"""A span of a schedule of refreshes."""
 WIDEST = 8
 """Largest multiple of the depth that is searched if the guard drops most documents."""
 
@@ -45,8 +51,9 @@ class Refresh:
             served as soon as it is built, which depends on timing, so no two runs are equal. `lagged`: built next to
             the training too, but the version published at step s is served exactly from step s + lag on, and the
             trainer waits if it is not ready: the same negatives in every run.
-        every: steps between two publications.
-        lag: with `lagged`, the steps between publication and service; None takes `every`.
+        every: steps between two publications; or a schedule of them, as `0-100:10,100-:500`: every 10 steps up to step
+            100, then every 500.
+        lag: with `lagged`, the steps between publication and service; None takes `every`, of a schedule the smallest.
         max_staleness: with `async`, the largest age of a version in steps, beyond which the trainer waits; None for
             any.
         on_lost_shard: `wait` until a shard that died is back, or `skip` its documents until then, which makes a run
@@ -57,21 +64,22 @@ class Refresh:
     """
 
     mode: Literal["never", "sync", "async", "lagged"] = "lagged"
-    every: Annotated[int, Positive] = 200
+    every: Annotated[int, Positive] | str = 200
     lag: Annotated[int, NonNegative] | None = None
     max_staleness: int | None = None
     on_lost_shard: Literal["wait", "skip"] = "wait"
 
     def __post_init__(self) -> None:
+        gap = self.gap  # raises if the schedule is no schedule
         if self.lag is not None and self.mode != "lagged":
             raise BadInput(f"mode {self.mode} has no lag", "refresh.lag", "leave it null, or choose mode=lagged")
         if self.max_staleness is not None and self.mode != "async":
             raise BadInput(
                 f"mode {self.mode} has no max_staleness", "refresh.max_staleness", "leave it null, or choose mode=async"
             )
-        if self.max_staleness is not None and self.max_staleness < self.every:
+        if self.max_staleness is not None and self.max_staleness < gap:
             raise BadInput(
-                f"max_staleness is {self.max_staleness}, and weights are published every {self.every} steps",
+                f"max_staleness is {self.max_staleness}, and weights are published every {gap} steps",
                 "refresh.max_staleness",
                 "let it be at least refresh.every",
             )
@@ -84,7 +92,36 @@ class Refresh:
         """Steps from publication to service if fixed; 0 if a version is served once it is built."""
         if self.mode != "lagged":
             return 0
-        return self.every if self.lag is None else self.lag
+        return self.gap if self.lag is None else self.lag
+
+    @property
+    def gap(self) -> int:
+        """The smallest number of steps between two publications."""
+        return min(every for _, _, every in _spans(self.every))
+
+    def due(self, step: int) -> bool:
+        """Return whether the weights are published after this step."""
+        if self.mode == "never":
+            return False
+        return any(first < step <= last and step % every == 0 for first, last, every in _spans(self.every))
+
+    def newest(self, step: int) -> int:
+        """Return the last step up to this one after which weights are published; 0 for those of the start."""
+        return next((earlier for earlier in range(step, 0, -1) if self.due(earlier)), 0)
+
+
+@functools.cache
+def _spans(every: int | str) -> list[tuple[int, float, int]]:
+    """Return the spans of a schedule: the step that it follows, its last step, and the steps between publications."""
+    if not isinstance(every, str):
+        return [(0, math.inf, every)]
+    spans = [SPAN.fullmatch(part.strip()) for part in every.split(",")]
+    read = [(int(each[1]), int(each[2]) if each[2] else math.inf, int(each[3])) for each in spans if each]
+    ends = [(0, 0.0, 1), *read]
+    if len(read) < len(spans) or any(first != last for (first, _, _), (_, last, _) in zip(read, ends, strict=False)):
+        remedy = "write spans of steps that follow each other, as 0-100:10,100-:500"
+        raise BadInput(f"{every!r} is no schedule of refreshes", "refresh.every", remedy)
+    return read
 
 
 class Dense(FromLists):
@@ -96,7 +133,7 @@ class Dense(FromLists):
     Args:
         depth: length of a list, not counting relevant and guarded documents.
         queries: the query vectors of the search: `version`, those of the index's weights, or `now`, the ranker's.
-        refresh: when the index follows the ranker.
+        refresh: when the index follows the ranker; a number or a schedule is `Refresh(every=…)`.
         index: how vectors are stored and searched.
         shards: number of ranges of documents, each with an index (on Ray, on its own actor). An exact index finds the
             same with any number; FAISS's approximate ones find more with more shards.
@@ -133,6 +170,12 @@ class Dense(FromLists):
         self._dropped: dict[int, GuardedDocuments] = {}  # by query, at its last search
         self._served: NegativeIndex | None = None
         self._loaded: dict[str, Any] | None = None
+
+    @classmethod
+    def _divide(cls, args: tuple[Any, ...], options: dict[str, Any]) -> Divided:
+        if isinstance(options.get("refresh"), int | str):
+            options = options | {"refresh": Refresh(every=options["refresh"])}
+        return super()._divide(args, options)
 
     def prepare(self, encoded: EncodedCollection, lists: RankedLists | None) -> None:
         self.encoded, self.pairs = encoded, RelevantPairs(encoded)
@@ -196,7 +239,7 @@ class Dense(FromLists):
         return Listed(queries, self.depth + int(self.pairs.counts[queries].max(initial=0)))
 
     def after_update(self, training: RankerTraining) -> None:
-        if self.refresh.mode != "never" and training.step % self.refresh.every == 0 and not training.diverged:
+        if self.refresh.due(training.step) and not training.diverged:
             self.service.publish(self.ranker.state_dict(), training.step)
 
     def guarded_documents(self) -> GuardedDocuments:

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pyrite.analysis.statistics.summary import COSTS
 from pyrite.cluster.commands.cli import main
-from pyrite.cluster.statistics.summary import COSTS
 
 
 def command(*arguments: str) -> int:

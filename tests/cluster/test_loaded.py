@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pyrite.analysis
 import pyrite.cluster.reports
-import pyrite.cluster.statistics
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import Outcome, write_outcome
 
-ROOT = Path(pyrite.cluster.reports.__file__).parents[3]
+ROOT = Path(pyrite.analysis.__file__).parents[2]
 
 
 def run(program: str) -> str:
@@ -26,7 +26,7 @@ def run(program: str) -> str:
 def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool, tmp_path):
     asked = [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}"]
     asked += ["depth=10", "method=mtf,docid", "seeds=1", "ranking_quality=false", f"out={tmp_path / 'out'}"]
-    rooms = [Path(str(room.__file__)).parent for room in (pyrite.cluster.reports, pyrite.cluster.statistics)]
+    rooms = [Path(str(room.__file__)).parent for room in (pyrite.analysis, pyrite.cluster.reports)]
     files = sorted(file for room in rooms for file in room.rglob("*.py") if file.stem != "__init__")
     imports = "\n".join(f"import {'.'.join(file.relative_to(ROOT).with_suffix('').parts)}" for file in files)
     said = run(
@@ -35,12 +35,12 @@ def test_neither_a_pool_here_nor_a_report_loads_ray_or_what_runs(small_pool, tmp
         "except SystemExit as end:\n    assert not end.code, end.code\n"
         f"import pyrite\nassert not loaded('ray', 'torch'), 'imported'\n{imports}\n"
         "print(loaded('pyrite.cluster.runs.execute', 'pyrite.cluster.executors.tune', 'pyrite.cluster.training'))\n"
-        "print(loaded('pyrite.cluster.reports.study_report', 'pyrite.cluster.statistics.summary'))\n"
+        "print(loaded('pyrite.analysis.reports.study_report', 'pyrite.analysis.statistics.summary'))\n"
         "import pyrite.rl.networks; print(loaded('ray'))"  # of a frozen policy
     )
     assert said.splitlines()[-3:] == [
         "[]",
-        "['pyrite.cluster.reports.study_report', 'pyrite.cluster.statistics.summary']",
+        "['pyrite.analysis.reports.study_report', 'pyrite.analysis.statistics.summary']",
         "[]",
     ]
 

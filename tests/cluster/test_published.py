@@ -9,9 +9,9 @@ import yaml
 
 from benchmarks import published as papers
 from benchmarks.published import PAPERS, Published, map_collections, map_methods, paper_section, printed, read_published
+from pyrite.analysis.reports.study_report import design_baseline
+from pyrite.analysis.statistics.summary import summarise
 from pyrite.cluster.config.groups import group_options
-from pyrite.cluster.reports.study_report import design_baseline
-from pyrite.cluster.statistics.summary import summarise
 from pyrite.ranking.errors import BadInput
 
 PAPER: dict[str, Any] = {

@@ -9,6 +9,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 KINDS = ("bert", "roberta", "modernbert")
+TEMPLATE = "Query: {query}\nDocument: {document}\nRelevant:"
 SIZES: dict[str, Any] = {
     "hidden_size": 16,
     "num_hidden_layers": 3,

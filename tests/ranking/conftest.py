@@ -13,9 +13,8 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.rankers.decoder import TEMPLATE
 from pyrite.ranking.tokenization import Tokenization
-from tests.ranking.checkpoints import SIZES, write_checkpoint
+from tests.ranking.checkpoints import SIZES, TEMPLATE, write_checkpoint
 
 DECODERS = {"llama": transformers.LlamaConfig, "mistral": transformers.MistralConfig}
 

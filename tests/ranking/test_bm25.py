@@ -294,16 +294,15 @@ def test_lists_and_scores_are_those_of_plain_sums_to_the_bit(depth):
 
 
 def test_documents_that_cannot_come_into_the_list_are_left_out():
-    index, score, touched = postings_by_chance(), np.zeros(SIZE, np.float32), np.zeros(SIZE, np.int32)
+    index, space = postings_by_chance(), postings_kernels.Workspace.of(SIZE, 10, 4)
     index_of = index.offsets, index.documents, index.weights, index.bounds
-    heap = np.zeros(10, np.float32), np.zeros(10, np.int32)
     query = np.array([0, 1, 5, 2])  # one of fifty, and three that most documents have
-    count = postings_kernels._candidates(*index_of, query, score, touched, *heap)
+    count = postings_kernels._candidates(*index_of, query, space)
     every = plainly(index, query)
     best = np.lexsort((np.arange(SIZE), -every))[:10]
     assert 10 <= count < 1000
-    assert set(best.tolist()) <= set(touched[:count].tolist())
-    assert not score.any()  # as the next query needs it
+    assert set(best.tolist()) <= set(space.touched[:count].tolist())
+    assert not space.score.any()  # as the next query needs it
 
 
 def test_bounds_by_hand():

@@ -108,7 +108,7 @@ def test_wrong_arguments_raise_the_error_of_the_call():
 def test_every_bound_of_a_constructor_is_checked():
     unchecked = [
         f"{path}: {node.name}"
-        for package in ("ranking", "sampling", "rl", "pooling", "cluster")
+        for package in ("ranking", "sampling", "rl", "pooling", "analysis", "cluster")
         for path in sorted((ROOT / package).rglob("*.py"))
         if "Annotated[" in (source := path.read_text(encoding="utf-8"))
         for node in ast.walk(ast.parse(source))

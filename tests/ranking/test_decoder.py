@@ -9,25 +9,22 @@ import transformers
 from torch import Tensor
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
-from pyrite.ranking.rankers.decoder import TEMPLATE, Decoder, prompt
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.scoring import score_candidates
+from tests.ranking.checkpoints import TEMPLATE
 from tests.ranking.trained import (
     LISTS,
     QUERIES,
     SHORT,
-    assert_in_layers,
     from_checkpoint,
     generator,
-    gradients,
-    in_training,
-    losses,
     texts_for,
 )
 
-ranker, encoded = partial(from_checkpoint, Decoder), partial(texts_for, Decoder)
+ranker = partial(from_checkpoint, CrossEncoder, template=TEMPLATE)
+encoded = partial(texts_for, CrossEncoder, template=TEMPLATE)
 
 
 def filled(tiny: Collection, query: int, document: int) -> str:
@@ -66,56 +63,8 @@ def test_a_heads_score_is_that_of_transformers_and_a_folder_brings_it_back(decod
     scores = score_candidates(made, encoded(read_as, folder), QUERIES, LISTS)
     np.testing.assert_allclose(scores, wanted, rtol=1e-3, atol=1e-4)
     made.save_pretrained(str(tmp_path / "saved"))
-    again = ranker(str(tmp_path / "saved"))
+    again = from_checkpoint(CrossEncoder, str(tmp_path / "saved"))
     np.testing.assert_array_equal(score_candidates(again, encoded(read_as, folder), QUERIES, LISTS), scores)
-
-
-@pytest.mark.parametrize("words", [None, ["yes"], ["yes", "no"]])
-def test_no_weight_is_left_untrained_and_it_learns(words, decoder_checkpoint, read_as, tiny_sources):
-    for tied in (False, True):
-        folder = decoder_checkpoint(tied=tied)
-        texts, made = encoded(read_as, folder), ranker(folder, words=words)
-        assert (made.drawn == ["score.weight"]) == (words is None)
-        training = in_training(made, texts, tiny_sources, lr=0.02)
-        assert gradients(training).keys() == {name for name, _ in made.named_parameters()}
-        assert_in_layers(made)
-        assert len(made.layers()) >= 5  # tokens, three layers, and what stands behind them
-        training.position = 0
-        first, *_, last = losses(training, 6)
-        assert last < 0.8 * first
-
-
-def test_prompts_are_cut_where_the_texts_stand(decoder_checkpoint):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(decoder_checkpoint())
-    packing, lead = prompt(tokenizer, TEMPLATE)
-    assert tokenizer.convert_ids_to_tokens(packing.before) == ["<s>", "Query", ":"]
-    assert tokenizer.convert_ids_to_tokens(packing.between) == ["Document", ":"]
-    assert tokenizer.convert_ids_to_tokens(packing.behind) == ["Relevant", ":"]
-    assert (lead.query, lead.document) == (" ", " ")
-    assert packing.padding == 1
-    for template in ("{query}", "{document}{query}", "{query}{query}{document}"):
-        with pytest.raises(BadInput, match="template"):
-            prompt(tokenizer, template)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"words": ["nosuchword"]}, "one token"),
-        ({"words": ["yes", "no", "yes"]}, "one or two"),
-        ({"words": "yes"}, "one or two"),
-        ({"max_document": 60}, "max_document"),
-        ({"layers": 9}, "layers"),
-    ],
-)
-def test_bad_options_are_refused(options, says, decoder_checkpoint):
-    with pytest.raises(BadInput, match=says):
-        ranker(decoder_checkpoint(), **options)
-
-
-def test_an_encoder_is_refused(made_up):
-    with pytest.raises(BadInput, match="cross_encoder"):
-        ranker(made_up(), max_query=4, max_document=4)
 
 
 def last(folder: str, texts: list[str]) -> Tensor:

@@ -19,7 +19,6 @@ from pyrite.ranking import reading, tokenization
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
-from pyrite.ranking.rankers.decoder import Decoder
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 from pyrite.ranking.rankers.transformer_ranker import LENGTHS
@@ -139,7 +138,7 @@ def test_a_folder_of_checkpoints_names_one(small_bert, tmp_path):
         read_tokenizer(str(tmp_path))
 
 
-KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": Decoder}
+KINDS = {"bi_encoder": BiEncoder, "cross_encoder": CrossEncoder, "decoder": CrossEncoder}
 
 
 @pytest.fixture
@@ -283,3 +282,17 @@ def test_a_collection_by_its_words(tiny):
             marked = [f"#{word}#" for word in text.lower().split()[:limit]]
             trigrams = [word[place : place + 3] for word in marked for place in range(len(word) - 2)]
             assert found.tokens[found.offsets[row] : found.offsets[row + 1]].tolist() == by_hand(trigrams, 500)
+
+
+def test_a_row_reads_its_own_prompt(made_up, tiny):
+    prompts = [None, "gold owls ", "gold owls ", None, *["mineral "] * 4]
+    queries = tiny.queries.with_columns(prompt=pl.Series(prompts))
+    prompted = tiny.changed(queries=queries)
+    plain = Subwords(made_up(), 20, 20).of_queries(tiny)
+    found = Subwords(made_up(), 20, 20).of_queries(prompted)
+    tokenizer = read_tokenizer(made_up())
+    for row, prompt in enumerate(prompts):
+        text = (prompt or "") + tiny.queries["text"][row]
+        expected = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert [token - 1 for token in found.take(np.array([row])).tokens.tolist()] == expected
+    assert plain.take(np.array([0])).tokens.tolist() == found.take(np.array([0])).tokens.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.groups import option
+from pyrite.cluster.config.secrets import concealed, concealed_in
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.limits import TRACKER_CLOSE_TIMEOUT_S
 from pyrite.cluster.output.event_log import EventLog, reason
@@ -66,7 +68,8 @@ class Tracking:
         if self._running.pop(run.name, None) is not None:
             self._put("end", run.name, "interrupted", {})
         self._running[run.name] = False
-        self._put("begin", run)
+        shown = replace(run, parameters=concealed_in(run.parameters), overrides=concealed(run.overrides))
+        self._put("begin", shown)
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
         """Record the numbers of one epoch, seed or episode."""

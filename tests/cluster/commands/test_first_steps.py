@@ -22,6 +22,7 @@ from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import required_table, write_table
 from pyrite.cluster.plan.sweep import points
+from pyrite.cluster.reports.publish import publish
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
@@ -101,7 +102,7 @@ def test_methods_are_tested_over_seeds_and_queries(tmp_path):
         write_table(folder, "queries", pl.DataFrame(rows))
     assert len(queries_once(read_studies(folders)).collect()) == 6 * 8
     out = Storage(str(tmp_path / "out"))
-    compare(folders).publish(out, Console(quiet=True))
+    publish(compare(folders), out, Console(quiet=True))
     summary = pl.read_csv(out.read("summary.csv"))
     (row,) = summary.filter(pl.col("function") == "random").iter_rows(named=True)
     assert row["paired_p_holm"] is None or row["paired_p_holm"] < 0.05
@@ -254,7 +255,7 @@ def test_a_report_reads_its_options_and_refuses_others(tmp_path, refusal, monkey
     write_config(Storage(str(of_pool)), {"pools": {}})
     assert "seeds=3 can't change a report" in refusal("report", str(of_study), "seeds=3")
     assert "factors=[a] can't change a report" in refusal("report", str(of_pool), "factors=[a]")
-    monkeypatch.setattr("pyrite.cluster.reports.pool_report.report_pools", lambda *given: baselines.append(given[-1]))
+    monkeypatch.setattr("pyrite.cluster.reports.pool_results.report_pools", lambda *given: baselines.append(given[-1]))
     assert command("report", str(of_pool), "baseline=mm[rate=0.5]") == 0
     assert baselines == ["mm[rate=0.5]"]
 

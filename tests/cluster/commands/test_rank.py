@@ -49,8 +49,8 @@ def average_precision(run: pl.DataFrame, folder: Path, cache: Path) -> float:
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("origin", ["bm25", "full"])
 def test_it_ranks_as_the_training_measured(training, of_rank, beir_folder, tmp_path, origin):
-    with pytest.raises(BadInput, match="no Decoder; leave ranker= out"):
-        pyrite.rank(training.folder, [*of_rank, "ranker=decoder"])
+    with pytest.raises(BadInput, match="no Sparse; leave ranker= out"):
+        pyrite.rank(training.folder, [*of_rank, "ranker=sparse"])
     out = tmp_path / "runs" / f"{origin}.run.gz"
     assert command("rank", training.folder, *of_rank, f"origin={origin}", f"out={out}") == 0
     run = read_run(out)

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.resuming import read
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
@@ -69,10 +70,9 @@ def test_in_this_process_it_is_the_same(study, base, ray_session, experiments, t
     assert len(ended) == 18
     there = tmp_path / "there"
     asked = ["policy=fixed", "function=bm25", "selector=uniform", "seeds=1", "concurrent=1"]
-    for name in ("study_report", "report_study"):  # which another process is to do, for this one holds the runs
-        monkeypatch.setattr(
-            f"pyrite.cluster.reports.study_report.{name}", lambda *_: pytest.fail("done in this process")
-        )
+    for name in ("analysis.reports.study_report.study_report", "cluster.reports.study_results.report_study"):
+        # Another process does this, because this one holds the runs.
+        monkeypatch.setattr(f"pyrite.{name}", lambda *_: pytest.fail("done in this process"))
     assert command("study", *base, *asked, f"out={there}") == 0
     (folder,) = experiments
     assert not Path(folder).exists()
@@ -168,15 +168,15 @@ def test_the_report_of_half_a_study(base, tmp_path):
     whole = (out / "report.html").read_text()
     assert "still running" not in whole
     next((out / "runs").glob("*random*")).unlink()
-    study = StudyExperiment.read([], str(out))
-    study.prepare(Console(quiet=True))
-    study.renew()
+    study = read(STUDY, [], str(out))
+    work = study.prepare(Console(quiet=True))
+    work.renew()
     page = (out / "report.html").read_text()
     assert "1 done, 1 to come, the study is still running" in page
     assert "bm25 · uniform" in page
     assert "random · uniform" not in page
     (out / "report.html").unlink()
-    study.renew()  # nothing has happened since
+    work.renew()  # nothing has happened since
     assert not (out / "report.html").exists()
     assert command("study", "--resume", str(out), "local=true") == 0
     assert "2 done</dd>" in (out / "report.html").read_text()

@@ -220,9 +220,9 @@ def test_a_part_may_be_null():
 
 
 def test_a_verb_that_reads_a_checkpoint_takes_a_ranker_by_its_name():
-    whole = {name: value for name, value in option("ranker", "decoder").items() if name != "defaults"}
+    whole = {name: value for name, value in option("ranker", "cross_encoder").items() if name != "defaults"}
     for verb, more in (("rank", ["checkpoint=x"]), ("mine", [])):
-        config = compose([*more, "ranker=decoder", "ranker.words=[A,B]"], verb)
+        config = compose([*more, "ranker=cross_encoder", "ranker.words=[A,B]"], verb)
         assert config["ranker"] == whole | {"checkpoint": None, "words": ["A", "B"]}
         assert compose([*more, "ranker=null"], verb)["ranker"] is None
         with pytest.raises(BadInput, match="no ranker 'nearest'; choose one of"):

@@ -18,10 +18,11 @@ from ray import cloudpickle
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from rich.console import Console
 
-from pyrite.cluster.commands.mine import MineExperiment
+from pyrite.cluster.commands.mine import MINE
+from pyrite.cluster.commands.resuming import started
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.lost_process import KILLED, NOTICE, NodeDraining
-from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand
+from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand, workers_bundles
 from pyrite.cluster.executors.task import Context, Done, ListedTasks, Task, TaskLost, Watch
 from pyrite.cluster.executors.tune import AFTER_ANOTHER, THREAD_END_S, TuneExecutor, _Events, _placement, _Trials
 from pyrite.cluster.executors.tune_schedulers import Retries, more_of_a_machine
@@ -249,7 +250,7 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
     trials = _Trials(ListedTasks(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, Retries())
     limiter = ConcurrencyLimiter(trials, 2)
     monkeypatch.setattr("pyrite.cluster.executors.tune.LOOK_S", 0)
-    watch = _Events(trials, limiter, lambda resources: next(rooms) if resources["CPU"] else 0)
+    watch = _Events(trials, limiter, lambda nodes: next(rooms) if nodes[0]["CPU"] else 0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]
     watch.on_step_begin(1, [])
@@ -299,7 +300,7 @@ def test_what_a_cluster_calls_its_own_is_asked_for_by_each_process_and_no_part_o
     assert Resources.of(asked).bundle() == Resources.of_run(asked).bundle() == {"CPU": 2, "GPU": 0, "rack_a": 0.5}
     four = asked | {"workers": 4}
     assert demand(four) == {"CPU": 8, "GPU": 0, "rack_a": 2}
-    assert at_once([demand(four)], {"CPU": 64, "rack_a": 5}) == 2
+    assert at_once([workers_bundles(four)], [{"CPU": 64, "rack_a": 5}]) == 2
     with pytest.raises(BadInput, match=r"^resources.custom.rack_a: a run asks for 2 and this machine has 1"):
         check_demand(four, {"CPU": 8, "rack_a": 1})
     elsewhere = ["resources.placement=spread", "resources.custom={rack_a: 1}"]
@@ -320,7 +321,7 @@ def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own():
     with pytest.raises(BadInput, match=r"^custom.rack_a: a method asks for 0.5 and this machine has 0"):
         check_bundle(method, {"CPU": 8, "memory": 8e9}, "a method")
     with pytest.raises(BadInput, match="mines in this process"):  # one worker reserves nothing
-        MineExperiment.new(["custom={rack_a: 1}"])
+        started(MINE, ["custom={rack_a: 1}"])
 
 
 @pytest.mark.parametrize(

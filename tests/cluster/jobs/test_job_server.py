@@ -11,6 +11,7 @@ from ray.exceptions import AuthenticationError
 from ray.job_submission import JobStatus
 
 from pyrite.cluster.jobs import job_server, submission
+from pyrite.cluster.jobs.job_options import Access
 from pyrite.cluster.jobs.job_server import VARIABLE, connected, find_server, refusals_in_one_line
 from pyrite.cluster.jobs.submission import follow, outcome
 from pyrite.ranking.errors import BadInput
@@ -21,6 +22,7 @@ ANSWERS: dict[str, tuple[int, str]] = {
     "/other": (200, "[]"),
     "/locked": (401, "Unauthorized: Missing authentication token"),
     "/wrong": (403, "Forbidden: Invalid authentication token"),
+    "/proxy": (403, "<html> Sign in\nfirst </html>"),
 }
 """What a made-up server says of its version, by what stands before `/api/version`."""
 
@@ -30,6 +32,8 @@ class Answering(BaseHTTPRequestHandler):
         jobless = (404, "Job study-1 does not exist")
         version = (200, json.dumps({"version": "4", "ray_version": "2.60.0", "ray_commit": "", "session_name": ""}))
         usual = version if self.path == "/api/version" else jobless
+        if self.headers.get("X-Lab") == "let-me-in":
+            usual = version
         status, text = ANSWERS.get(self.path.removesuffix("/api/version"), usual)
         self.send_response(status)
         self.end_headers()
@@ -100,6 +104,25 @@ def test_something_else_answers_or_a_server_that_refuses(made_up, monkeypatch, r
         line = refusal("submit", "--address", made_up + path, "study")
         assert ("refuses this token" if token else "requires its token") in line
         assert "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token" in line
+    line = refusal("submit", "--address", f"{made_up}/proxy", "study")
+    assert "refuses, and not as Ray does (403: <html> Sign in first </html>); is there a proxy that wants" in line
+    assert "token" not in line
+
+
+def test_headers_reach_the_server_and_wrong_ones_are_refused(made_up, monkeypatch, refusal, tmp_path):
+    monkeypatch.setenv("RAY_JOB_HEADERS", '{"X-Lab": "let-me-in"}')
+    with connected(made_up, Access.of(None, "true")) as client:
+        assert client.get_version() == "4"
+        assert client._headers["X-Lab"] == "let-me-in"
+    assert Access.of('{"A": "b"}', "False") == Access({"A": "b"}, False)
+    assert Access.of("", str(tmp_path)).verify == str(tmp_path)
+    monkeypatch.setenv("RAY_JOB_HEADERS", "[1]")
+    for line, says in (
+        ([], "RAY_JOB_HEADERS: is no JSON object"),
+        (["--headers", '{"X": 1}'], "--headers: the header X is no text"),
+        (["--headers", "{}", "--verify", "nowhere.pem"], "nowhere.pem: there is no such file"),
+    ):
+        assert says in refusal("submit", *line, "study")
 
 
 def test_a_client_that_sends_no_token_by_its_mode_and_faults_of_our_own(monkeypatch):

@@ -185,7 +185,7 @@ def test_variables_that_the_job_gets(here, remote, project, monkeypatch):
 
 @pytest.fixture
 def of_two_machines(monkeypatch) -> None:
-    monkeypatch.setattr(submission, "is_this_machine", lambda url: False)
+    monkeypatch.setattr(submission, "is_this_machine", lambda url, access: False)
 
 
 def sent(console: Console, *line: str) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def sent(console: Console, *line: str) -> dict[str, Any]:
 
 
 def test_overrides_come_through_intact_and_options_may_stand_among_them(tmp_path, monkeypatch, console):
-    monkeypatch.setattr(submission, "is_this_machine", lambda url: True)
+    monkeypatch.setattr(submission, "is_this_machine", lambda url, access: True)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("")
     overrides = ["optimizer.lr=tag(log,interval(1e-4,1e-2))", "baseline='policy=fixed function=bm25'", "~recipe"]
@@ -228,6 +228,30 @@ def test_what_a_cluster_is_told(tmp_path, console):
     assert environment["env_vars"]["RAY_JOB_STOP_SIGNAL"] == "SIGINT"
     assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (None, {"big": 1.0})
     assert given["submission_id"].startswith("night-20")
+
+
+@pytest.mark.usefixtures("of_two_machines")
+def test_what_rays_own_submit_takes_too(tmp_path, console, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_TOKEN", "hf_x")
+    json = '{"env_vars": {"A": "1", "B": "1"}, "config": {"setup_timeout_seconds": 9}}'
+    line = ["--runtime-env-json", json, "--env", "HF_TOKEN", "--env", "A=2=3", "--env", "EMPTY="]
+    environment = sent(console, *line, "study", "out=s3://ada:pw@lab/s")["runtime_env"]
+    wanted = {"A": "2=3", "B": "1", "HF_TOKEN": "hf_x", "EMPTY": "", "RAY_JOB_STOP_SIGNAL": "SIGINT"}
+    assert wanted.items() <= environment["env_vars"].items()
+    assert environment["config"] == {"setup_timeout_seconds": 9}
+    assert sent(console, "study", "out=s3://ada:pw@lab/s")["metadata"]["overrides"] == "out=s3://lab/s"
+    Path("requirements.txt").write_text("einops")
+    for wrong, says in (
+        (["--env", "NOT_SET_HERE"], "NOT_SET_HERE is not set in this environment"),
+        (["--env", "2x=3"], "is no name of a variable"),
+        (["--runtime-env-json", "{"], "is no JSON object"),
+        (["--runtime-env-json", '{"working_dir": "."}'], "use --working-dir and --exclude"),
+        (["--runtime-env-json", '{"env_vars": 3}'], "env_vars is no mapping"),
+        (["--runtime-env-json", '{"pip": ["x"]}', "--uv", "requirements.txt"], "leave out --uv"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            sent(console, *wrong, "study", "out=s3://lab/s")
 
 
 @pytest.mark.usefixtures("of_two_machines")
@@ -313,7 +337,8 @@ def test_a_cluster_that_is_just_starting_is_waited_for(console, monkeypatch):
 
 def test_which_clusters_are_this_machine(monkeypatch):
     nodes = [{"node_ip": "127.0.0.1"}]
-    monkeypatch.setattr("ray.util.state.list_nodes", lambda **options: nodes)
+    monkeypatch.setattr("ray.util.state.StateApiClient.__init__", lambda self, url, headers: None)
+    monkeypatch.setattr("ray.util.state.StateApiClient.list", lambda self, *asked, **options: nodes)
     assert is_this_machine("http://127.0.0.1:8265")
     nodes.append({"node_ip": "203.0.113.7"})
     assert not is_this_machine("http://127.0.0.1:8265")

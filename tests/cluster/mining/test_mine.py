@@ -18,11 +18,16 @@ import pytest
 
 import pyrite
 from pyrite.cluster.mining import miner
+from pyrite.cluster.mining.miner import promoted
+from pyrite.ranking.batch import Batch
 from pyrite.ranking.bm25 import Bm25, Bm25Options
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.pairs import Pairs
+from pyrite.ranking.encoding import Judgements
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.relabel import relabelled
+from pyrite.sampling.guarded_documents import GuardedDocuments
 from tests.cluster.command_line import command
 from tests.made_up import write_texts
 
@@ -367,3 +372,50 @@ def test_memory_that_small_results_stand_behind_is_given_back():
         return int(subprocess.check_output([sys.executable, "-c", program, how]))
 
     assert left("held") < left("as it is") / 2
+
+
+def test_what_a_ranker_scores_above_the_positive_becomes_a_positive(base, of_mine, beir_folder, tmp_path, capsys):
+    asked = ["ranker=static", "function=random", "training.max_epochs=1", f"out={tmp_path / 'run'}"]
+    run = pyrite.train([*base, *asked]).folder
+    options = [*of_mine, "guard.relative=0.0", f"guard.ranker={run}", "count=2", "rows=labelled_pairs"]
+    plain = pyrite.mine([*options, f"out={tmp_path / 'plain'}"])
+    capsys.readouterr()
+    assert command("mine", *options, "promote=true", f"out={tmp_path / 'promoted'}") == 0
+    shown = capsys.readouterr().out
+    mined = pyrite.MiningResult(str(tmp_path / "promoted"))
+    above = mined.guarded.filter(reason="scores above the positive").select("query_id", "document_id")
+    pairs = set(above.rows())
+    assert len(pairs) > 0
+    assert f"promoted: {len(pairs)} of " in shown
+
+    def shown_as(result: pyrite.MiningResult, label: int) -> set[tuple[str, str]]:
+        ids = result.ids.with_columns(label=result.rows["label"]).filter(label=label)
+        return set(zip(ids["query_id"], ids["document_ids"].list.first(), strict=True))
+
+    assert shown_as(mined, 1) == shown_as(plain, 1) | pairs
+    assert not shown_as(mined, 0) & (shown_as(plain, 1) | pairs)
+    content = (tmp_path / "promoted" / "promoted.qrels").read_text().split("\n")
+    assert {tuple(line.split()[::2]) for line in content if line} == pairs
+    changed = relabelled(open_collection(Beir(beir_folder), tmp_path / "cache"), tmp_path / "promoted/promoted.qrels")
+    assert pairs <= set(changed.judgements.select("query", "document").rows())
+    with pytest.raises(BadInput, match="no ranker says which documents are relevant"):
+        pyrite.mine([*of_mine, "promote=true", "guard.relative=0.1", f"out={tmp_path / 'refused'}"])
+
+
+def test_promoted_pairs_by_hand():
+    """Query 7 has two rows. Document 5 is judged not relevant; document 6 was dropped for another reason."""
+    judgements = Judgements(
+        np.array([0, 2, 4, 5]), np.array([1, 5, 1, 5, 2], np.int32), np.array([1, 0, 1, 0, 2], np.int32)
+    )
+    examples = Batch(np.arange(3), np.array([1, 1, 2], np.int32))
+    dropped = GuardedDocuments(
+        np.array([7, 7, 9, 7, 9], np.int32), np.array([4, 4, 4, 5, 6], np.int32), np.zeros(5, np.float32),
+        np.zeros(5, np.float32), np.array([0, 0, 0, 0, 1], np.int8), 5,
+    )  # fmt: skip
+    changed, more = promoted(judgements, examples, np.array([7, 7, 9]), [dropped])
+    assert [changed.of(row)[0].tolist() for row in range(3)] == [[1, 4, 5], [1, 4, 5], [2, 4]]
+    assert [changed.of(row)[1].tolist() for row in range(3)] == [[1, 1, 0], [1, 1, 0], [2, 1]]
+    assert list(zip(more.queries.tolist(), more.positives.tolist(), strict=True))[3:] == [(0, 4), (2, 4)]
+    same, none = promoted(judgements, examples, np.array([7, 7, 9]), [GuardedDocuments.joined([])])
+    assert same.documents.tolist() == judgements.documents.tolist()
+    assert len(none) == 3

@@ -9,7 +9,7 @@ from pyrite.cluster.output import tables
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.tables import RunRows, batches, read_table, required_scan, scan_table, write_table
+from pyrite.cluster.output.tables import RunRows, read_table, required_scan, scan_table, write_table
 from pyrite.cluster.rollouts import checkpoints
 from pyrite.ranking.errors import BadInput
 
@@ -119,7 +119,8 @@ def test_a_table_by_run_is_written_and_read_as_it_was_made(place, group, tmp_pat
     assert found.collect().equals(whole(rows()))
     assert read_table(storage, "queries").equals(whole(rows()))
     assert storage.names() == ["queries.parquet"]
-    assert pl.concat(batches(found.filter(pl.col("run") == "run 2"))).equals(whole(rows())[6:9])
+    batches = found.filter(pl.col("run") == "run 2").collect_batches(maintain_order=True, engine="streaming")
+    assert pl.concat(batches).equals(whole(rows())[6:9])
     assert scan_table(storage, "none") is None
 
 

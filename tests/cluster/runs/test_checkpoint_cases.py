@@ -76,7 +76,7 @@ def test_what_the_library_saves_is_opened_by_its_kind(kind, name, bert, tiny, ti
 
 
 def test_a_model_of_the_library_is_a_ranker(bert, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.ranking.collections.cache.default_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("pyrite.ranking.hub.default_cache", lambda: tmp_path / "cache")
     models = [library.SentenceTransformer(bert, device="cpu", local_files_only=True) for _ in range(2)]
     one, same = map(as_ranker, models)
     assert type(one) is type(same) is BiEncoder
@@ -172,3 +172,76 @@ def test_cases_kept_outside(name, tiny, tiny_encoded):
         return
     kind, scale, error = ("MultiVectorEncoder", 1, 1e-5) if "colbert" in name else ("SentenceTransformer", 20, 1e-6)
     np.testing.assert_allclose(ours(folder, tiny, tiny_encoded) / scale, theirs(kind, folder, tiny), atol=error)
+
+
+def quantized(folder: Path) -> None:
+    change(folder, {"quantization_config": {"load_in_4bit": True, "quant_method": "bitsandbytes"}})
+
+
+def own_code(folder: Path) -> None:
+    change(folder, {"model_type": "mybert", "auto_map": {"AutoConfig": "code.Config", "AutoModel": "code.Model"}})
+
+
+def change(folder: Path, content: dict[str, Any]) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | content))
+
+
+def more_tokens(folder: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens([f"further{number}" for number in range(9)])
+    tokenizer.save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (quantized, r"its weights are quantized \(bitsandbytes\); save it in float32"),
+        (own_code, "its architecture mybert is code in its folder, which is not run; choose a checkpoint of an arch"),
+        (more_tokens, r"its tokenizer has \d+ tokens and its table \d+; save it with the tokenizer"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["cross_encoder.CrossEncoder", "bi_encoder.BiEncoder"])
+def test_what_no_ranker_can_run_is_one_line(kind, harm, says, bert):
+    harm(Path(bert))
+    with pytest.raises(BadInput, match=says):
+        read_ranker(bert, {"_target_": f"pyrite.ranking.rankers.{kind}"})
+
+
+def test_a_folder_with_two_towers_is_read_with_two(bert, tiny, tiny_encoded, tmp_path):
+    from sentence_transformers.base.modules import Normalize, Router, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    router = Router.for_query_document(
+        [Transformer(bert), Pooling(16, "cls")], [Transformer(bert), Pooling(16, "mean")]
+    )
+    library.SentenceTransformer(modules=[router, Normalize()], device="cpu").save(str(tmp_path / "two"))
+    assert ranker_overrides(str(tmp_path / "two")) == ["ranker=bi_encoder"]
+    expected = theirs("SentenceTransformer", tmp_path / "two", tiny)
+    np.testing.assert_allclose(ours(tmp_path / "two", tiny, tiny_encoded) / 20, expected, atol=1e-6)
+
+
+def test_a_stack_of_dense_layers_of_pylate_is_late_interaction(bert, tiny, tiny_encoded, tmp_path):
+    from safetensors.torch import save_file
+
+    folder = Path(bert)
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    generator = torch.Generator().manual_seed(1)
+    for number, (wide, narrow) in enumerate(((16, 12), (12, 6)), 1):
+        place = folder / f"{number}_Dense"
+        place.mkdir()
+        names = ["linear.weight"] + ["residual.weight"] * (number == 2)
+        save_file({name: torch.randn(narrow, wide, generator=generator) for name in names}, place / "model.safetensors")
+        content = {
+            "in_features": wide, "out_features": narrow, "bias": False, "use_residual": number == 2,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        }  # fmt: skip
+        (place / "config.json").write_text(json.dumps(content))
+        modules.append({"idx": number, "name": str(number), "path": place.name, "type": "pylate.models.Dense.Dense"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 38, "do_lower_case": False}))
+    declared = {"similarity_fn_name": "MaxSim", "query_length": 16, "document_length": 30, "do_query_expansion": True}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(declared))
+    assert ranker_overrides(bert) == ["ranker=late_interaction"]
+    expected = theirs("MultiVectorEncoder", bert, tiny)
+    np.testing.assert_allclose(ours(bert, tiny, tiny_encoded), expected, atol=1e-5, rtol=1e-6)

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pyrite.cluster.reports.labels import with_cut
+from pyrite.analysis.reports.labels import with_cut
 from pyrite.cluster.runs.cut_checkpoints import cut_of, layers_of
 from tests.cluster.command_line import command
 from tests.conftest import DOCUMENTS, QUERIES

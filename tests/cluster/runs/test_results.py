@@ -215,3 +215,32 @@ def test_what_can_not_be_pushed_is_said(base, hub, tmp_path, monkeypatch, token,
     with pytest.raises(BadInput, match=said):
         pyrite.train([*base, "ranker=static", "function=random", *overrides, f"out={tmp_path / 'r'}"])
     assert (tmp_path / "r" / "trials.parquet").exists() == ("ada/taken" in overrides[0])  # before anything is trained
+
+
+def test_a_guide_masks_documents_of_the_batch(base, tmp_path, capsys):
+    """The guide is a trained run, named by its folder; the masked pairs are in the table of guarded documents."""
+    guide, out = tmp_path / "guide", tmp_path / "out"
+    asked = [*base, "ranker=static", "function=in_batch", "training.max_epochs=1"]
+    assert command("train", *asked, "weights=true", f"out={guide}") == 0
+    masking = [f"function.in_batch.guard.ranker={guide}", "function.in_batch.guard.absolute=0.0"]
+    capsys.readouterr()
+    studied = ["study", *asked, "seeds=1", "sampling.recorded=1.0"]
+    assert command(*studied, *masking, f"out={out}") == 0
+    assert "in_batch: the guide masks " in capsys.readouterr().out
+    guarded = pl.read_parquet(out / "guarded.parquet")
+    assert len(guarded) > 0
+    assert (guarded["score"] > guarded["positive"]).all()
+    assert guarded["absolute"].unique().to_list() == [0.0]
+    shown = pl.read_parquet(out / "shown.parquet").select("query", "document")
+    assert len(shown) > 0
+    assert len(shown.join(guarded, on=["query", "document"], how="semi")) == 0
+    plain = tmp_path / "plain"
+    assert command(*studied, f"out={plain}") == 0
+    before = pl.read_parquet(plain / "shown.parquet").select("query", "document")
+    assert len(before.join(guarded, on=["query", "document"], how="semi")) > 0
+    no_vectors = [*base, "ranker=feed_forward", "training.max_epochs=1", "weights=true", f"out={tmp_path / 'other'}"]
+    assert command("train", *no_vectors) == 0
+    refused = [f"function.in_batch.guard.ranker={tmp_path / 'other'}", "function.in_batch.guard.relative=0.0"]
+    capsys.readouterr()
+    assert command("train", *asked, *refused, f"out={tmp_path / 'refused'}") == 2
+    assert "FeedForward has no dense vector per text" in capsys.readouterr().err

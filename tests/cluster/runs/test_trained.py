@@ -20,7 +20,7 @@ from pyrite.cluster.runs.trained import ranker_overrides, read_ranker
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
-from pyrite.ranking.rankers.decoder import Decoder
+from pyrite.ranking.rankers.cross_encoder import CrossEncoder
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.trec_files import read_run
 from pyrite.sampling.retrieval.embedding import Embedding
@@ -49,7 +49,7 @@ def checkpoint(folder: Path, model_type: str, architecture: str | None, words: t
         ("roberta", "RobertaForSequenceClassification", ["ranker=cross_encoder"]),
         ("bert", "BertModel", ["ranker=bi_encoder"]),
         ("bert", None, ["ranker=bi_encoder"]),
-        ("llama", "LlamaForSequenceClassification", ["ranker=decoder"]),
+        ("llama", "LlamaForSequenceClassification", ["ranker=cross_encoder"]),
         ("qwen3", "Qwen3Model", ["ranker=bi_encoder", "ranker.pooling=last"]),
         ("model2vec", None, ["ranker=static"]),
     ],
@@ -74,7 +74,7 @@ def test_modules_say_it_first(kinds, wanted, tmp_path):
 
 def test_a_language_model_without_yes_and_no_is_refused(tmp_path):
     with pytest.raises(BadInput, match="neither yes nor no is one token"):
-        ranker_overrides(checkpoint(tmp_path / "mute", "llama", "LlamaForCausalLM", ("maybe",)))
+        read_ranker(checkpoint(tmp_path / "mute", "llama", "LlamaForCausalLM", ("maybe",)))
     with pytest.raises(BadInput, match=r"holds rankers, and is none itself; name one, as .*/mute$"):
         ranker_overrides(str(tmp_path))
     with pytest.raises(BadInput, match=r"is a file, and a checkpoint is a folder; name the folder, as .*/mute$"):
@@ -93,8 +93,9 @@ def test_a_language_model_ranks_by_yes_and_no(beir_folder, own_cache, tmp_path):
         config = transformers.LlamaConfig(**sizes, num_attention_heads=2, num_key_value_heads=2)
         transformers.LlamaForCausalLM(config).save_pretrained(folder)
     ranker = read_ranker(str(folder), gpu=False).ranker
-    assert isinstance(ranker, Decoder)
-    assert ranker.words.tolist() == [1, 2]
+    assert isinstance(ranker, CrossEncoder)
+    [score] = ranker.head
+    assert (score.true_token_id, score.false_token_id) == (1, 2)
     options = ["collection=beir", f"collection.path={beir_folder}", "measures=[AP@10]", f"out={tmp_path / 'out.run'}"]
     assert read_run(pyrite.rank(str(folder), options))["score"].n_unique() > 1
 

@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from pyrite.analysis.statistics.summary import COSTS
 from pyrite.cluster.output.event_log import FILE, EventLog
 from pyrite.cluster.output.run_log import RunLog
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.statistics.summary import COSTS
 from pyrite.cluster.telemetry.tracking.mlflow import STORE, MLflow
 from pyrite.cluster.telemetry.tracking.tensorboard import TensorBoard
 from pyrite.cluster.telemetry.tracking.tracker import Status, TrackedRun, Tracker

@@ -14,7 +14,7 @@ from safetensors.torch import load
 from torch import nn
 
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand
+from pyrite.cluster.executors.resources import WAITING, Resources, at_once, check_demand, demand, workers_bundles
 from pyrite.cluster.output.result_store import SavedState
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.artifacts import Artifacts
@@ -367,11 +367,11 @@ def test_what_runs_take():
     assert Resources.of_run(ASKED).bundle() == {"CPU": 2, "GPU": 0.5}
     assert Resources.of_run(four) == Resources(cpu=0, memory=WAITING)
     assert demand(four) == {"CPU": 8, "GPU": 2.0}
-    assert at_once([], {"CPU": 2}) is None
-    assert at_once([demand(four)], {"CPU": 17, "GPU": 8}) == 2
-    assert at_once([demand(four), {"CPU": 9}], {"CPU": 17, "GPU": 8}) == 1
-    assert at_once([demand(four)], {"CPU": 17, "GPU": 2}) == 1
-    assert at_once([demand(four)], {"CPU": 2}) == 1
+    workers = workers_bundles(four)
+    assert at_once([workers], [{"CPU": 17, "GPU": 8}]) == 2
+    assert at_once([workers, [{"CPU": 9}]], [{"CPU": 17, "GPU": 8}]) == 1
+    assert at_once([workers], [{"CPU": 17, "GPU": 2}]) == 1
+    assert at_once([workers], [{"CPU": 9, "GPU": 8}, {"CPU": 7, "GPU": 8}]) == 1  # sixteen, seven of them on one node
     check_demand(four, {"CPU": 8, "GPU": 2})
     with pytest.raises(BadInput, match=r"resources.cpu: a run asks for 8 and this machine has 7; choose fewer"):
         check_demand(four, {"CPU": 7, "GPU": 2})

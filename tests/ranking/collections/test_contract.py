@@ -16,6 +16,7 @@ from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.ir_datasets import IrDatasets
+from pyrite.ranking.collections.mix import Mix
 from pyrite.ranking.collections.msmarco import MsMarco
 from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.collections.pydocs import Pydocs
@@ -54,8 +55,13 @@ def in_pydocs(folder: Path) -> Pydocs:
     return Pydocs(folders=[Path(json.__file__).parent])
 
 
+def in_mix(folder: Path) -> Mix:
+    (folder / "mixed").mkdir()
+    return Mix(mix=[str(write_beir(folder / "mixed" / "beir")), {"path": in_pairs(folder / "mixed").path, "share": 1}])
+
+
 EXAMPLES: dict[type[Reader], Callable[[Path], Reader]] = {
-    Beir: in_beir, MsMarco: in_msmarco, Trec: in_trec, Pairs: in_pairs, Pydocs: in_pydocs,
+    Beir: in_beir, Mix: in_mix, MsMarco: in_msmarco, Trec: in_trec, Pairs: in_pairs, Pydocs: in_pydocs,
 }  # fmt: skip
 # IrDatasets needs a registry: tests/ranking/collections/test_ir_datasets.py.
 EVERY = sorted(classes_in(pyrite.ranking.collections, Reader) - {IrDatasets}, key=lambda kind: kind.__name__)

@@ -21,12 +21,12 @@ LISTS = np.array([[0, 1, 2, -1], [4, 5, 6, 7], [8, 9, 10, 11], [3, 0, 9, 5]], np
 
 
 @pytest.fixture(params=sorted(group_options()["ranker"]))
-def made(request, made_up, decoder_checkpoint, read_as, tiny_encoded, tiny_vectors) -> tuple[Make, EncodedCollection]:
+def made(request, made_up, read_as, tiny_encoded, tiny_vectors) -> tuple[Make, EncodedCollection]:
     """The ranker of a file, drawn by a seed, and the texts as it reads them."""
     content = option("ranker", request.param)
     given = ["ranker.preset=tiny"] if "preset" in content else []
     if content.get("checkpoint") == "???":
-        folder = decoder_checkpoint(headed=True) if request.param == "decoder" else made_up("bert")
+        folder = made_up("bert")
         given += [f"ranker.checkpoint={folder}", "ranker.max_document=12"]
     config = compose([f"ranker={request.param}", *given])["ranker"]
     plain: Ranker = build(config, "ranker", trust="composed")

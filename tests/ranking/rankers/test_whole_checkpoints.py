@@ -15,7 +15,6 @@ from pyrite.cluster.config.groups import group_options
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.part import options_of
-from pyrite.ranking.rankers.decoder import TEMPLATE
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.scoring import score_candidates
 
@@ -95,19 +94,8 @@ def cross_encoder(checkpoint: str, folder: str, collection: Collection) -> tuple
     return checkpoint, model.predict(pairs, activation_fn=torch.nn.Identity()).reshape(8, 12)
 
 
-@torch.no_grad()
-def decoder(checkpoint: str, folder: str, collection: Collection) -> tuple[str, np.ndarray]:
-    model = library.CrossEncoder(checkpoint, device="cpu", num_labels=1)
-    scores = [
-        model[0].model(**model.tokenizer([TEMPLATE.format(query=query, document=text)], return_tensors="pt")).logits
-        for query in collection.queries["text"]
-        for text in collection.documents["text"]
-    ]
-    return checkpoint, torch.cat(scores).numpy().reshape(8, 12)
-
-
 THEIRS: dict[str, Callable[[str, str, Collection], tuple[str, np.ndarray]]] = {
-    each.__name__: each for each in (bi_encoder, cross_encoder, decoder, late_interaction, sparse)
+    each.__name__: each for each in (bi_encoder, cross_encoder, late_interaction, sparse)
 }
 """Makes or takes a checkpoint, and returns it with the library's scores of every query with every document."""
 
@@ -117,23 +105,19 @@ def node_of(kind: str, checkpoint: str, *overrides: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", THEIRS)
-def test_the_untrained_ranker_scores_as_the_library_at_every_scale(
-    kind, made_up, decoder_checkpoint, long, tiny, tiny_encoded, tmp_path
-):
-    plain = decoder_checkpoint(headed=True) if kind == "decoder" else made_up()
-    collection = lengthened(tiny, 14, 16) if kind == "decoder" else long
-    folder, expected = THEIRS[kind](plain, str(tmp_path), collection)
+def test_the_untrained_ranker_scores_as_the_library_at_every_scale(kind, made_up, long, tiny_encoded, tmp_path):
+    folder, expected = THEIRS[kind](made_up(), str(tmp_path), long)
     nodes = [node_of(kind, folder, f"scale={scale}") for scale in SCALES]
     assert all(node == nodes[0] for node in nodes)
     made = build(nodes[0], "ranker", trust="composed")
     reads = made.tokenization(**options_of(made))
-    tokens = reads.encode(collection)
+    tokens = reads.encode(long)
     ranker = made.start(RankerInputs(torch.Generator().manual_seed(0))).eval()
     encoded = replace(tiny_encoded, documents=tokens.documents, queries=tokens.queries)
     found = score_candidates(ranker, encoded, QUERIES, LISTS)
     assert expected.std() > 1e-3
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert bool(reads.cut(tokens)) == (kind != "decoder")  # the others are longer than the checkpoint reads
+    assert reads.cut(tokens)  # they are longer than the checkpoint reads
     fewer = node_of(kind, folder, "ranker.layers=2")  # two of three layers score otherwise
     cut = build(fewer, "ranker", trust="composed").start(RankerInputs(torch.Generator().manual_seed(0))).eval()
     assert np.abs(score_candidates(cut, encoded, QUERIES, LISTS) - expected).max() > 1e-3

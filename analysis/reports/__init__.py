@@ -1,0 +1,1 @@
+"""Lays out the tables, figures and pages of finished commands."""

@@ -1,0 +1,43 @@
+"""Shows the rates of false negatives that an audit found: a table and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+from matplotlib.figure import Figure
+
+from pyrite.analysis.reports.canvas import INK, grid, looks, name_axes
+from pyrite.analysis.reports.report import Table
+
+
+def rates_table(rates: pl.DataFrame) -> Table:
+    """The rates, for people."""
+    rows = [
+        [
+            row["method"], row["function"], f"{row['shown']:,}", f"{row['judged']:,}",
+            None if row["rate"] is None else f"{row['rate']:.1%}", f"{row['low']:.1%} to {row['high']:.1%}",
+        ]
+        for row in rates.iter_rows(named=True)
+    ]  # fmt: skip
+    head = ["method", "function", "shown", "judged", "relevant", "95% interval"]
+    return Table(head, rows, words=2, caption="Negatives that are relevant")
+
+
+def rates_figure(rates: pl.DataFrame, truth: Mapping[str, float] | None = None) -> Figure:
+    """Draw each method's share of relevant negatives with its interval, and the truth if it is known."""
+    whole = rates.filter(pl.col("function") == "all").drop_nulls("rate")
+    drawn, [ax] = grid([""], [""], 0.9 + 0.35 * len(whole))
+    styles = looks(whole["method"])
+    for y, row in enumerate(whole.iter_rows(named=True)):
+        look = styles[row["method"]]
+        ax.plot([100 * row["low"], 100 * row["high"]], [y, y], color=look.colour, lw=2)
+        ax.plot(100 * row["rate"], y, "o", color=look.colour)
+        if truth is not None:
+            ax.plot(100 * truth[row["method"]], y, "|", color=INK, ms=14, mew=1.5)
+    ax.set_yticks(range(len(whole)), whole["method"].to_list())
+    ax.set_ylim(len(whole) - 0.5, -0.5)
+    ax.set_xlim(0)
+    known = "" if truth is None else "; upright: the truth"
+    name_axes(ax, f"negatives shown that are relevant, per cent, with 95% interval{known}", "")
+    return drawn

@@ -1,0 +1,213 @@
+"""Shows which negatives a study's rankers were trained with, and how hard these were: examples, a table, a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pyrite.analysis.methods import METHOD_KEYS, with_methods
+from pyrite.analysis.reports.canvas import Look, family_grid, legend, looks, name_axes
+from pyrite.analysis.reports.labels import by_family, distinct_names
+from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
+
+OPEN = 8
+"""The number of methods up to which the tables of examples are open."""
+LETTERS = 200
+"""Letters of a text that are shown."""
+BINS = 60
+"""The number of stretches of the training over which a figure averages; single batches differ more than methods do."""
+BLOCK = 2000
+"""The number of runs whose steps are in memory at once."""
+FIGURES = {
+    "negative": "mean score of negatives",
+    "misranked": "share of misranked negatives",
+    "age": "age of the index (steps)",
+}
+
+
+def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> list[Section]:
+    """A table for each of a few training queries, with a relevant document and each method's negatives."""
+    if examples is None or examples.is_empty():
+        return []
+    methods = with_methods(trials).select("run", "method", "ranker")
+    named = examples.join(methods, on="run", how="inner", maintain_order="left")
+    names = distinct_names(named["method"].unique(maintain_order=True))
+    text = (
+        "Negatives that rankers were shown for three training queries, in the run of the lowest seed: of each function "
+        "the three that were shown most often. The lead is the ranker's score of a negative less that of the relevant "
+        "document, as a mean over the times that it was shown: above 0 the ranker took it for more relevant."
+    )
+    tables: list[Part] = []
+    several = named["ranker"].n_unique() > 1
+    for part in named.partition_by("collection", "query", maintain_order=True):
+        rows: Rows = [["relevant", _long(part[0, "relevant"] or ""), "", ""]]
+        for (ranker, method), own in part.partition_by("ranker", "method", as_dict=True, maintain_order=True).items():
+            rows.append(f"{ranker}: {names[str(method)]}" if several else names[str(method)])
+            rows += [
+                [row["function"], _long(row["text"]), f"{row['times']:,}", f"{row['margin']:+.2f}"]
+                for row in own.iter_rows(named=True)
+            ]
+        head = ["from", "document", "times", "lead"]
+        tables.append(Table(head, rows, words=2, caption=_short(part[0, "question"])))
+    if named.select("ranker", "method").n_unique() > OPEN:
+        tables = [Fold("Show the examples", tables)]
+    return [Section("Examples of negatives", [text, *tables])]
+
+
+def _long(text: str) -> Cell:
+    return Cell(_short(text), long=True)
+
+
+def _short(text: str) -> str:
+    """Return the beginning of a text on one line, cut at a blank if it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LETTERS else line[:LETTERS].rsplit(" ", 1)[0] + " …"
+
+
+def hardness_section(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -> list[Section]:
+    """How hard the negatives were; nothing if no step was recorded."""
+    figure = hardness_figure(trials, steps)
+    if figure is None:
+        return []
+    text = (
+        "Scores are the ranker's when the negative was shown, before the update. Rankers that are trained differently "
+        "have scores of different scales: the distance of negatives below positives, and the share misranked, can be "
+        "compared. Harder negatives are not better ones; their effect is shown above."
+    )
+    caption = (
+        "The negatives that rankers were shown, by step: means over a method's runs and one standard deviation. A "
+        "negative is misranked if it scores no lower than its positive. If rankers are trained one after another, of "
+        "the last."
+    )
+    drawing = Drawing("negatives", figure, caption)
+    return [Section("How hard the negatives were", [text, _end_table(at_the_end(trials, steps)), drawing])]
+
+
+def hardness_figure(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Figure | None:
+    """Draw how hard negatives were by step: means over a method's runs, and one standard deviation as a band.
+
+    Columns are the mean score of negatives, the share of them that score no lower than their positive and, if
+    negatives come from an index with versions, its age. None if no step was recorded.
+    """
+    done = _done(trials)
+    last = pl.max_horizontal(pl.lit(1.0), (pl.col("step") + pl.col("steps")).max() / BINS)
+    families = traces.lazy().join(done.lazy(), on="run").group_by("collection", "ranker")
+    lazy = families.agg(last.alias("width"), pl.col(FIGURES).count()).sort("collection", "ranker")
+    widths = lazy.collect(engine="streaming")
+    if widths.is_empty():
+        return None
+    columns = {name: title for name, title in FIGURES.items() if widths[name].sum()}
+    figure, rows = family_grid(widths, list(columns.values()), height=2.6)
+    look, shown = looks(with_methods(trials)["method"]), []
+    for family, axes in rows:
+        collection, ranker, width = family.row(0)[:3]
+        by_stretch = partial(_by_stretch, names=list(columns), width=width)
+        for of in _of_methods(done.filter(collection=collection, ranker=ranker), traces, by_stretch):
+            if of.is_empty():  # steps without any of the figures
+                continue
+            shown.append(of[0, "method"])
+            for name, ax in zip(columns, axes, strict=True):
+                _line(ax, of.filter(figure=name), width, look[of[0, "method"]])
+        for title, ax in zip(columns.values(), axes, strict=True):
+            name_axes(ax, "step", title)
+            ax.margins(x=0.01)
+    legend(figure, look, shown)
+    return figure
+
+
+def _by_stretch(steps: pl.DataFrame, names: list[str], width: float) -> pl.DataFrame:
+    """Means of figures over stretches of each run: method, run, stretch, value and figure."""
+    stretch = ((pl.col("step") + pl.col("steps") / 2) / width).floor().alias("stretch")
+    parts = []
+    for name in names:
+        weighted = (pl.col(name) * pl.col("steps")).sum() / pl.col("steps").sum()
+        means = steps.drop_nulls(name).group_by("method", "run", stretch, maintain_order=True)
+        parts.append(means.agg(weighted.alias("value")).with_columns(pl.lit(name).alias("figure")))
+    return pl.concat(parts)
+
+
+def _line(ax: Axes, runs: pl.DataFrame, width: float, look: Look) -> None:
+    """Draw a method's figure by step, while at least half of its runs were training."""
+    value, stretches = pl.col("value"), runs.sort("stretch", "run").group_by("stretch", maintain_order=True)
+    means = stretches.agg(runs=pl.len(), mean=value.mean(), sd=value.std(ddof=0))
+    means = means.filter(pl.col("runs") * 2 >= runs["run"].n_unique())
+    x, mean, sd = (means[key].to_numpy() for key in ("stretch", "mean", "sd"))
+    x = (x + 0.5) * width
+    ax.plot(x, mean, color=look.colour, ls=look.line, lw=1.6, marker="o" if len(x) == 1 else "", ms=4)
+    ax.fill_between(x, mean - sd, mean + sd, color=look.colour, alpha=0.12, lw=0)
+
+
+def at_the_end(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """Average the scores of negatives in the last tenth of each training, by method.
+
+    Returns:
+        collection, ranker, method, runs; for positive, negative, misranked and age the mean over runs and the sample
+        standard deviation (`NAME_std`), null if there is none; and versions, the most that a run's index had.
+    """
+    last = (pl.col("step") + pl.col("steps")).max().over("run", "fold")
+    still = pl.col("step") + pl.col("steps") > 0.9 * last
+    figures = ["positive", "negative", "misranked", "age"]
+
+    def mean(name: str) -> pl.Expr:
+        weights = pl.when(pl.col(name).is_not_null()).then(pl.col("steps"))
+        return ((pl.col(name) * weights).sum() / weights.sum()).fill_nan(None).alias(name)
+
+    done = _done(trials)
+    empty = traces.lazy().head(0).join(done.clear().lazy(), on="run").collect()
+    every = pl.concat([empty, *_of_methods(done, traces, lambda steps: steps.filter(still))])
+    versions = pl.col("version").max() + 1
+    runs = every.group_by(*METHOD_KEYS, "run", maintain_order=True).agg(*map(mean, figures), versions=versions)
+    return runs.group_by(METHOD_KEYS, maintain_order=True).agg(
+        pl.len().alias("runs"),
+        pl.col(figures).mean(),
+        pl.col(figures).std().name.suffix("_std"),
+        pl.col("versions").max(),
+    )
+
+
+def _done(trials: pl.DataFrame) -> pl.DataFrame:
+    """The finished runs, with their methods."""
+    done = trials.filter(pl.col("status") == "done").select("run")
+    return with_methods(trials).join(done, on="run", how="semi").select("run", *METHOD_KEYS)
+
+
+def _of_methods(
+    runs: pl.DataFrame,
+    traces: pl.DataFrame | pl.LazyFrame,
+    summarised: Callable[[pl.DataFrame], pl.DataFrame],
+) -> Iterator[pl.DataFrame]:
+    """Yield a summary of each method's steps, if its runs have any."""
+    for method in runs.sort(*METHOD_KEYS, "run").partition_by(METHOD_KEYS, maintain_order=True):
+        parts = []
+        for block in method.iter_slices(BLOCK):
+            steps = traces.lazy().filter(pl.col("run").is_in(block["run"].to_list())).collect(engine="streaming")
+            if len(steps):
+                parts.append(summarised(steps.join(block, on="run").sort(*METHOD_KEYS, "run", "fold", "step")))
+        if parts:
+            yield pl.concat(parts)
+
+
+def _end_table(rows: pl.DataFrame) -> Table:
+    """Lay out the rows of `at_the_end`, a section per ranker."""
+
+    def spread(row: dict[str, Any], name: str, places: str) -> Cell:
+        mean, std = row[name], row[f"{name}_std"]
+        return Cell(None if mean is None else f"{mean:{places}}", "" if std is None else f"± {std:{places}}")
+
+    index = rows["versions"].count() > 0
+    forms = {"positive": ".2f", "negative": ".2f", "misranked": ".1%"}
+    lines: Rows = []
+    for title, part in by_family(rows):
+        lines.append(title)
+        for row in part.iter_rows(named=True):
+            of_index = [row["versions"], spread(row, "age", ".0f")] if index else []
+            cells = (spread(row, name, form) for name, form in forms.items())
+            lines.append([row["method"], *cells, *of_index, row["runs"]])
+    head = ["method", "mean score: positives", "negatives", "misranked"]
+    head += ["versions of the index", "its age (steps)"] if index else []
+    return Table([*head, "runs"], lines, caption="in the last tenth of each training")

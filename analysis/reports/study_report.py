@@ -1,0 +1,250 @@
+"""Makes the report of a study: its sections in order, from tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+from rich.markup import escape
+
+from pyrite.analysis.counted import counted
+from pyrite.analysis.methods import (
+    EMBEDDINGS,
+    ORDER,
+    evaluations,
+    leading_evaluations,
+    method_columns,
+    with_factors,
+    with_methods,
+)
+from pyrite.analysis.reports import analysis_sections, result_sections
+from pyrite.analysis.reports.labels import Letters, duration, value
+from pyrite.analysis.reports.report import (
+    Cell,
+    Fold,
+    Report,
+    Section,
+    Table,
+    TerminalLine,
+    definitions,
+    items,
+    lost_section,
+    verbatim,
+)
+from pyrite.analysis.reports.result_sections import measures_of
+from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section
+from pyrite.analysis.reports.verdict_section import Commands, verdict_section
+from pyrite.analysis.statistics.comparison import named_baseline
+from pyrite.analysis.statistics.contrasts import check_contrasts, planned_contrasts
+from pyrite.analysis.statistics.sequential import SequentialRule
+from pyrite.analysis.statistics.summary import baseline_of, summarise
+from pyrite.analysis.statistics.verdict import Conclusion, conclude
+from pyrite.ranking.errors import BadInput
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """The results of a study: its tables by the names of their files, its configuration and losses."""
+
+    trials: pl.DataFrame
+    queries: pl.DataFrame | pl.LazyFrame
+    steps: pl.DataFrame | pl.LazyFrame | None = None
+    zero_shot: pl.DataFrame | None = None
+    examples: pl.DataFrame | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)  # the content of `config.yaml`
+    written: str = ""  # its text
+    lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
+    waiting: int = 0  # the number of runs without a result, if the study is still running
+    commands: Commands | None = None  # what writes commands to go on with; None shows none
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the study."""
+        return self.config.get("study", {})
+
+    @property
+    def design(self) -> Mapping[str, Any]:
+        """The experiment that the study runs, if it runs one."""
+        return self.config.get("design") or {}
+
+
+def study_report(
+    results: StudyResults,
+    baseline: str | None = None,
+    factors: Sequence[str] | None = None,
+    contrasts: Sequence[str] | None = None,
+) -> Report:
+    """Make the report of a study; its figures show the leading measure, that of the first column. A baseline, factor or
+    contrast that names nothing in the study is refused, and so is a damaged experiment.
+    """
+    options, queries, within = results.options, results.queries, results.options.get("equal_within")
+    trials, summary, baseline = compared(results, baseline, factors)
+    collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
+    title = f"Negative sampling on {collections}" if collections else "Negative sampling"
+    facts = Section("", [definitions(_facts(trials, results)), verbatim(results.config.get("command", ""))])
+    if not summary["runs"].sum():
+        return Report(title, [facts, Section("", ["No run has finished."]), *_runs(trials, results)])
+    measure = measures_of(summary)[0]
+    rule = SequentialRule.of_options(options) if "equal_within" in options else None
+    letters = Letters()  # the same in all tables
+    sections = [
+        verdict_section(_conclude(results, trials, summary), summary, trials, letters, results.commands),
+        facts,
+        *result_sections.results(summary),
+        *examples_section(results.trials, results.examples),
+        *_contrasts(results, trials, contrasts, within, letters),
+        *analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries),
+        *analysis_sections.zero_shot(trials, results.zero_shot),
+        *analysis_sections.convergence_rates(trials, measure),
+        *result_sections.figures(trials, summary, measure),
+        *analysis_sections.steadiness(trials),
+        *([] if results.steps is None else hardness_section(trials, results.steps)),
+        *result_sections.by_query(trials, queries, summary, measure),
+        *_runs(trials, results),
+    ]
+    return Report(title, sections)
+
+
+def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
+    """Return the conclusion of a study with finished runs, and the section that shows it."""
+    trials, summary, _ = compared(results)
+    conclusion = _conclude(results, trials, summary)
+    return conclusion, verdict_section(conclusion, summary, trials, commands=results.commands)
+
+
+def _conclude(results: StudyResults, trials: pl.DataFrame, summary: pl.DataFrame) -> Conclusion:
+    limit = None if results.commands is None else results.commands.test_limit
+    return conclude(trials, summary, results.queries, results.options.get("equal_within"), limit)
+
+
+def compared(
+    results: StudyResults, baseline: str | None = None, factors: Sequence[str] | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
+    """Return the runs with the factors by which they differ, their summary, and the baseline's name."""
+    options = results.options
+    trials = with_factors(results.trials, options.get("factors") if factors is None else factors)
+    baseline = baseline or options.get("baseline") or design_baseline(trials, results.design)
+    within = options.get("equal_within")
+    return trials, summarise(trials, baseline, queries=results.queries, equal_within=within), baseline
+
+
+def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | None:
+    """The baseline that an experiment names, unless the user left it out of the study."""
+    named: str | None = design.get("baseline")
+    if named is None:
+        return None
+    with suppress(BadInput):
+        named_baseline(with_methods(trials).select(method_columns(trials)), named)
+        return named
+    return None
+
+
+def _contrasts(
+    results: StudyResults,
+    trials: pl.DataFrame,
+    requested: Sequence[str] | None,
+    within: float | None,
+    letters: Letters,
+) -> list[Section]:
+    """The contrasts that are requested, or else the study's, or else its experiment's.
+
+    A line names those that can't be made: the study still runs, or all runs of a method failed. Those of an experiment
+    are left out if the user left out one of its methods. Requested ones that can't be made are refused.
+    """
+    named = requested or results.options.get("contrasts")
+    chosen = named or results.design.get("contrasts")
+    if not chosen:
+        return []
+    try:
+        check_contrasts(trials, chosen)
+    except BadInput:
+        if requested:
+            raise
+        if not named:
+            return []
+    tested, missing = planned_contrasts(trials, results.queries, chosen, within)
+    lines = [f"contrasts: {line}" for line in missing]
+    sections = [] if tested.is_empty() else [analysis_sections.contrasts(tested, letters)]
+    return [*sections, Section("", [items(lines)], lines)] if lines else sections
+
+
+def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
+    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
+    known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
+    methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
+    origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
+    seeds = trials["seed"].n_unique()
+    ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
+    counts = {
+        "done": len(done), "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
+        "not started": stopped, f"stopped by the search, which no figure includes ({ORDER})": behind,
+        "to come, the study is still running": results.waiting,
+    }  # fmt: skip
+    read = [line for lines in results.config.get("read", {}).values() for line in lines]
+    return {
+        **({"read": "; ".join(read)} if read else {}),
+        "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
+        "compared": f"{ways} of choosing negatives, ranker {' and '.join(rankers)}, {each}",
+        "runs": ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "done"),
+        "training": f"{duration(float(done['seconds'].sum() or 0))} over all runs, {done['steps'].sum() or 0:,} steps",
+        "evaluated on": " and ".join(map(result_sections.origin_name, origins)),
+    }
+
+
+def _stopped(trials: pl.DataFrame) -> tuple[int, int]:
+    """Count the runs that did not start before the study's time was over, and those that a scheduler stopped."""
+    epochs = trials.filter(status="stopped")["epochs"]
+    return int((epochs == 0).sum()), int((epochs > 0).sum())
+
+
+def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
+    """Whatever went wrong, every run with its command, and the configuration."""
+    sections = []
+    failed = trials.filter(status="failed").sort("run").select("run", "overrides", "error").rows()
+    if failed:
+        rows = [[run, _command(text), error or "no error was recorded"] for run, text, error in failed]
+        lines = [TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}") for run, _, error in rows]
+        sections.append(Section("Failed runs", [Table(["run", "command", "error"], rows, words=3)], lines))
+    done = trials.filter(status="done")
+    lost = done.filter("diverged").select("run", "overrides", "best_epoch", "epochs").rows()
+    if lost:
+        rows = [[run, _command(text), *epochs] for run, text, *epochs in lost]
+        sections.append(Section(
+            "Runs that diverged",
+            ["The loss or the scores of these runs were no longer numbers; their best earlier weights were measured.",
+             Table(["run", "command", "best epoch", "diverged in epoch"], rows, words=2)],
+            [TerminalLine(f"[yellow]diverged[/] {escape(run)} in epoch {epochs}; its best weights were measured")
+             for run, _, _, epochs in lost],
+        ))  # fmt: skip
+    stopped, behind = _stopped(trials)
+    counts = {
+        f"before {counted(stopped, 'run')} began; to run them: --resume with another time_budget=": stopped,
+        f"{counted(behind, 'run')} behind in the search; no figure includes them, and {ORDER}": behind,
+    }
+    lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
+    sections.append(Section("", [], lines))
+    sections += lost_section(results.lost)
+    return [*sections, Section("Every run and its command", [
+        "Each command repeats its run alone and, on a CPU, to the last bit.",
+        Fold(counted(len(done), "run"), [_commands(trials)]),
+    ]), Section("Configuration", [Fold("config.yaml", [verbatim(results.written)])])]  # fmt: skip
+
+
+def _command(overrides: str) -> Cell:
+    return Cell(f"pyrite train {overrides}", code=True)
+
+
+def _commands(trials: pl.DataFrame) -> Table:
+    columns = [f"{origin}:{measure}" for origin, measure in leading_evaluations(trials)]
+    done = trials.filter(status="done").join(with_methods(trials).select("run", "method"), on="run")
+    rows = [
+        [
+            *(row["run"], row["ranker"], row["method"], _command(row["overrides"])),
+            *(row["seed"], row["best_epoch"], *(value(row[column]) for column in columns)),
+        ]
+        for row in done.sort("ranker", "method", "seed", "run").iter_rows(named=True)
+    ]
+    return Table(["run", "ranker", "method", "command", "seed", "best epoch", *columns], rows, words=4)

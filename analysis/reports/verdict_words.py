@@ -1,0 +1,229 @@
+"""Puts the facts of a verdict into sentences: each is used if its condition holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import polars as pl
+
+from pyrite.analysis.statistics.comparison import LEAST_SEEDS
+from pyrite.analysis.statistics.verdict import Conclusion, OriginDependence, RankerTest, Verdict
+
+LISTED = 4
+"""The most methods that a sentence names; of more it gives the number."""
+SCHEMA = {
+    **dict.fromkeys(("collection", "ranker", "candidates", "measure", "baseline", "take"), pl.String()),
+    "best": pl.Boolean(),
+    **dict.fromkeys(("better_than", "possible", "equal"), pl.String()),
+    **dict.fromkeys(("lead", "lead_low", "lead_high", "ahead"), pl.Float64()),
+    "sentence": pl.String(),
+}
+"""Columns of verdict.csv; several methods are joined by "; "."""
+
+
+class Words:
+    """The phrases of one verdict.
+
+    Args:
+        names: short names of methods; a method that has none keeps its own.
+    """
+
+    def __init__(self, verdict: Verdict, names: Mapping[str, str]) -> None:
+        self.verdict = verdict
+        self.names = names
+        self.take = verdict.take or verdict.reference
+
+    def name(self, method: str) -> str:
+        """Return the short name of a method."""
+        return self.names.get(method, method)
+
+    def listed(self, methods: Sequence[str], last: str = "and") -> str:
+        """Return the names of some methods, or their number if there are many."""
+        count = len(self.verdict.rows) - 1
+        if len(methods) > LISTED:
+            return f"all {count} others" if len(methods) == count else f"{len(methods)} of the {count} others"
+        *others, final = map(self.name, methods)
+        return f"{', '.join(others)} {last} {final}" if others else final
+
+    def price(self, methods: Sequence[str], than: str | None = None) -> str:
+        """Return the training time of some methods in times of another one's; by default, of the recommended one's."""
+        seconds = {row["method"]: row["seconds"] for row in self.verdict.rows}
+        base, costs = seconds.get(than or self.take), [seconds[method] for method in methods]
+        if not base or None in costs:
+            return ""
+        low, high = min(costs) / base, max(costs) / base
+        verb = "take" + "s" * (len(methods) == 1)
+        if low > 0.95 and high < 1.05:
+            return f" and {verb} as long to train"
+        span = f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
+        return f" and {verb} {span} times its time"
+
+    def too_few(self) -> str:
+        """Say from how many seeds on something is tested."""
+        unit, seeds = self.verdict.unit, self.verdict.seeds
+        option = f"seeds={LEAST_SEEDS}" if unit != "agents" else f"policy.agent=range(0,{LEAST_SEEDS})"
+        return (
+            f"Nothing is tested with {seeds} {unit if seeds != 1 else unit[:-1]}: a difference can be marked from "
+            f"{LEAST_SEEDS} {unit} on ({option}; --resume keeps the runs so far)."
+        )
+
+    def lead(self) -> str:
+        """Return by how much the recommended method is ahead, with the interval and its price."""
+        lead = self.verdict.lead
+        assert lead is not None
+        by = f"by {places(lead.difference, '.4f')} (95%: {places(lead.low, '.4f')} to {places(lead.high, '.4f')})"
+        return f"{by}{self.price([self.take], lead.against)}"
+
+    def others(self) -> list[str]:
+        """Return the methods that the recommended one is better than, other than the one of its lead."""
+        lead = self.verdict.lead
+        return [method for method in self.verdict.better_than if lead is None or method != lead.against]
+
+    def is_close(self) -> str:
+        """Say which methods differ by less than the margin."""
+        equal, reference = self.verdict.equal, "it" if self.verdict.take else self.name(self.verdict.reference)
+        differ = "differs" if len(equal) == 1 else "differ"
+        price = self.price(equal) if self.verdict.take else ""
+        return f"{self.listed(equal)} {differ} from {reference} by less than {places(self.verdict.margin)}{price}"
+
+    def open(self) -> list[str]:
+        """Return the methods that may be the best and are not shown to differ little."""
+        return [method for method in self.verdict.possible if method not in self.verdict.equal]
+
+    def may_be_better(self) -> str:
+        """Say which methods may be better, and by how much at most."""
+        ahead = f"up to {places(self.verdict.ahead, '.4f')}"
+        return f"{self.listed(self.open())} may be better, by {ahead},{self.price(self.open())}".removesuffix(",")
+
+    def sample(self) -> str:
+        """Return the sample that would show a small difference; empty if it is not known."""
+        verdict, unit = self.verdict, self.verdict.unit
+        if verdict.queries is not None:
+            here = verdict.known_queries
+            more = "; limits.test=null takes all" * (verdict.limit is not None and here >= verdict.limit)
+            now = f" ({here:,} now{more})" if here else ""
+            enough = f"at least {verdict.queries:,} test queries{now}; more {unit} alone are not enough"
+        elif verdict.needed is not None and verdict.needed > verdict.seeds:
+            enough = f"about {verdict.needed} {unit}" + (", for other queries too" if verdict.known_queries else "")
+        else:
+            return ""
+        return f" To see a difference of {places(verdict.margin)} takes {enough}."
+
+
+Rule = tuple[Callable[[Words], bool], Callable[[Words], str]]
+ALONE: Sequence[Rule] = (
+    (lambda w: len(w.verdict.rows) < 2, lambda w: "There is one method, so there is nothing to compare."),
+    (
+        lambda w: not w.verdict.seeds,
+        lambda w: "Nothing is tested: there are two methods without a run of the same seed and settings.",
+    ),
+    (lambda w: w.verdict.seeds < LEAST_SEEDS, Words.too_few),
+)
+"""Sentences that are the whole verdict; the first whose condition holds is used."""
+FIRST: Sequence[Rule] = (
+    (
+        lambda w: w.verdict.take is None,
+        lambda w: (
+            f"No method can be told from the others with {w.verdict.seeds} {w.verdict.unit}: the best is at most "
+            f"{places(w.verdict.ahead, '.4f')} ahead of {w.name(w.take)}"
+        ),
+    ),
+    (
+        lambda w: w.take == w.verdict.baseline and not w.verdict.better_than,
+        lambda w: f"Keep {w.name(w.take)}: no method is shown to be better",
+    ),
+    (
+        lambda w: w.take == w.verdict.baseline,
+        lambda w: f"Keep {w.name(w.take)}: it is better than {w.listed(w.verdict.better_than)}",
+    ),
+    (
+        lambda w: w.verdict.best and w.verdict.baseline is None and len(w.verdict.rows) > 2,
+        lambda w: (
+            f"Take {w.name(w.take)}: it is the best, ahead of {w.name(w.verdict.lead.against)}, the next, "  # type: ignore[union-attr]
+            f"{w.lead()}"
+        ),
+    ),
+    (
+        lambda w: w.verdict.lead is not None,
+        lambda w: (
+            f"Take {w.name(w.take)}: it is better than {w.name(w.verdict.lead.against)} {w.lead()}"  # type: ignore[union-attr]
+            + (f", and better than {w.listed(w.others())}" if w.others() else "")
+        ),
+    ),
+    (
+        lambda w: bool(w.verdict.better_than),
+        lambda w: f"Take {w.name(w.take)}: it is better than {w.listed(w.verdict.better_than)}",
+    ),
+    (
+        lambda w: True,
+        lambda w: f"Take {w.name(w.take)}: the best is {w.listed([w.take, *w.verdict.possible], 'or')}",
+    ),
+)
+"""Beginnings of a verdict; the first whose condition holds is used."""
+THEN: Sequence[Rule] = (
+    (lambda w: bool(w.verdict.equal), Words.is_close),
+    (lambda w: w.verdict.take is not None and bool(w.open()), Words.may_be_better),
+)
+"""What follows; all whose condition holds are used."""
+LAST: Sequence[Rule] = (
+    (
+        lambda w: (not w.verdict.better_than and bool(w.open())) or w.verdict.take is None,
+        lambda w: "" if len(w.verdict.equal) == len(w.verdict.rows) - 1 else w.sample(),
+    ),
+)
+
+
+def sentence(verdict: Verdict, names: Mapping[str, str] | None = None) -> str:
+    """Return the verdict in words, with short names of methods if they are given."""
+    words = Words(verdict, names or {})
+    for condition, say in ALONE:
+        if condition(words):
+            return say(words)
+    begin = next(say(words) for condition, say in FIRST if condition(words))
+    parts = [begin, *(say(words) for condition, say in THEN if condition(words))]
+    return "; ".join(parts) + "." + "".join(say(words) for condition, say in LAST if condition(words))
+
+
+def depends(conclusion: Conclusion) -> list[str]:
+    """Return sentences on the rankers whose verdict depends on what is ranked, or on which ranker is ahead."""
+    return [*map(_of_origins, conclusion.origins), *map(_of_rankers, conclusion.rankers)]
+
+
+def _of_origins(found: OriginDependence) -> str:
+    (one, other), (a, b) = found.origins, found.methods
+    chosen = f"take {a} over {one} candidates, {b} over {other} candidates"
+    return f"It depends on the candidates (p = {found.p:.2g}): {chosen}."
+
+
+def _of_rankers(found: RankerTest) -> str:
+    test = found.test
+    known = test.low == test.low
+    interval = f" ({places(test.low, '+.4f')} to {places(test.high, '+.4f')})" if known else ""
+    figures = f"{places(test.difference, '+.4f')}{interval}" + (f", p = {test.p:.2g}" if test.p == test.p else "")
+    name = f"{found.ranker} with {found.method}" + (f" on {found.collection}" if found.collection else "")
+    if test.pair.pairs < LEAST_SEEDS:
+        return f"{name} against {found.reference}: {figures}; nothing is tested with fewer than {LEAST_SEEDS} seeds."
+    if not test.differs:
+        return f"{name} can't be told from {found.reference}: {figures}."
+    return f"{name} is {'better' if test.difference > 0 else 'worse'} than {found.reference}: {figures}."
+
+
+def verdict_table(conclusion: Conclusion) -> pl.DataFrame:
+    """Return the table in verdict.csv."""
+    rows = [
+        {
+            **verdict.place, "baseline": verdict.baseline, "take": verdict.take, "best": verdict.best,
+            **{name: "; ".join(getattr(verdict, name)) for name in ("better_than", "possible", "equal")},
+            **({} if verdict.lead is None else {"lead": verdict.lead.difference, "lead_low": verdict.lead.low,
+                                                "lead_high": verdict.lead.high}),
+            "ahead": verdict.ahead if verdict.tests else None, "sentence": sentence(verdict),
+        }
+        for verdict in conclusion.verdicts
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def places(number: float, form: str = "g") -> str:
+    """Return a number without the zero before its point."""
+    return re.sub(r"^([+-]?)0\.", r"\1.", f"{number:{form}}")

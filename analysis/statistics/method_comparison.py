@@ -1,0 +1,180 @@
+"""Compares the methods of one place: every pair once, each with one reference, and all for which may be the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import scipy  # its `stats` is imported when it is first used
+
+from pyrite.analysis.statistics.comparison import LEVEL, MethodRuns, compare_both
+from pyrite.analysis.statistics.paired import CrossedDifference, Floats, differences, mean_difference, p_equal
+from pyrite.ranking.evaluation.significance import holm, paired_t_test
+
+
+@dataclass(frozen=True)
+class PairDifference:
+    """The difference of two methods: the first one's mean less the second one's, over the runs that are paired.
+
+    Args:
+        error, freedom: its standard error and the degrees of freedom; over seeds and queries (and agents) if values per
+            query are known.
+        p: the probability if there is none; nan if it can't be tested.
+        pairs: the number of seeds that both have, or of agents if one has several.
+        spread: the standard deviation of the pairs' differences.
+        both: the comparison over seeds and queries; None if values per query are not known.
+    """
+
+    mean: float
+    error: float
+    freedom: float
+    p: float
+    pairs: int
+    spread: float
+    both: CrossedDifference | None
+
+    def reach(self, level: float) -> float:
+        """Return the distance of a one-sided bound from the mean."""
+        return float(scipy.stats.t.isf(level, self.freedom)) * self.error if self.error else 0.0
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the two-sided interval that misses with this probability."""
+        reach = self.reach(level / 2)
+        return self.mean - reach, self.mean + reach
+
+    def p_equal(self, within: float) -> float:
+        """Return the probability of so small a mean if the true one is `within` or more (TOST)."""
+        return 1.0 if math.isnan(self.error) else p_equal(self.mean, self.error, self.freedom, within)
+
+    def turned(self) -> PairDifference:
+        """Return the difference of the second method from the first."""
+        return replace(self, mean=-self.mean)
+
+
+@dataclass(frozen=True)
+class MethodTest:
+    """A method against another one, in a family of comparisons.
+
+    Args:
+        pair: their difference.
+        low, high: its interval; the intervals of the family hold together in 95% of studies.
+        p, equal: p of the difference and of the test of equivalence, by Holm's method over the family; nan if a test
+            can't be made.
+    """
+
+    pair: PairDifference
+    low: float
+    high: float
+    p: float
+    equal: float
+
+    @property
+    def difference(self) -> float:
+        return self.pair.mean
+
+    @property
+    def differs(self) -> bool:
+        return self.p < LEVEL
+
+    @property
+    def is_better(self) -> bool:
+        return self.differs and self.difference > 0
+
+
+@dataclass(frozen=True)
+class BestMethods:
+    """Multiple comparisons with the best (Hsu 1984): each method less the best of the others, at 95% for all at once.
+
+    Args:
+        possible: the methods that may be the best, the highest mean first.
+        ahead: how far the best of the other methods may be ahead of each; 0 if none can be.
+    """
+
+    possible: Sequence[str]
+    ahead: Mapping[str, float]
+
+
+class Comparison:
+    """The methods of one ranker on one collection, origin and measure. Each pair of them is compared once.
+
+    Args:
+        methods: the runs of each method, the highest mean first.
+        by_query: the values of each run by query, by its name; None if they are not known.
+    """
+
+    def __init__(self, methods: Mapping[str, MethodRuns], by_query: Mapping[str, Floats] | None = None) -> None:
+        self.methods = methods
+        self.by_query = by_query
+        self._pairs: dict[tuple[str, str], PairDifference] = {}
+
+    def pair(self, first: str, second: str) -> PairDifference:
+        """Return the difference of two methods."""
+        if (second, first) in self._pairs:
+            return self._pairs[second, first].turned()
+        if (first, second) not in self._pairs:
+            self._pairs[first, second] = self._paired(first, second)
+        return self._pairs[first, second]
+
+    def _paired(self, first: str, second: str) -> PairDifference:
+        a, b = self.methods[first], self.methods[second]
+        both, pairs = compare_both(a, b, self.by_query), differences(a.runs, b.runs)
+        count = len(pairs)
+        spread = float(pairs.std(ddof=1)) if count > 1 else math.nan
+        if both is not None:
+            return PairDifference(both.mean, both.error, both.freedom, both.p, count, spread, both)
+        error = spread / math.sqrt(count) if count else math.nan
+        p = paired_t_test(pairs, np.zeros(count))
+        return PairDifference(mean_difference(pairs).mean, error, max(count - 1, 1), p, count, spread, None)
+
+    def against(self, reference: str, within: float) -> dict[str, MethodTest]:
+        """Test all other methods against one that was not chosen by these results."""
+        others = [method for method in self.methods if method != reference]
+        return dict(zip(others, tested([self.pair(method, reference) for method in others], within), strict=True))
+
+    def all_pairs(self, within: float) -> dict[tuple[str, str], MethodTest]:
+        """Test every pair of methods, the one with the higher mean first: one family."""
+        pairs = list(combinations(self.methods, 2))
+        return dict(zip(pairs, tested([self.pair(*pair) for pair in pairs], within), strict=True))
+
+    @cached_property
+    def best(self) -> BestMethods:
+        """Which methods may be the best, and how far behind each may be.
+
+        The one-sided bounds of a method against all others hold together by Bonferroni's inequality, which needs no
+        assumption on how their errors depend on each other.
+        """
+        share = LEVEL / max(len(self.methods) - 1, 1)
+        bounds = {
+            method: {other: self.pair(method, other).mean + self.pair(method, other).reach(share)
+                     for other in self.methods if other != method}
+            for method in self.methods
+        }  # fmt: skip
+        possible = [method for method, upper in bounds.items() if min(upper.values(), default=0.0) >= 0]
+        ahead = {
+            method: max((bounds[other][method] for other in possible if other != method), default=0.0)
+            for method in self.methods
+        }
+        return BestMethods(possible, {method: max(bound, 0.0) for method, bound in ahead.items()})
+
+    def lead(self, method: str) -> tuple[str, float, float, float]:
+        """Return the method next to the best one, and the lead over it with its simultaneous 95% interval."""
+        level = LEVEL / max(len(self.methods) - 1, 1)
+        pairs = {other: self.pair(method, other) for other in self.methods if other != method}
+        after = min(pairs, key=lambda other: pairs[other].mean)
+        low, high = (min(pair.interval(level)[side] for pair in pairs.values()) for side in (0, 1))
+        return after, pairs[after].mean, low, high
+
+
+def tested(pairs: Sequence[PairDifference], within: float) -> list[MethodTest]:
+    """Adjust the tests of one family by Holm's method, and the intervals by Bonferroni's."""
+    p = holm([pair.p for pair in pairs])
+    equal = holm([pair.p_equal(within) for pair in pairs])
+    level = LEVEL / max(len(pairs), 1)
+    return [
+        MethodTest(pair, *pair.interval(level), float(of_pair), float(of_equal))
+        for pair, of_pair, of_equal in zip(pairs, p, equal, strict=True)
+    ]

@@ -1,0 +1,190 @@
+"""Summarises a pooling study by method and budget (Losada et al. 2016, tables 2 and 3, for the user's pool)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pyrite.analysis.counted import counted
+from pyrite.analysis.statistics.paired import mean_difference
+from pyrite.pooling.effort import WHOLE
+from pyrite.pooling.pool import Pool
+from pyrite.ranking.evaluation.significance import holm, paired_t_test
+
+RESAMPLES = 1000
+ALPHA = 0.05
+UNJUDGED = 0.1
+"""The share of documents without a judgement above which there is a warning."""
+
+
+def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | None) -> pl.DataFrame:
+    """The relevant documents that each method found at each budget.
+
+    Args:
+        budgets: pool, method, seed, budget (`WHOLE` for the whole pool), topic, judged, found.
+        methods: labels, in the order in which they are shown.
+        baseline: the label that the others are tested against; None, or one that is missing, tests none.
+
+    Returns:
+        pool, method, judgements ("100", …, "all"), budget, found_mean (relevant documents per topic, mean over seeds),
+        found_std (over seeds), low, high (95% interval over topics and seeds), best (of the pool's methods at this
+        budget), difference (to the baseline), p (paired t-test over topics, of means over seeds, Holm-corrected over
+        the methods of a pool and budget; null for the baseline and without one).
+    """
+    rows: list[dict[str, Any]] = []
+    for (pool, budget), part in budgets.partition_by("pool", "budget", as_dict=True, maintain_order=True).items():
+        by_method = part.partition_by("method", as_dict=True, maintain_order=True)
+        matrices = {str(method): _matrix(of_method) for (method,), of_method in by_method.items()}
+        shown = [method for method in methods if method in matrices]
+        best = max(float(values.mean()) for values in matrices.values())
+        against = matrices.get(baseline or "")
+        p = {}
+        if against is not None and budget != WHOLE:
+            others = [method for method in shown if method != baseline]
+            raw = [paired_t_test(matrices[method].mean(0), against.mean(0)) for method in others]
+            p = dict(zip(others, holm(raw).tolist(), strict=True))
+        for method in shown:
+            values = matrices[method]
+            low, high = _interval(values)
+            mean = float(values.mean())
+            rows.append(
+                {
+                    "pool": pool,
+                    "method": method,
+                    "judgements": "all" if budget == WHOLE else str(budget),
+                    "budget": budget,
+                    "found_mean": mean,
+                    "found_std": float((values - values[0]).mean(1).std(ddof=1)) if len(values) > 1 else None,
+                    "low": low,
+                    "high": high,
+                    "best": bool(np.isclose(mean, best)),
+                    "difference": None if against is None else mean - float(against.mean()),
+                    "p": p.get(method),
+                }
+            )
+    # A method's rows together: a reader that guesses types soon sees that judgements may be "all".
+    pools = budgets["pool"].unique(maintain_order=True).to_list()
+    rows.sort(key=lambda row: (pools.index(row["pool"]), methods.index(row["method"]), row["budget"] == WHOLE))
+    figures = dict.fromkeys(("found_std", "difference", "p"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=figures).with_columns(pl.col("p").fill_nan(None))
+
+
+def unjudged_warning(pool: Pool) -> str | None:
+    """A warning if more than a tenth of a pool's documents have no judgement, with the depth at which 95% have one."""
+    topics = [topic for topic in pool.topics if topic.pool.size]
+    ranks = np.concatenate([np.minimum.reduceat(topic.pool.ranks, topic.pool.offsets[:-1]) for topic in topics])
+    judged = np.concatenate([topic.judged for topic in topics])
+    share = 1 - float(judged.mean())
+    if share <= UNJUDGED:
+        return None
+    counts = np.bincount(ranks, minlength=pool.depth).cumsum()
+    known = np.bincount(ranks, judged, minlength=pool.depth).cumsum()
+    fitting = np.flatnonzero(known >= 0.95 * counts)
+    remedy = "none of its depths is judged throughout: use other judgements"
+    if len(fitting):
+        remedy = f"the judgements fit depth={fitting[-1] + 1}"
+    unjudged = f"{round(share * pool.size):,} of {counted(pool.size, 'pooled document')} ({share:.0%})"
+    return f"without a judgement, taken as not relevant: {unjudged}; {remedy}"
+
+
+def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.DataFrame:
+    """How much more one method found than another, for the pairs that were named beforehand.
+
+    A question that was asked before anyone looked is one test: it is not corrected for the other methods, as those of
+    `summarise_pools` are. Pairs with a missing method (it failed) are left out.
+
+    Returns:
+        pool, method, against, judgements, difference (mean over topics of the means over seeds), low, high (Student's
+        95% interval over topics), p (paired t-test over topics, uncorrected). Null if there is no t: fewer than two
+        topics, or the same difference on all, unless it is 0.
+    """
+    rows: list[dict[str, Any]] = []
+    parts = budgets.filter(pl.col("budget") != WHOLE).partition_by("pool", "budget", as_dict=True, maintain_order=True)
+    for method, against in pairs:
+        for (pool, budget), part in parts.items():
+            first, other = part.filter(method=method), part.filter(method=against)
+            if not len(first) or not len(other):
+                continue
+            differences = _matrix(first).mean(0) - _matrix(other).mean(0)
+            test = mean_difference(differences)
+            row = {"pool": pool, "method": method, "against": against, "judgements": budget, "difference": test.mean}
+            able = not np.isnan(paired_t_test(differences, np.zeros_like(differences)))
+            rows.append(row | dict.fromkeys(("low", "high", "p")) | (test._asdict() if able else {}))
+    columns = {"pool": pl.String, "method": pl.String, "against": pl.String, "judgements": pl.Int64}
+    return pl.DataFrame(rows, columns | dict.fromkeys(("difference", "low", "high", "p"), pl.Float64))
+
+
+def efforts(effort: pl.DataFrame) -> pl.DataFrame:
+    """Means over seeds: pool, method, area, to_50, to_80, to_90 (`pyrite.pooling.effort`)."""
+    return effort.group_by("pool", "method", maintain_order=True).agg(pl.exclude("seed").mean())
+
+
+def estimate_errors(estimates: pl.DataFrame) -> pl.DataFrame:
+    """The errors of estimates over seeds: means by pool, method and budget, and for the relevant documents also bias,
+    rmse and covered (share of the seeds whose interval holds the truth)."""
+    error = pl.col("relevant") - pl.col("relevant_true")
+    held = pl.col("relevant_true").is_between(pl.col("relevant_low") - 1e-9, pl.col("relevant_high") + 1e-9)
+    keys = ("pool", "method", "budget")
+    return estimates.group_by(*keys, maintain_order=True).agg(
+        pl.exclude("seed", *keys).fill_nan(None).mean(),
+        bias=error.mean(),
+        rmse=(error**2).mean().sqrt(),
+        covered=held.mean(),
+    )
+
+
+def over_seeds(table: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """The numbers of a table averaged over seeds, by pool, method and keys; names of runs are left out."""
+    numbers = [name for name, dtype in table.schema.items() if dtype.is_numeric() and name not in ("seed", *keys)]
+    return table.group_by("pool", "method", *keys, maintain_order=True).agg(
+        pl.col(name).fill_nan(None).mean() for name in numbers
+    )
+
+
+def _matrix(of_method: pl.DataFrame) -> NDArray[np.float64]:
+    """Relevant documents found: float64 [seeds, topics]."""
+    return of_method["found"].to_numpy().astype(np.float64).reshape(of_method["seed"].n_unique(), -1)
+
+
+def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The 95% percentile bootstrap interval of the mean, drawing topics and seeds with replacement."""
+    rng = np.random.default_rng(0)
+    seeds, topics = values.shape
+    # How often each is drawn: the mean of a draw is then one product of matrices.
+    of_seeds = rng.multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES) / seeds
+    of_topics = rng.multinomial(topics, np.full(topics, 1 / topics), RESAMPLES) / topics
+    means = ((of_seeds @ values) * of_topics).sum(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
+    """The result of a pool in a sentence: which method finds 90% of the relevant documents first, and what is tested.
+
+    Of methods that do so at once, it is the one that finds more over all budgets. `effort` is the frame of `efforts`.
+    """
+    part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90")
+    part = part.sort("to_90", "area", "method", descending=[False, True, False])
+    if part.is_empty():
+        return f"{pool}: no judged document is relevant."
+    best, after = part.row(0, named=True)["method"], dict(part.select("method", "to_90").iter_rows())
+    judgements = counted(round(after[best]), "judgement")
+    text = f"{pool}: {best} finds 90% of the relevant documents after {judgements} per topic"
+    other = baseline if baseline in after and baseline != best else None
+    if other is None and len(part) > 1:
+        other = part.row(1, named=True)["method"]
+    if other:
+        text += f", {other} too" if after[other] == after[best] else f", {other} after {after[other]:,.0f}"
+    text += "."
+    rows = summary.filter(pl.col("pool") == pool, pl.col("method") == best).drop_nulls("p")
+    if rows.is_empty():
+        return text
+    sure = rows.filter((pl.col("p") < ALPHA) & (pl.col("difference") > 0))["judgements"].to_list()
+    if not sure:
+        return f"{text} At no budget does {best} find significantly more than {baseline}."
+    budgets = "every budget" if len(sure) == len(rows) else f"{', '.join(sure)} judgements"
+    return f"{text} {best} finds more than {baseline} at {budgets} (t-test over topics, p < .05, Holm)."

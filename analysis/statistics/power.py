@@ -1,0 +1,102 @@
+"""Estimates from the spread of runs how many seeds it takes to see a difference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from pyrite.analysis.methods import METHOD, is_learned
+from pyrite.analysis.statistics.comparison import families, methods_of
+from pyrite.analysis.statistics.paired import CrossedDifference, differences, values_by_seed
+from pyrite.analysis.statistics.sequential import ALPHA, SequentialRule, best_baseline
+from pyrite.ranking.evaluation.anytime import p_values
+
+POWER = 0.8
+DIFFERENCES = (0.01, 0.02, 0.05)
+CURVE = tuple(float(f"{difference:.3g}") for difference in np.geomspace(0.002, 0.1, 15))
+MOST = 1000
+"""The highest number of seeds that is tried for a single test; for a sequential one it is LONGEST."""
+STUDIES, LONGEST = 200, 200
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("collection", "ranker", "candidates", "measure", "method", "against"), pl.String),
+    "pairs": pl.Int64,
+    "spread": pl.Float64,
+    "difference": pl.Float64,
+    **dict.fromkeys(("seeds", "seeds_of_many", "seeds_sequential"), pl.Int64),
+}
+"""Columns of power.parquet; a number of seeds is null if it is larger than what is tried."""
+
+
+def power(trials: pl.DataFrame, rule: SequentialRule | None = None) -> pl.DataFrame:
+    """The seeds that it takes to see differences, from the spread of the runs' paired differences.
+
+    The columns are those that docs/reference/results.md documents. `seeds_of_many` is for the first of Holm's steps,
+    `seeds_sequential` of studies resampled from these runs.
+    """
+    rule = rule or SequentialRule()
+    rows: list[dict[str, Any]] = []
+    for place, family in families(trials, finished=True):
+        values, methods = values_by_seed(family), methods_of(family, (*METHOD, "method"))
+        able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
+        pairs = max(len(values) * (len(values) - 1) // 2, 1)
+        for method in sorted(values):
+            other = best_baseline(values, able, method)
+            leads = differences(methods[method].runs, methods[other].runs) if other else np.zeros(0)
+            if len(leads) < 3 or np.ptp(leads) < 1e-12:
+                continue
+            spread = float(leads.std(ddof=1))
+            known = {"method": method, "against": other, "pairs": len(leads), "spread": spread}
+            for size in sorted({*CURVE, *DIFFERENCES}):
+                needed = {
+                    "seeds": seeds_of_a_test(size, spread, ALPHA),
+                    "seeds_of_many": seeds_of_a_test(size, spread, ALPHA / max(len(values) - 1, 1)),
+                    "seeds_sequential": _sequential(leads, size, rule, pairs) if size in DIFFERENCES else None,
+                }
+                rows.append(place | known | {"difference": size} | needed)
+    return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "difference")
+
+
+def sample_of_both(
+    test: CrossedDifference, queries: int, difference: float, alpha: float
+) -> tuple[int | None, int | None]:
+    """The seeds, or else the queries, with which a test over both finds a difference with a power of 80%, about.
+
+    More seeds do not make the effects of queries smaller. If these alone hide the difference, more queries are needed.
+
+    Args:
+        test: the comparison of two methods over this number of queries, for the variances.
+    """
+    error = difference / (stats.norm.isf(alpha / 2) + stats.norm.isf(1 - POWER))
+    left = error**2 - test.of_query**2 / queries
+    if left > 0:
+        seeds = (test.of_seed**2 + test.of_cell**2 / queries) / left
+        if seeds <= MOST:
+            return max(math.ceil(seeds), 2), None
+    return None, math.ceil(max(test.of_query**2 / error**2, queries + 1))
+
+
+def seeds_of_a_test(difference: float, spread: float, alpha: float) -> int | None:
+    """The pairs with which a two-tailed paired t-test finds a difference with a power of 80%; None above `MOST`."""
+    n = np.arange(2, MOST + 1)
+    critical = stats.t.isf(alpha / 2, n - 1)
+    centre = difference / spread * np.sqrt(n)
+    reached = stats.nct.sf(critical, n - 1, np.minimum(centre, 30.0))
+    enough = np.flatnonzero((reached >= POWER) | (centre > 30.0 + critical))
+    return int(n[enough[0]]) if len(enough) else None
+
+
+def _sequential(differences: NDArray[np.float64], size: float, rule: SequentialRule, pairs: int) -> int | None:
+    """The seeds after which 80% of studies are decided, resampled from these differences and shifted to `size`."""
+    rng = np.random.default_rng(0)
+    drawn = rng.choice(differences - differences.mean() + size, (LONGEST, STUDIES))
+    bound = rule.of_spread(float(differences.std(ddof=1)))
+    above, below = p_values(drawn, 0.0, -bound, bound)
+    share = (2 * np.minimum(above, below) <= ALPHA / pairs).mean(1)
+    enough = np.flatnonzero(share >= POWER)
+    pilot = rule.first if rule.clip is None else 0
+    return max(int(enough[0]) + 1 + pilot, rule.first) if len(enough) else None

@@ -1,0 +1,257 @@
+"""Decides, after each seed, which methods of a family are better, worse or equal, and which need another seed.
+
+Methods are compared by the differences of their runs, paired by seed, each cut off at `clip`: the mean of unbounded
+differences could never be decided with tens of seeds, for one run in a hundred may lose everything. Unless the bound is
+given, the spread of the first seeds sets it, and those seeds are no evidence themselves. A decision holds however often
+one has looked (`pyrite.ranking.evaluation.anytime`), and whichever method turns out to be the best baseline.
+
+The chance that any pair without a difference is declared different is at most α, and so is the chance that any pair
+declared equal differs by `equal_within` or more (Holm over the pairs, each).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Set
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pyrite.analysis.methods import FIRST_SEEDS, evaluations, is_learned, method_columns, with_methods
+from pyrite.analysis.statistics.by_query import Queries, values_by_run
+from pyrite.analysis.statistics.comparison import compare_both, families, methods_of, named_baseline
+from pyrite.analysis.statistics.paired import Floats, by_seed, values_by_seed
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
+from pyrite.ranking.evaluation.significance import holm
+
+Decision = Literal["better", "worse", "equal", "open"]
+ALPHA = 0.05
+SPREADS = 2.5
+"""`clip`, in standard deviations of a pair's differences, if it is not given."""
+CLIPS = (2.0, 5.0)
+"""The lowest and highest value that `clip` then takes, in multiples of `equal_within`."""
+HOPELESS = 2.0
+"""After half of its seeds, a comparison gets no more if it is expected to take this multiple of those left."""
+Values = Mapping[str, Mapping[int, float]]
+"""The result of each method, by seed."""
+SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("collection", "ranker", "candidates", "measure", "method", "against", "verdict"), pl.String),
+    **dict.fromkeys(("difference", "low", "high", "bound", "p"), pl.Float64),
+    "seeds": pl.Int64,
+    "more": pl.Float64,
+    **dict.fromkeys(("low_both", "high_both", "p_both"), pl.Float64),
+}
+"""Columns of decisions.parquet."""
+
+
+@dataclass(frozen=True)
+class SequentialRule:
+    """When a comparison is decided.
+
+    Args:
+        equal_within: a difference too small to matter in practice.
+        clip: the bound of a seed's difference; None: set by the first seeds.
+        most: the highest number of seeds per method.
+        first: seeds of every method before anything is decided; if `clip` is not given, they set it.
+    """
+
+    equal_within: float = 0.01
+    clip: float | None = None
+    most: int = 40
+    first: int = FIRST_SEEDS
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, Any]) -> SequentialRule:
+        """The rule in a study's options."""
+        return cls(options["equal_within"], options["clip"], options["max_seeds"])
+
+    def of_spread(self, spread: float) -> float:
+        """The bound of a seed's difference if differences have this standard deviation."""
+        if self.clip is not None:
+            return self.clip
+        least, most = (times * self.equal_within for times in CLIPS)
+        return min(max(SPREADS * spread, least), most)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The evidence on two methods.
+
+    Args:
+        verdict: the decision on the first method against the second.
+        difference: the mean over the common seeds, without the bound.
+        low, high: bounds of the mean difference, cut off at `bound`, whenever one stops. Their level is that of the
+            decision: for a pair that is equal they lie within the margin, for one that differs on one side of 0.
+        bound: the highest absolute difference of a seed.
+        seeds: the seeds that both have, with those that set the bound.
+        p: the probability if they do not differ, valid whenever one stops, adjusted by Holm's method.
+        more: the seeds that it is expected to take yet; None if it is decided, infinity if it will not be.
+    """
+
+    verdict: Decision
+    difference: float
+    low: float
+    high: float
+    bound: float
+    seeds: int
+    p: float
+    more: float | None
+
+
+def compare_all(
+    values: Values, baselines: Collection[str], rule: SequentialRule, intervals: bool = True
+) -> dict[tuple[str, str], Comparison]:
+    """Compare every method with every baseline, by pairs (method, baseline): the verdict is the method's.
+
+    Args:
+        intervals: whether to compute intervals, which take most of the time.
+    """
+    names = sorted(values)
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a in baselines or b in baselines]
+    seeds = sorted({seed for of in values.values() for seed in of})
+    pilot = set(seeds[: rule.first]) if rule.clip is None else set[int]()
+    spreads = [part.std(ddof=1) for a, b in pairs if len(part := _of_seeds(values, a, b, pilot)) > 1]
+    bound, margin = rule.of_spread(float(np.median(spreads or [math.inf]))), rule.equal_within
+    evidence = [_of_seeds(values, a, b, values[a].keys() - pilot) for a, b in pairs]
+    differ = np.array([_differ(part, bound) for part in evidence])
+    equal = np.array([_equal(part, margin, bound) for part in evidence])
+    tests = zip(holm(differ), holm(equal), _steps(differ), _steps(equal), strict=True)
+    compared: dict[tuple[str, str], Comparison] = {}
+    for (a, b), part, (p, p_equal, step, equal_step) in zip(pairs, evidence, tests, strict=True):
+        every = by_seed(values[a], values[b])
+        count, low, high, more = len(every), -bound, bound, None
+        verdict: Decision = "open"
+        if count >= rule.first and p <= ALPHA:
+            verdict = "better" if np.clip(part, -bound, bound).mean() > 0 else "worse"
+        elif count >= rule.first and p_equal <= ALPHA:
+            verdict = "equal"
+        if intervals and len(part):
+            # Two one-sided tests at α have the interval of 1 - 2α, and Holm's step divides α.
+            level = 2 * ALPHA / equal_step if verdict == "equal" else ALPHA / step
+            low, high = (float(side[-1]) for side in confidence_sequence(part, 1 - level, -bound, bound))
+            if verdict == "equal":  # by a step of the grid of means that the bounds are on
+                low, high = max(low, -margin), min(high, margin)
+        if verdict == "open" and not count:
+            more = math.inf
+        elif verdict == "open":  # without evidence the seeds that set the bound forecast, and as many come again
+            more = _forecast(part if len(part) else every, margin, bound, max(len(pairs), 1))
+            more += 0 if len(part) else count
+        mean = float(every.mean()) if count else math.nan
+        one = Comparison(verdict, mean, low, high, bound, count, float(p), more)
+        if b in baselines:
+            compared[a, b] = one
+        if a in baselines:
+            turned: dict[Decision, Decision] = {"better": "worse", "worse": "better"}
+            of_b = turned.get(verdict, verdict)
+            compared[b, a] = replace(one, verdict=of_b, difference=-mean, low=-high, high=-low)
+    return compared
+
+
+def best_baseline(values: Values, baselines: Collection[str], other_than: str = "") -> str | None:
+    """The baseline with the highest mean over the seeds that all baselines share; over its own seeds if none."""
+    able = {name: values[name] for name in baselines if name in values and values[name] and name != other_than}
+    if not able:
+        return None
+    common = set.intersection(*(set(of) for of in able.values()))
+    means = {name: float(np.mean([of[seed] for seed in sorted(common or of)])) for name, of in able.items()}
+    return min(able, key=lambda name: (-means[name], name))
+
+
+def contenders(values: Values, baselines: Collection[str], named: Collection[str], rule: SequentialRule) -> set[str]:
+    """The methods that need another seed: those in an open comparison that is not hopeless, and their opponents.
+
+    So methods leave as they are decided, and seeds go to those that may still be the best (successive elimination).
+    """
+    wanted: set[str] = set()
+    for method, other, pair in _compare(values, baselines, named, rule, intervals=False):
+        if pair.verdict == "open" and not hopeless(pair.seeds, pair.more, rule):
+            wanted |= {method, other}
+    return wanted
+
+
+def _compare(
+    values: Values, baselines: Collection[str], named: Collection[str], rule: SequentialRule, intervals: bool
+) -> Iterator[tuple[str, str, Comparison]]:
+    """Yield each method, an opponent (the best other baseline, and the named ones), and the method's comparison."""
+    compared = compare_all(values, baselines, rule, intervals)
+    for method in values:
+        for other in {best_baseline(values, baselines, method), *named} - {method}:
+            if other is not None and (method, other) in compared:
+                yield method, other, compared[method, other]
+
+
+def decisions(
+    trials: pl.DataFrame, rule: SequentialRule, baseline: str | None = None, queries: Queries | None = None
+) -> pl.DataFrame:
+    """Decide on each method against the best baseline, and against a named one (key=value pairs).
+
+    By the leading measure over the leading origin, which the seeds were given for. Columns are those of a `Comparison`,
+    and `low_both`, `high_both` and `p_both` for other seeds and queries, which are empty without `queries`.
+    """
+    candidates, measure = evaluations(trials)[0]
+    columns = method_columns(trials)
+    named = set[str]()
+    with suppress(BadInput):  # the user may have left it out of the study
+        named |= {named_baseline(with_methods(trials).select(columns).unique(), baseline)[0]} if baseline else set()
+    by_query = values_by_run(queries, trials, measure).get(candidates, {})
+    rows: list[dict[str, Any]] = []
+    for place, family in families(trials):
+        methods = methods_of(family, columns)
+        values = {method: dict[int, float]() for method in methods} | values_by_seed(family)
+        able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
+        for method, other, pair in _compare(values, able, named, rule, intervals=True):
+            both = compare_both(methods[method], methods[other], by_query)
+            found = {} if both is None else {"low_both": both.low, "high_both": both.high, "p_both": both.p}
+            rows.append(place | {"method": method, "against": other, **vars(pair), **found})
+    return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "against")
+
+
+def _of_seeds(values: Values, a: str, b: str, seeds: Set[int]) -> Floats:
+    return by_seed({seed: values[a][seed] for seed in values[a].keys() & seeds}, values[b])
+
+
+def hopeless(seeds: int, more: float | None, rule: SequentialRule) -> bool:
+    """Whether an open comparison, which is expected to take `more` seeds, gets none: those left would not decide it."""
+    late = seeds >= max(rule.most / 2, 2 * rule.first)
+    return late and more is not None and more > HOPELESS * (rule.most - seeds)
+
+
+def _differ(difference: Floats, bound: float) -> float:
+    if not len(difference):
+        return 1.0
+    above, below = p_values(difference, 0.0, -bound, bound)
+    return float(min(1.0, 2 * min(above[-1], below[-1])))
+
+
+def _equal(difference: Floats, delta: float, bound: float) -> float:
+    if not len(difference):
+        return 1.0
+    less, more = (p_values(difference, side * delta, -bound, bound)[side > 0][-1] for side in (1, -1))
+    return float(max(less, more))
+
+
+def _steps(p: Floats) -> NDArray[np.int64]:
+    """Holm's multipliers: the number of tests for the least p, one less for each next."""
+    return len(p) - np.argsort(np.argsort(p, kind="stable"), kind="stable")
+
+
+def _forecast(difference: Floats, delta: float, bound: float, count: int) -> float:
+    """The seeds that a pair still takes if further ones differ as those so far, by whichever decision comes first."""
+    x = np.clip(difference, -bound, bound)
+    differ = min(_rest(x, 0.0, bound, side, math.log(2 * count / ALPHA)) for side in (1, -1))
+    equal = max(_rest(x, side * delta, bound, -side, math.log(count / ALPHA)) for side in (1, -1))
+    return min(differ, equal)
+
+
+def _rest(x: Floats, mean: float, bound: float, side: int, limit: float) -> float:
+    """The seeds until the best stake against one claim has won enough, at the rate of the seeds so far."""
+    gain = side * (x - mean) / (bound + side * mean)
+    won = np.log1p(FRACTIONS[:, None] * gain).sum(1)
+    rest = limit + math.log(len(FRACTIONS)) - won
+    rate = won / len(x)
+    return float(np.min(np.where(rate > 0, np.ceil(np.maximum(rest, 1) / np.maximum(rate, 1e-12)), math.inf)))

@@ -1,0 +1,58 @@
+"""Runs a step's units, each of which leaves one file, until the time is over; what has a file is not run again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyrite.ranking.whole_file import replace_file
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a step that is run whole, and what it is run with."""
+
+    name: str
+    run: Callable[[Path], Result]
+
+
+def conduct(folder: Path, units: Sequence[Unit], hours: float, cores: int) -> None:
+    """Run the units that have no result, until the hours are over."""
+    until = time.time() + 3600 * hours
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting = [unit for unit in units if not (folder / f"{unit.name}.json").exists()]
+    print(f"{folder.name}: {len(units) - len(waiting)} of {len(units)} units are done", flush=True)
+    body = partial(_unit, folder, until)
+    if cores == 1:
+        for unit in waiting:
+            body(unit)
+        return
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        list(pool.map(body, waiting))
+
+
+def _unit(folder: Path, until: float, unit: Unit) -> None:
+    if time.time() > until:
+        return
+    torch.set_num_threads(1)
+    started = time.time()
+    result = unit.run(folder / unit.name) | {"unit": unit.name, "seconds": round(time.time() - started)}
+    with replace_file(folder / f"{unit.name}.json") as temporary:
+        temporary.write_text(json.dumps(result))
+    print(f"{folder.name} {unit.name}: {result['seconds']} s", flush=True)
+
+
+def results_of(folder: Path) -> list[Result]:
+    """Return the results of a step, by name."""
+    return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]

@@ -1,0 +1,26 @@
+"""Writes the `pyrite study` command that compares methods with their best settings."""
+
+from __future__ import annotations
+
+import shlex
+
+import polars as pl
+
+from pyrite.cluster.config.quoting import as_override
+
+
+def comparison_command(found: pl.DataFrame, first_seed: int) -> str:
+    """Return the command that trains methods of one collection and ranker with their best settings and new seeds."""
+    lines = [shlex.split(text) for text in found["overrides"]]
+    shared = [text for text in lines[0] if all(text in line for line in lines)]
+    methods = [
+        {"label": label, "overrides": [text for text in line if text not in shared]}
+        for label, line in zip(found["method"], lines, strict=True)
+    ]
+    given = [*shared, f"methods={as_override(methods)}"] if len(lines) > 1 else shared
+    return " ".join(["pyrite study", *map(_for_shell, given), f"'seed=range({first_seed},{first_seed + 10})'"])
+
+
+def _for_shell(text: str) -> str:
+    """Quote a text for a shell, readably if it has single quotes."""
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)

@@ -1,0 +1,76 @@
+"""Reads what `ray job submit` takes too: headers, certificates, variables, the runtime environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyrite.ranking.errors import BadInput
+
+HEADERS = "RAY_JOB_HEADERS"
+OURS = ("working_dir", "excludes", "py_modules")
+"""Keys of a runtime environment that other options set."""
+SWITCHES = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a job server is asked.
+
+    Args:
+        headers: of each request, for example those that a proxy in front of the server wants.
+        verify: whether certificates are checked, or a file or folder of trusted ones.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    verify: bool | str = True
+
+    @classmethod
+    def of(cls, headers: str | None, verify: str) -> Access:
+        """Read `--headers`, or RAY_JOB_HEADERS, and `--verify`."""
+        named = "--headers" if headers is not None else HEADERS
+        given = _mapping(headers if headers is not None else os.environ.get(HEADERS), named)
+        if wrong := next((name for name, value in given.items() if not isinstance(value, str)), None):
+            raise BadInput(f"the header {wrong} is no text", named, 'write \'{"X-Name": "value"}\'')
+        checked = SWITCHES.get(verify.lower(), verify)
+        if isinstance(checked, str) and not os.path.exists(checked):
+            raise BadInput("there is no such file", verify, "name certificates, or give --verify true or false")
+        return cls(given, checked)
+
+
+def variables(given: Iterable[str]) -> dict[str, str]:
+    """Read `--env NAME=VALUE`, or `--env NAME`, which takes this environment's value."""
+    read = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise BadInput(f"{name!r} is no name of a variable", "--env", "write --env NAME or --env NAME=VALUE")
+        if not equals and name not in os.environ:
+            raise BadInput(f"{name} is not set in this environment", "--env", f"set it, or write --env {name}=VALUE")
+        read[name] = value if equals else os.environ[name]
+    return read
+
+
+def runtime_environment(text: str | None) -> dict[str, Any]:
+    """Read `--runtime-env-json`, without what other options set."""
+    given = _mapping(text, "--runtime-env-json")
+    if taken := next((key for key in OURS if key in given), None):
+        remedy = "use --working-dir and --exclude" if taken != "py_modules" else "put modules into the working folder"
+        raise BadInput(f"{taken} is set by pyrite submit itself", "--runtime-env-json", remedy)
+    if not isinstance(given.get("env_vars", {}), dict):
+        raise BadInput("env_vars is no mapping", "--runtime-env-json", 'write \'{"env_vars": {"NAME": "VALUE"}}\'')
+    return given
+
+
+def _mapping(text: str | None, named: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text) if text else {}
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise BadInput("is no JSON object", named, 'write \'{"NAME": "VALUE"}\'')
+    return given

@@ -1,0 +1,460 @@
+"""Serves batches of texts with their negatives to a loop of the user's own, and attaches them to other trainers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import IterableDataset, get_worker_info
+
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.assemble import make_sampler
+from pyrite.data import Collection, about_tables, as_collection
+from pyrite.parts import of_negatives, part_given
+from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
+from pyrite.ranking.dropout import DropoutSeeds
+from pyrite.ranking.errors import BadInput
+from pyrite.running import listed, settings
+from pyrite.sampling.guard import Guard
+from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.retrieval.dense import Refresh
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.uniform import Uniform
+from pyrite.torch.batch_versions import LoaderCounts
+from pyrite.torch.external_training import ExternalTraining, Score, numbers
+from pyrite.torch.moving_index import MovingIndex, refresh_of
+from pyrite.torch.pair_draws import PairDraws
+from pyrite.torch.report import NegativesReport, ShownFiles
+from pyrite.torch.served_dense import ServedDense
+from pyrite.torch.text_encoder import COLUMNS, Encode, encoder_of
+from pyrite.torch.text_pairs import TextPairs
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from pyrite.torch.row_transform import NegativesTransform
+    from pyrite.torch.trainer_batches import BatchNegatives
+    from pyrite.torch.trainer_callback import IndexCallback
+
+SERVED = "pyrite.torch.served_dense.ServedDense"
+IN_BATCH = "pyrite.sampling.retrieval.in_batch.InBatch"
+_PARTS = ("base", "function", "agent", "compressed", "similarity", "candidates", "teacher")
+"""Parts of a run that a sampler reads."""
+
+
+@dataclass(frozen=True)
+class ServedBatch:
+    """A batch as texts.
+
+    Args:
+        step: its number, from 0.
+        queries: b texts.
+        documents: for each query its positive and its negatives: b lists of one length, "" if there are too few.
+        present: bool [b, 1 + n], whether there is a document.
+        query_ids: the ids of the queries.
+        document_ids: the ids of the documents, None if there is no document.
+        scores: float32 [b, n], the functions' scores of the negatives, nan if they have none.
+        teacher: float32 [b, 1 + n], the scores of `teacher=` for distillation, nan if it has none; None without a
+            teacher.
+        places: the batch and its negatives as indices.
+    """
+
+    step: int
+    queries: list[str]
+    documents: list[list[str]]
+    present: torch.Tensor
+    query_ids: list[str]
+    document_ids: list[list[str | None]]
+    scores: torch.Tensor
+    teacher: torch.Tensor | None
+    places: tuple[Batch, NDArray[np.int32]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+class Negatives(IterableDataset[ServedBatch]):
+    """Negatives for a training that is not Pyrite's: in a trainer of sentence-transformers, or in a loop.
+
+    In a trainer, `dataset` are its rows and `attach` adds negatives to them batch by batch. In a loop, each iteration
+    is an epoch of batches. Their pairs, order and negatives are the same as those of `pyrite train` with these
+    overrides, as far as they do not depend on the ranker. Iterate in the training's process (`num_workers=0`, and
+    `batch_size=None` for a `DataLoader`), since a policy continues from the last batch.
+
+    Args:
+        data: the collection, its path, or a table of pairs; or overrides of a run: collection, functions, policy,
+            selector, `training.batch_size`, `sampling.negatives`, seed.
+        negatives: where negatives come from, if `data` is a collection.
+        guard: what is left out as probably relevant.
+        model: a SentenceTransformer, SparseEncoder or ColBERT that is trained: `function=dense` searches its vectors,
+            and selectors receive its scores, both of the version that a batch is served. None takes the model of the
+            trainer that is attached.
+        encode: the same for any other model: returns the vectors of texts that are a `query` or a `document`.
+        score: returns the model's current scores in a loop, for selectors that ask for them (`dynamic`, `simans`, …).
+        refresh: when the index follows the model, if no dense function says so.
+        rows: the rows that the loss of a trainer reads: `tuples` of query, positive and negatives, `labelled_pairs`
+            with a row per document, or `lists` of documents and labels.
+        options: further overrides by key, as `{"training.batch_size": 16}`.
+        note: called with a line for each preparation step.
+
+    Raises:
+        BadInput: if an option is wrong; with `attach` or the first batch if a part needs Pyrite's ranker
+            (`function=memory`, `selector=adversarial`), and `function=dense` without `model` or `encode`; in `observe`
+            if a policy needs its step (`policy=curriculum`).
+    """
+
+    def __init__(
+        self,
+        data: Collection | str | os.PathLike[str] | Iterable[object] = (),
+        negatives: object = None,
+        *,
+        guard: Guard | None = None,
+        model: Any = None,
+        encode: Encode | None = None,
+        score: Score | None = None,
+        refresh: Refresh | int | str | None = None,
+        rows: Literal["tuples", "labelled_pairs", "lists"] = "tuples",
+        options: Mapping[str, object] | None = None,
+        note: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        super().__init__()
+        data = as_collection(data)
+        texts = data.overrides() if isinstance(data, Collection) else listed(data)
+        texts += [*of_negatives(negatives), *part_given("guard", guard, "sampling.guard")]
+        config = compose([*texts, *settings(options=options)])
+        artifacts = Artifacts(note)
+        with about_tables():
+            self.collection = artifacts.collection(config)
+        wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
+        self._parts: dict[str, Any] = {name: artifacts.part(config, name) for name in wanted}
+        self._config, self._score, self._encoder, self._form = _served(config), score, encoder_of(model, encode), rows
+        base = self._parts["base"]
+        _, order, sampling = np.random.SeedSequence([config["seed"], 0]).spawn(3)
+        self._rng = np.random.default_rng(order)
+        DropoutSeeds(self._rng)  # a run's training draws these first
+        self.sampler = make_sampler(self._config, self._parts, np.random.default_rng(sampling))
+        split = base.splits[0]
+        self._batches = build(config["batches"], "batches", trust="composed")
+        self._batches.prepare(base.encoded, base.vectors, split.train)
+        self._refresh = refresh_of(self.sampler, refresh)
+        self.training = self._training(split.train)
+        self.shown = ShownFiles(self._temporary / "shown")
+        self._index: MovingIndex | None = None
+        self._callback: IndexCallback | None = None
+        self._served: ServedBatch | None = None
+
+    def __len__(self) -> int:
+        """Return the number of batches per epoch."""
+        return self.training.steps_per_epoch
+
+    def __iter__(self) -> Iterator[ServedBatch]:
+        """Iterate over the batches of the next epoch."""
+        if get_worker_info() is not None:
+            raise BadInput("a policy can't continue in several processes", "num_workers", "load with num_workers=0")
+        training = self.training
+        if self._index is None and self._encoder is not None and self._asks_for_versions:
+            loader = LoaderCounts(len(self), ahead=0)
+            self._index = self._new_index(self.sampler, training)
+            training.service = self._index.service(self._temporary / "index", loader)
+            self._index.start(training.service)
+        order = self._batches.order(training.examples, training.batch_size, self._rng)
+        training.position = 0
+        for start in range(0, len(order), training.batch_size):
+            batch = training.examples.take(order[start : start + training.batch_size])
+            waited = training.service.use(training.step) if training.service is not None else 0.0
+            self._served = self._serve(batch, self.sampler.negatives(batch, training), waited)  # type: ignore[arg-type]
+            yield self._served
+            training.step += 1
+            training.position += len(batch)
+            if self._index is not None:
+                self._index.after_step(training.step)
+        training.epoch += 1
+
+    def _serve(self, batch: Batch, negatives: NDArray[np.int32], waited: float) -> ServedBatch:
+        training = self.training
+        shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
+        texts, ids = training.cells(shown, "text"), training.cells(shown, "id")
+        queries = self.collection.queries[batch.queries.astype(np.uint32)]
+        teacher = training.teacher
+        functions = {name: function.guarded for name, function in self.sampler.functions.items()}
+        self.shown.count(
+            training.service, "0-0", training.step, waited, batch, negatives, self.sampler.assigned, functions
+        )  # fmt: skip
+        return ServedBatch(
+            training.step,
+            queries["text"].to_list(),
+            [[text or "" for text in row] for row in texts],
+            torch.from_numpy(shown >= 0),
+            queries["id"].to_list(),
+            ids,
+            torch.from_numpy(self.sampler.source_scores.copy()),
+            None if teacher is None else torch.from_numpy(teacher.lookup(batch.queries, shown)),
+            (batch, negatives),
+        )
+
+    @functools.cached_property
+    def dataset(self) -> Dataset:
+        """The pairs as a data set with the columns `query` and `positive`, for a trainer."""
+        from datasets import Dataset
+
+        pairs = self.training.examples
+        queries = self.collection.queries["text"].gather(pairs.queries.astype(np.uint32)).to_list()
+        positives = self.collection.documents["text"].gather(pairs.positives.astype(np.uint32)).to_list()
+        return Dataset.from_dict({"query": queries, "positive": positives})
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a batch's rows as `tuples`, all of them texts."""
+        count = self._trainer_sampler().count
+        return ["query", "positive", *(f"negative_{place}" for place in range(1, 1 + count))]
+
+    def attach(self, trainer: Any, collator: bool = True) -> None:
+        """Add negatives to the batches of a trainer of sentence-transformers, or of another one of transformers.
+
+        Args:
+            trainer: the finished trainer, with `dataset` as its data.
+            collator: whether its collator receives rows of `dataset` and adds negatives. False for a trainer whose rows
+                get them by `transform`: its steps refresh the index.
+
+        Raises:
+            BadInput: if it reads its data or keeps its weights in a way that negatives can't follow.
+        """
+        from pyrite.torch.trainer_batches import (
+            CollatorWithNegatives,
+            check_trainer,
+            resumed_folder,
+            with_negative_columns,
+        )
+        from pyrite.torch.trainer_callback import IndexCallback, loader_counts
+
+        folder = Path(trainer.args.output_dir) / "negatives"
+        wrapped = None
+        if collator:
+            check_trainer(trainer)
+            inner = trainer.data_collator
+            if self._encoder is None and self._asks_for_versions:
+                self._encoder = encoder_of(trainer.model, None)
+            self._use_prompts(getattr(inner, "prompts", None), getattr(inner, "router_mapping", None))
+            negatives = self._batch_negatives(folder / "index", loader_counts(trainer.args))
+            with_negative_columns(inner, self.columns[2:])
+            wrapped = CollatorWithNegatives(inner, negatives)
+            trainer.get_train_dataloader = _with_collator(trainer, wrapped)
+            negatives.shown = self.shown = ShownFiles(folder / "shown")
+        else:
+            negatives = self._transformed
+        callback = IndexCallback(
+            negatives, self._index, wrapped, self.shown, trainer.accelerator.wait_for_everyone
+        )  # fmt: skip
+        trainer.add_callback(callback)
+        callbacks = trainer.callback_handler.callbacks
+        callbacks.insert(0, callbacks.pop())  # before those that write logs
+        train, self._callback = trainer.train, callback
+
+        @functools.wraps(train)
+        def train_from(resume_from_checkpoint: Any = None, *arguments: Any, **options: Any) -> Any:
+            given = trainer.args.resume_from_checkpoint if resume_from_checkpoint is None else resume_from_checkpoint
+            callback.resumed = resumed_folder(trainer.args, given)
+            return train(resume_from_checkpoint, *arguments, **options)
+
+        trainer.train = train_from
+
+    @functools.cached_property
+    def transform(self) -> NegativesTransform:
+        """A transform of `datasets` that adds negatives of the newest version to rows, for trainers without a collator.
+
+        It reads the columns of Tevatron (`positive_passages`), FlagEmbedding (`pos`), NeMo AutoModel (`pos_doc`), or
+        `positive`. Which version a row has depends on timing, so no two trainings are equal.
+
+        Raises:
+            BadInput: if several processes train, or the mode of refreshing is another than `async`.
+        """
+        from pyrite.torch.row_transform import NegativesTransform
+
+        return NegativesTransform(self._transformed)
+
+    def report(self) -> NegativesReport:
+        """Return what was shown so far, by function and version."""
+        lines = self.shown.lines() if self._callback is None else self._callback.lines()
+        remarks = []
+        if self._index is not None and self._refresh.mode == "async":
+            remarks.append("versions were served as they were built (async): another training has other negatives")
+        return NegativesReport.of(lines, None if self._index is None else self._refresh.mode, remarks)
+
+    def evaluator(self, **options: Any) -> Any:
+        """Return an evaluator of sentence-transformers that ranks all documents for the validation queries.
+
+        Args:
+            options: options of `InformationRetrievalEvaluator`, as `name="dev"`.
+
+        Raises:
+            BadInput: if there are no validation queries.
+        """
+        from sentence_transformers.evaluation import InformationRetrievalEvaluator
+        from sentence_transformers.sparse_encoder.evaluation import SparseInformationRetrievalEvaluator
+
+        encoded, dev = self.training.encoded, self._parts["base"].splits[0].dev
+        if not len(dev):
+            raise BadInput("has no validation queries", "collection", "give it a dev split")
+        ids = {name: getattr(self.collection, name)["id"].to_list() for name in ("queries", "documents")}
+        texts = {name: getattr(self.collection, name)["text"].to_list() for name in ("queries", "documents")}
+        relevant = encoded.judgements.relevant()
+        judged = {
+            query: relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]].tolist() for query in dev
+        }
+        kind = SparseInformationRetrievalEvaluator if self._encoder and self._encoder.sparse else None
+        return (kind or InformationRetrievalEvaluator)(
+            {ids["queries"][query]: texts["queries"][query] for query in judged},
+            dict(zip(ids["documents"], texts["documents"], strict=True)),
+            {ids["queries"][query]: {ids["documents"][each] for each in found} for query, found in judged.items()},
+            **{"name": "validation"} | options,
+        )
+
+    def close(self) -> None:
+        """Stop what builds the index of a loop, and delete its files. The end of the process does it too."""
+        if self._index is not None:
+            self._index.close()
+
+    @functools.cached_property
+    def _temporary(self) -> Path:
+        self._keep = tempfile.TemporaryDirectory(prefix="pyrite-negatives-")  # deleted with this object
+        return Path(self._keep.name)
+
+    @functools.cached_property
+    def _transformed(self) -> BatchNegatives:
+        """The negatives of `transform`, with an index that has been started."""
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            what = "several processes train, and each would have an index of its own"
+            raise BadInput(what, "transform", "attach the trainer's collator, or mine to a file")
+        if self._asks_for_versions and self._refresh.mode != "async":
+            what = "rows of a transform have no number of their batch, so that they get the newest version"
+            raise BadInput(what, "refresh.mode", 'choose Refresh("async", …)')
+        negatives = self._batch_negatives(self._temporary / "index", LoaderCounts(len(self)))
+        negatives.shown = self.shown
+        if self._index is not None and negatives.service is not None:
+            self._index.start(negatives.service)
+        return negatives
+
+    def _batch_negatives(self, folder: Path, loader: LoaderCounts) -> BatchNegatives:
+        """Return the negatives of a trainer's batches, with an index in a folder if they read one."""
+        from pyrite.torch.trainer_batches import BatchNegatives
+
+        sampler = self._trainer_sampler()
+        training = self._training(self._parts["base"].splits[0].train)
+        training._score = None
+        if self._encoder is not None and self._asks_for_versions:
+            self._index = self._new_index(sampler, training)
+            training.service = self._index.service(folder, loader)
+        draws = PairDraws(sampler, training, self._config["seed"])
+        pairs = TextPairs(self.dataset["query"], self.dataset["positive"])
+        return BatchNegatives(pairs, draws, training.service, self._form)
+
+    @property
+    def _asks_for_versions(self) -> bool:
+        """Whether a function or a selector reads the versions of an index."""
+        sampler = self.sampler
+        choosing = [sampler.selector, *sampler.selectors.values(), *sampler.policy.selectors.values()]
+        reads = not all(vars(type(part)).get("independent", False) for part in choosing)
+        dense = any(isinstance(function, ServedDense) for function in sampler.functions.values())
+        return dense or (self._score is None and reads)
+
+    def _trainer_sampler(self) -> Sampler:
+        """Return the sampler of a trainer's batches; it supplies nothing if all negatives are those of the batch."""
+        config, rng = _without_in_batch(self._config), np.random.default_rng(0)
+        if not config["function"]:
+            return Sampler(Fixed(), {}, Uniform(), 0, rng)
+        return make_sampler(config, self._parts, rng)
+
+    def _new_index(self, sampler: Sampler, training: ExternalTraining) -> MovingIndex:
+        assert self._encoder is not None
+        index = MovingIndex(self._encoder, self._refresh, self._config["index"])
+        index.prepare(self.collection, training, sampler)
+        return index
+
+    def _use_prompts(self, prompts: Any, routes: Any) -> None:
+        """Read texts with the prompts and routes of a trainer."""
+        if self._encoder is None:
+            return
+        of = prompts if isinstance(prompts, Mapping) else dict.fromkeys(COLUMNS.values(), prompts or "")
+        self._encoder.prompts = {kind: of.get(column) or "" for kind, column in COLUMNS.items()}
+        self._encoder.routes = {kind: routes[column] for kind, column in COLUMNS.items() if column in (routes or {})}
+
+    def _training(self, queries: NDArray[np.int64]) -> ExternalTraining:
+        base, config = self._parts["base"], self._config
+        of_run = (config["training"], self._parts.get("teacher"), self._score)
+        training = ExternalTraining(self.collection, base.encoded, *of_run)
+        training.examples = pairs_of(base.encoded, queries, config["limits"]["examples"])
+        return training
+
+    def observe(self, batch: ServedBatch, scores: Any, loss: float = 0.0, gradient_norm: float = 0.0) -> None:
+        """Receive the model's scores of a batch, before its update: policies and selectors learn from them.
+
+        Args:
+            batch: the batch that was served last.
+            scores: [b, 1 + n], the scores of its documents, as an array or tensor.
+            loss: the batch loss.
+            gradient_norm: the norm of its gradient, for policies that read it.
+
+        Raises:
+            ValueError: if it is not the last batch, or the scores have another shape.
+        """
+        if self._served is None or batch.step != self._served.step:
+            raise ValueError(f"batch {batch.step} was not served last: observe each batch before the next")
+        observed = numbers(scores)
+        if observed.shape != tuple(batch.present.shape):
+            raise ValueError(f"scores are {observed.shape}, and the batch is {tuple(batch.present.shape)}")
+        of_batch, negatives = batch.places
+        self.training.position += len(of_batch)
+        self.training.step += 1
+        try:
+            self.sampler.observe(negatives, UpdateResult(float(loss), float(gradient_norm), observed))
+        finally:
+            self.training.position -= len(of_batch)
+            self.training.step -= 1
+        self._served = None
+
+
+def _served(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration whose dense functions are served from versions of the user's model."""
+    functions = {
+        name: {**node, "_target_": SERVED} if "refresh" in node else node for name, node in config["function"].items()
+    }
+    return {**config, "function": functions}
+
+
+def _without_in_batch(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration without in-batch negatives, which the loss of a trainer adds by itself."""
+    functions = {name: node for name, node in config["function"].items() if node["_target_"] != IN_BATCH}
+    dropped = config["function"].keys() - functions.keys()
+    if dropped and not config["policy"]["_target_"].endswith(".Fixed"):
+        what = "in-batch negatives are added by the loss to every row, and a policy can't choose them for some"
+        raise BadInput(what, "policy", "leave InBatch() out, or choose policy=fixed")
+    others = {
+        key: {name: value for name, value in (config[key] or {}).items() if name not in dropped}
+        for key in ("negatives", "selectors")
+    }
+    return {**config, **others, "function": functions}
+
+
+def _with_collator(trainer: Any, collator: Any) -> Callable[[], Any]:
+    """Return a trainer's `get_train_dataloader` with another collator: evaluation keeps the trainer's."""
+    make = trainer.get_train_dataloader
+
+    @functools.wraps(make)
+    def get_train_dataloader() -> Any:
+        inner, trainer.data_collator = trainer.data_collator, collator
+        try:
+            return make()
+        finally:
+            trainer.data_collator = inner
+
+    return get_train_dataloader

@@ -1,0 +1,128 @@
+"""Draws negatives for pairs of another trainer's batch: each pair by a generator of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyrite.ranking.batch import Batch
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.filtered import FilteredFunction
+from pyrite.sampling.policies.policy import SamplingPolicy
+from pyrite.sampling.relevant_pairs import RelevantPairs
+from pyrite.sampling.retrieval.function import RetrievalFunction
+from pyrite.sampling.retrieval.random import Random
+from pyrite.sampling.sampler import Sampler
+from pyrite.sampling.selection.selector import Selector
+from pyrite.torch.external_training import ExternalTraining
+
+AFTER_A_STEP: dict[type, str] = {
+    SamplingPolicy: "observe", Selector: "observe", RetrievalFunction: "after_selection",
+}  # fmt: skip
+"""By kind of part the method that needs a step of the training, which a trainer of others' does not return."""
+
+
+class Assigned:
+    """The choice that a policy has made for a whole batch, for one of its rows."""
+
+    def __init__(self, policy: SamplingPolicy, assigned: NDArray[np.int64]) -> None:
+        self.window, self.selectors, self._assigned = policy.window, policy.selectors, assigned
+
+    def assign(self, *arguments: Any) -> NDArray[np.int64]:
+        """Return it."""
+        return self._assigned
+
+
+@dataclass(frozen=True)
+class PairsDrawn:
+    """The negatives of some pairs.
+
+    Args:
+        negatives: int32 [b, n].
+        assigned: int64 [b, n], the index of the function that each comes from; −1 if it was drawn at random, since
+            there were too few.
+    """
+
+    negatives: NDArray[np.int32]
+    assigned: NDArray[np.int64]
+
+
+class PairDraws:
+    """Draws the same negatives for a pair of one version and epoch, whatever process or batch asks for them.
+
+    The exception are documents that are a positive of the batch: they are replaced.
+
+    Raises:
+        BadInput: if a part learns from the steps of a training.
+    """
+
+    def __init__(self, sampler: Sampler, training: ExternalTraining, seed: int) -> None:
+        self.sampler, self.training, self.seed = sampler, training, seed
+        parts = [*sampler.functions.values(), sampler.policy, sampler.selector, *sampler.selectors.values()]
+        for part in parts:
+            if learner := _learns(part):
+                what = f"{learner} learns from losses or scores of each step, which a trainer's loader lacks"
+                raise BadInput(what, "negatives", "choose another, or iterate over Negatives in a loop of your own")
+        if sampler.policy.each is not None:
+            what = "each= gives some queries more negatives than others, and a trainer's rows have one number"
+            raise BadInput(what, "policy.each", "leave it out")
+        sampler.start(training)  # type: ignore[arg-type]
+        self._relevant = RelevantPairs(training.encoded)
+        self._random = Random()
+        self._random.prepare(training.encoded, None)
+        self._empty = self._empty_documents()
+
+    def __call__(self, pairs: NDArray[np.integer], version: int, epoch: int) -> PairsDrawn:
+        """Draw the negatives of pairs of `training.examples` that are in a batch together.
+
+        Args:
+            version: the step of the version that the functions and selectors read; −1 for none.
+        """
+        batch, sampler, training = self.training.examples.take(pairs), self.sampler, self.training
+        if not sampler.functions:
+            return PairsDrawn(np.zeros((len(batch), 0), np.int32), np.zeros((len(batch), 0), np.int64))
+        of_batch = np.random.default_rng([self.seed, epoch, *np.asarray(pairs).tolist()])
+        assigned = sampler.policy.assign(batch, sampler.count, training, of_batch)  # type: ignore[arg-type]
+        together = np.concatenate([np.unique(batch.positives), self._empty]).astype(np.int32)[None]
+        negatives, functions = np.full((2, len(batch), sampler.count), -1, np.int64)
+        for row, pair in enumerate(np.asarray(pairs).tolist()):
+            rng, one = np.random.default_rng([self.seed, pair, version + 1, epoch]), batch.take(np.array([row]))
+            policy: Any = Assigned(sampler.policy, assigned[[row]])
+            drawn = sampler.draw(one, training, policy=policy, rng=rng, barred=together)  # type: ignore[arg-type]
+            present = drawn.negatives[0] >= 0
+            negatives[row] = drawn.negatives[0]
+            functions[row] = np.where(present, assigned[row], -1)
+            if not present.all():
+                negatives[row, ~present] = self._at_random(one, negatives[row, present], together, rng)
+        return PairsDrawn(negatives.astype(np.int32), functions)
+
+    def _at_random(
+        self, one: Batch, taken: NDArray[np.integer], barred: NDArray[np.int32], rng: np.random.Generator
+    ) -> NDArray[np.int32]:
+        missing = self.sampler.count - len(taken)
+        without = np.concatenate([taken[None].astype(np.int32), barred], axis=1)
+        documents = FilteredFunction(self._random, self._relevant, without).sample(one, missing, rng).documents[0]
+        if len(documents) < missing or (documents < 0).any():
+            what = f"a query has fewer than {self.sampler.count} documents that may be its negatives"
+            raise BadInput(what, "negatives", "choose fewer, smaller batches, or a larger collection")
+        return documents
+
+    def _empty_documents(self) -> NDArray[np.int32]:
+        """Return the documents without text, each text once."""
+        encoded = self.training.encoded
+        without_words = np.flatnonzero(encoded.documents.lengths == 0)
+        texts = self.training.cells(without_words[:, None], "text")
+        empty = without_words[[not (row[0] or "").strip() for row in texts]].astype(np.int32)
+        return empty[np.unique(encoded.contents(empty), return_index=True)[1]]
+
+
+def _learns(part: object) -> str | None:
+    """Return the name of a part's class if it needs the result of each step."""
+    learns = (
+        isinstance(part, kind) and getattr(type(part), method) is not getattr(kind, method)
+        for kind, method in AFTER_A_STEP.items()
+    )  # fmt: skip
+    return type(part).__name__ if any(learns) else None

@@ -1,0 +1,166 @@
+"""Records which negatives were shown by function and version, in files that all processes of a training write."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pyrite.ranking.batch import Batch
+    from pyrite.torch.served_dense import ServedVersion
+
+
+class ShownFiles:
+    """The lines of a training's processes in a folder, one per batch.
+
+    A line has the number of the `batch`, its `version`, the seconds that it `waited` for it, what the guard `dropped`,
+    negatives that were `filled` at random since there were too few, and by function `shown`, `scored` and `above`: the
+    negatives that were shown, those that the version scores, and those of them that score as high as the positive.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._guarded = 0
+
+    def append(self, name: str, line: Mapping[str, Any]) -> None:
+        """Add a line to the file of a process."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / f"{name}.jsonl").open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def count(
+        self,
+        service: ServedVersion | None,
+        process: str,
+        number: int,
+        waited: float,
+        batch: Batch,
+        negatives: NDArray[np.int32],
+        assigned: NDArray[np.int64],
+        guarded: Mapping[str, int],
+    ) -> None:
+        """Add the line of a batch.
+
+        Args:
+            service: the version that it was served from.
+            process: the name of the process: its rank and its worker.
+            number: the number of the batch; −1 for rows that have none.
+            assigned: int64 [b, n], the index of the function of each negative, −1 if it was filled.
+            guarded: by function, how many documents the guard has dropped so far.
+        """
+        above = scored = np.zeros(negatives.shape, bool)
+        if service is not None and negatives.size:
+            scores = service.scores(batch.queries, np.concatenate([batch.positives[:, None], negatives], axis=1))
+            scored = np.isfinite(scores[:, 1:]) & np.isfinite(scores[:, :1])
+            above = scored & (scores[:, 1:] >= scores[:, :1])
+        masks = {"shown": negatives >= 0, "scored": scored, "above": above}
+        functions = {
+            name: {kind: int((mask & (assigned == index)).sum()) for kind, mask in masks.items()}
+            for index, name in enumerate(guarded)
+        }
+        dropped, self._guarded = sum(guarded.values()) - self._guarded, sum(guarded.values())
+        self.append(
+            process,
+            {
+                "batch": number,
+                "time": time.time(),
+                "version": -1 if service is None else service.step,
+                "waited": waited,
+                "dropped": dropped,
+                "filled": int(((assigned < 0) & (negatives >= 0)).sum()),
+                "functions": functions,
+            },
+        )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return one line per batch and rank, the last one of a batch that was fetched again after a resume."""
+        last: dict[tuple[str, int], dict[str, Any]] = {}
+        for file in sorted(self.folder.glob("*.jsonl")):
+            rank = file.stem.partition("-")[0]
+            for text in file.read_text().splitlines():
+                line = json.loads(text)
+                key = (rank, line["batch"])
+                if key not in last or last[key]["time"] <= line["time"]:
+                    last[key] = line
+        return [last[key] for key in sorted(last)]
+
+
+def totals(lines: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the sums of what batches have in common, and the largest version."""
+    rows = list(lines)
+    sums = {name: sum(line[name] for line in rows) for name in ("waited", "dropped", "filled")}
+    return {"version": max((line["version"] for line in rows), default=-1), **sums}
+
+
+@dataclass(frozen=True)
+class NegativesReport:
+    """What was shown in a training.
+
+    Args:
+        table: one row per function and version: `batches`, `negatives`, and `may_be_relevant`, the share of those with
+            a score that the version scores as high as their positive (null if it scores none).
+        waited: seconds in which batches waited for a version.
+        dropped: documents that the guard dropped from refreshed lists.
+        filled: negatives that were drawn at random, since a query had too few.
+        mode: how the index was refreshed; None without an index.
+        remarks: sentences about the training.
+    """
+
+    table: pl.DataFrame
+    waited: float
+    dropped: int
+    filled: int
+    mode: str | None
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, lines: list[dict[str, Any]], mode: str | None, remarks: Iterable[str] = ()) -> NegativesReport:
+        """Add up the lines of a training's batches."""
+        counts: dict[tuple[str, int], Counter[str]] = {}
+        for line in lines:
+            for function, shown in line["functions"].items():
+                counts.setdefault((function, line["version"]), Counter()).update({"batches": 1, **shown})
+        rows = [
+            {
+                "function": function,
+                "version": version,
+                "batches": count["batches"],
+                "negatives": count["shown"],
+                "may_be_relevant": count["above"] / count["scored"] if count["scored"] else None,
+            }
+            for (function, version), count in sorted(counts.items())
+        ]
+        schema = {"function": pl.String, "version": pl.Int64, "batches": pl.Int64, "negatives": pl.Int64,
+                  "may_be_relevant": pl.Float64}  # fmt: skip
+        sums = totals(lines)
+        said = list(remarks)
+        if mode not in (None, "never") and rows and sums["version"] <= 0:
+            said.insert(0, "only the first version was served: nothing was refreshed before the training ended")
+        return cls(pl.DataFrame(rows, schema), sums["waited"], int(sums["dropped"]), int(sums["filled"]), mode,
+                   tuple(said))  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [*self.remarks]
+        for row in self.table.iter_rows(named=True):
+            share = row["may_be_relevant"]
+            version = "" if row["version"] < 0 else f", version of step {row['version']}"
+            known = "" if share is None else f"; {share:.1%} score as high as their positive and may be relevant"
+            lines.append(
+                f"{row['function']}{version}: {row['negatives']:,} negatives in {row['batches']:,} batches{known}"
+            )
+        if self.mode is not None:
+            lines.append(
+                f"batches waited {self.waited:.1f} s for versions; the guard dropped {self.dropped:,} documents"
+            )
+        if self.filled:
+            lines.append(f"{self.filled:,} negatives were drawn at random, since their query had too few")
+        return "\n".join(lines) or "no batch has been served"

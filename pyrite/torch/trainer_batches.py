@@ -1,0 +1,176 @@
+"""Adds negatives to the batches of a trainer: its collator with negatives, and a callback that follows its steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import get_worker_info
+
+from pyrite.ranking.errors import BadInput
+from pyrite.torch.batch_versions import LoaderCounts
+from pyrite.torch.pair_draws import PairDraws
+from pyrite.torch.report import ShownFiles
+from pyrite.torch.served_dense import ServedVersion
+from pyrite.torch.text_pairs import TextPairs
+
+
+def tuples(rows: list[dict[str, Any]], negatives: list[list[str]]) -> list[dict[str, Any]]:
+    """Return one row per pair: query, positive, negative_1, …"""
+    return [
+        {**row, **{f"negative_{number}": text for number, text in enumerate(texts, 1)}}
+        for row, texts in zip(rows, negatives, strict=True)
+    ]
+
+
+def labelled_pairs(rows: list[dict[str, Any]], negatives: list[list[str]]) -> list[dict[str, Any]]:
+    """Return one row per document, with the label 1 if it is the positive."""
+    return [
+        {**row, "positive": text, "label": label}
+        for row, texts in zip(rows, negatives, strict=True)
+        for text, label in [(row["positive"], 1.0), *((text, 0.0) for text in texts)]
+    ]
+
+
+def lists(rows: list[dict[str, Any]], negatives: list[list[str]]) -> list[dict[str, Any]]:
+    """Return one row per pair, with the list of its documents and of their labels."""
+    return [
+        {"query": row["query"], "positive": [row["positive"], *texts], "labels": [1.0, *(0.0 for _ in texts)]}
+        for row, texts in zip(rows, negatives, strict=True)
+    ]
+
+
+FORMS = {"tuples": tuples, "labelled_pairs": labelled_pairs, "lists": lists}
+"""The rows that losses read, by name."""
+
+
+class BatchNegatives:
+    """The negatives of batches of texts, in any process of a training.
+
+    Args:
+        service: the version in use; None without an index.
+        shown: the files of what was shown; None counts nothing.
+    """
+
+    def __init__(self, pairs: TextPairs, draws: PairDraws, service: ServedVersion | None, form: str) -> None:
+        self.pairs, self.draws, self.service, self.form = pairs, draws, service, FORMS[form]
+        self.loader = LoaderCounts(1)
+        self.shown: ShownFiles | None = None
+        self.process = "0-0"
+
+    def rows(self, rows: list[dict[str, Any]], batch: int) -> list[dict[str, Any]]:
+        """Return the rows of a batch with negatives, in the form that the loss reads."""
+        texts = self.texts([(row["query"], row["positive"]) for row in rows], batch, self.loader.epoch_of(batch))
+        return self.form(rows, texts)
+
+    def texts(self, pairs: Sequence[tuple[str, str]], batch: int | None, epoch: int = 0) -> list[list[str]]:
+        """Return the negatives of each pair.
+
+        Args:
+            batch: the number of the batch, which decides the version; None for the newest version.
+        """
+        training, service = self.draws.training, self.service
+        waited = service.use(batch) if service is not None else 0.0
+        step = -1 if service is None else service.step
+        training.step = 0 if batch is None else self.loader.step_of(batch)
+        training.epoch = epoch
+        found = self.pairs.find(pairs)
+        drawn = self.draws(found, step, epoch)
+        if self.shown is not None:
+            guarded = {name: function.guarded for name, function in self.draws.sampler.functions.items()}
+            number = -1 if batch is None else batch
+            of_pairs = training.examples.take(found)
+            self.shown.count(
+                service, self.process, number, waited, of_pairs, drawn.negatives, drawn.assigned, guarded
+            )  # fmt: skip
+        return [[text or "" for text in row] for row in training.cells(drawn.negatives, "text")]
+
+
+class CollatorWithNegatives:
+    """A trainer's collator that adds negatives to each row first.
+
+    It counts its calls: with the number of the loader's worker they are the number of the batch.
+
+    Args:
+        inner: the trainer's collator.
+    """
+
+    def __init__(self, inner: Any, negatives: BatchNegatives) -> None:
+        self.inner, self.negatives = inner, negatives
+        self.first = self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("inner", "negatives") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def start_at(self, batch: int) -> None:
+        """Number the batches of the next iteration of the loader from this one on."""
+        self.first, self.calls = batch, 0
+
+    def __call__(self, rows: list[dict[str, Any]]) -> Any:
+        worker = get_worker_info()
+        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        batch = self.first + number + self.calls * workers
+        self.calls += 1
+        self.negatives.process = f"{os.environ.get('RANK', '0')}-{number}"
+        return self.inner(self.negatives.rows(rows, batch))
+
+
+def with_negative_columns(inner: Any, columns: Sequence[str]) -> None:
+    """Give the columns of negatives the prompt and the route of the positive."""
+    for name in ("prompts", "router_mapping"):
+        mapping = getattr(inner, name, None)
+        if isinstance(mapping, Mapping) and "positive" in mapping:
+            setattr(inner, name, {**mapping, **dict.fromkeys(columns, mapping["positive"])})
+
+
+def check_trainer(trainer: Any) -> None:
+    """Refuse what would hide the data, repeat rows or keep the weights elsewhere."""
+    arguments, data = trainer.args, trainer.train_dataset
+    wrong = {
+        "FSDP or ZeRO-3 keeps the weights in parts, which can't be sent": (
+            "trainer", "train with data parallelism or LoRA",
+            getattr(trainer, "is_fsdp_enabled", False) or _zero3(trainer),
+        ),
+        "a worker that lives on loses count of its batches": (
+            "dataloader_persistent_workers", "leave it out", arguments.dataloader_persistent_workers,
+        ),
+        "batches that are read again after a resume have other numbers": (
+            "ignore_data_skip", "leave it out", arguments.ignore_data_skip,
+        ),
+        "several data sets have no pairs to look up": (
+            "train_dataset", "give the trainer negatives.dataset", isinstance(data, Mapping),
+        ),
+        "an iterable data set is read by one process alone": (
+            "train_dataset", "give the trainer negatives.dataset", not hasattr(data, "__len__"),
+        ),
+        "the moving negatives would be in the evaluation too, and no two of its losses compare": (
+            "eval_dataset", "evaluate with negatives.evaluator(), or with rows that are fixed",
+            _moves(getattr(trainer, "eval_dataset", None)),
+        ),
+    }  # fmt: skip
+    for what, (where, remedy, holds) in wrong.items():
+        if holds:
+            raise BadInput(what, where, remedy)
+
+
+def _zero3(trainer: Any) -> bool:
+    plugin = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
+    return plugin is not None and plugin.zero_stage == 3
+
+
+def _moves(data: Any) -> bool:
+    transform = (getattr(data, "format", None) or {}).get("format_kwargs", {}).get("transform")
+    return type(transform).__module__.startswith("pyrite.torch")
+
+
+def resumed_folder(arguments: Any, given: Any) -> Path | None:
+    """Return the checkpoint that a training is resumed from; None if it starts."""
+    if given is True:
+        from transformers.trainer_utils import get_last_checkpoint
+
+        given = get_last_checkpoint(arguments.output_dir)
+    return None if not given else Path(given)

@@ -1,0 +1,111 @@
+"""Follows the steps of a trainer of transformers: publishes weights, logs versions, saves and resumes the index."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from pyrite.torch.batch_versions import BatchVersions, LoaderCounts
+from pyrite.torch.moving_index import MovingIndex
+from pyrite.torch.report import ShownFiles, totals
+from pyrite.torch.trainer_batches import BatchNegatives, CollatorWithNegatives
+
+SAVED = "negatives"
+"""The folder of a checkpoint that holds the index."""
+
+
+def loader_counts(arguments: Any, batches: int = 1) -> LoaderCounts:
+    """Return how a trainer with these arguments reads its batches."""
+    prefetch = arguments.dataloader_prefetch_factor or 2
+    return LoaderCounts(batches, arguments.gradient_accumulation_steps, arguments.dataloader_num_workers, prefetch)
+
+
+class IndexCallback(TrainerCallback):
+    """Keeps the negatives of a training in step with it.
+
+    Args:
+        index: the index; None if negatives do not move.
+        collator: numbers the batches; None if rows get their negatives in a transform.
+        shown: the files of what was shown.
+        wait_for_everyone: waits until all processes of the training have called it.
+
+    Attributes:
+        resumed: the checkpoint that the next training is resumed from.
+        trained: the number of batches per process that have been trained on.
+    """
+
+    def __init__(
+        self,
+        negatives: BatchNegatives,
+        index: MovingIndex | None,
+        collator: CollatorWithNegatives | None,
+        shown: ShownFiles,
+        wait_for_everyone: Callable[[], None],
+    ) -> None:
+        self.negatives, self.index, self.collator, self.shown = negatives, index, collator, shown
+        self.wait_for_everyone = wait_for_everyone
+        self.resumed: Path | None = None
+        self.trained = 0
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **rest: Any) -> None:
+        """Number the batches, and start the index."""
+        self.loader = loader_counts(args, max(1, len(train_dataloader)))
+        self.negatives.loader = self.loader
+        service = self.negatives.service
+        if service is not None and self.index is not None:
+            service.versions = BatchVersions(self.index.refresh, self.loader)
+            service.versions.check()
+        if state.is_world_process_zero:
+            if self.resumed is None:
+                shutil.rmtree(self.shown.folder, ignore_errors=True)
+            if self.index is not None and service is not None and self.index.builder is None:
+                service.folder.delete()
+                self.index.start(service, None if self.resumed is None else self.resumed / SAVED)
+        self.wait_for_everyone()
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Tell the collator which batch comes next."""
+        if self.collator is not None:
+            self.collator.start_at(self.loader.first_of(state.global_step))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Publish the weights if that is due."""
+        self.trained = self.loader.first_of(state.global_step)
+        if self.index is not None and state.is_world_process_zero:
+            self.index.after_step(state.global_step)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
+        """Add version, lag, waits and counts to what is logged."""
+        if logs is None or not state.is_world_process_zero or "train_runtime" in logs:
+            return
+        lines = self.lines()
+        sums = totals(lines)
+        figures = {"negatives_waited": round(sums["waited"], 3), "negatives_filled": sums["filled"]}
+        if self.index is not None and lines:
+            last = max(lines, key=lambda line: line["batch"])
+            step = self.loader.step_of(max(0, last["batch"]))
+            figures |= {"negatives_version": last["version"], "negatives_lag": step - last["version"]}
+            figures["negatives_guarded"] = sums["dropped"]
+        logs.update(figures)
+        if state.log_history:  # written before any callback
+            state.log_history[-1].update(figures)
+
+    def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Keep the index with the checkpoint."""
+        if self.index is not None and state.is_world_process_zero:
+            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}" / SAVED
+            self.index.save(folder, state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+        """Stop the index."""
+        self.resumed = None
+        if self.index is not None and state.is_world_process_zero:
+            self.index.close()
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what was shown in the batches that have been trained on."""
+        return [line for line in self.shown.lines() if line["batch"] < max(1, self.trained)]

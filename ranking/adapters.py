@@ -1,0 +1,186 @@
+"""Merges the adapters of peft into their base models, so that a folder of an adapter is a checkpoint like any other."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import default_cache, prepare_hub
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
+"""The class of the base model by the task that an adapter was trained for; AutoModel for others."""
+_log = logging.getLogger(__name__)
+
+
+def is_adapter(folder: Path) -> bool:
+    """Return whether a folder holds an adapter, and not the weights of a whole model."""
+    return (folder / CONFIG).is_file() and not (folder / "model.safetensors").is_file()
+
+
+def merged_adapter(folder: Path) -> Path:
+    """Return the folder of the whole model of an adapter: its base model with the adapter's products added in.
+
+    It is kept in the cache's folder, under the digest of the adapter and its base's weights.
+
+    Raises:
+        BadInput: if peft is not installed, the base model is not here, or the adapter is no safetensors file.
+    """
+    return _merged(folder.resolve(), tuple(file.stat().st_mtime_ns for file in sorted(folder.glob("adapter_*"))))
+
+
+@functools.lru_cache(maxsize=16)
+def _merged(folder: Path, changed: tuple[int, ...]) -> Path:
+    config = _config_of(folder)
+    base = _base_of(folder, config)
+    content = hashlib.sha256(str(base).encode())
+    for file in sorted(
+        file for file in folder.rglob("*") if file.is_file() and file.suffix in (".json", ".safetensors")
+    ):
+        content.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    for file in sorted(base.glob("*.safetensors")):
+        content.update(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}\n".encode())
+    models = default_cache() / "models"
+    whole = models / content.hexdigest()[:16]
+    if not whole.exists():
+        models.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=models) as unfinished:
+            copied = Path(shutil.copytree(folder, Path(unfinished) / "adapter"))
+            (copied / CONFIG).write_text(json.dumps(config | {"base_model_name_or_path": str(base)}))
+            with _one_line(folder):
+                _write_whole(copied, base, config, Path(unfinished) / "model")
+            (Path(unfinished) / "model").rename(whole)
+    _log.warning("%s: the adapter is merged into its base model, %s", folder, base)
+    return whole
+
+
+def _config_of(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+        config["base_model_name_or_path"] + ""
+    except (ValueError, KeyError, TypeError):
+        remedy = "merge the adapter into its base model (merge_and_unload of peft), and save that"
+        raise BadInput(f"its {CONFIG} names no base model", folder, remedy) from None
+    if not (folder / WEIGHTS).is_file():
+        raise BadInput(f"has no {WEIGHTS}", folder, "save it again with peft, as safetensors; pickles are not read")
+    return dict(config)
+
+
+def _base_of(folder: Path, config: dict[str, Any]) -> Path:
+    """Return the folder of an adapter's base model: at its path, next to the adapter, or downloaded."""
+    name = config["base_model_name_or_path"]
+    places = [Path(name).expanduser(), folder / name, folder.parent / name, folder.parent / Path(name).name]
+    for place in places:
+        if place.is_dir() and place.resolve() != folder:
+            return place.resolve()
+    try:
+        if name.startswith((".", "/", "~")) or name.count("/") != 1:
+            raise BadInput("is no name at the hub")
+        return Path(_downloaded(name))
+    except (BadInput, OSError):
+        what = f"is an adapter, and its base model {name} is not here"
+        remedy = f"put it there, or next to the adapter as {folder.parent / Path(name).name}"
+        raise BadInput(what, folder, remedy) from None
+
+
+def _downloaded(name: str) -> str:
+    from huggingface_hub import snapshot_download
+
+    prepare_hub()
+    return str(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]))
+
+
+@contextmanager
+def _one_line(folder: Path) -> Iterator[None]:
+    """A context that turns the errors of peft into one line."""
+    from safetensors import SafetensorError
+
+    from pyrite.ranking.quiet import unseeded
+
+    try:
+        import peft  # noqa: F401
+
+        with unseeded():
+            yield
+    except ImportError:
+        raise BadInput("is an adapter, and peft is not installed", folder, "pip install 'pyrite-ir[peft]'") from None
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, SafetensorError) as error:
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        remedy = "merge it into its base model (merge_and_unload of peft), and save that"
+        raise BadInput(f"is an adapter that can't be merged ({why})", folder, remedy) from None
+
+
+def _write_whole(adapter: Path, base: Path, config: dict[str, Any], folder: Path) -> None:
+    """Write the whole model of an adapter whose configuration names its base model's folder."""
+    import sentence_transformers
+    import torch
+    import transformers
+
+    given: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
+    read: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True}
+    described = next((place for place in (adapter, base) if (place / "modules.json").is_file()), None)
+    if described is not None:
+        declared = json.loads((described / "config_sentence_transformers.json").read_text("utf-8"))
+        kind = getattr(sentence_transformers, declared.get("model_type") or "SentenceTransformer")
+        model = kind(str(described), model_kwargs=read, **given)
+        if described is base:
+            model[0].model.load_adapter(str(adapter))
+        whole = unload(model[0].model)
+        model[0].model = type(whole)(whole.config)  # without what transformers notes on adapters, which it would save
+        model[0].model.load_state_dict(whole.state_dict())
+        model.save(str(folder), create_model_card=False)
+        return
+    from peft import PeftModel
+
+    kind = getattr(transformers, _class_of(adapter, base, config))
+    options = {"num_labels": 1} if "SequenceClassification" in kind.__name__ and not _labels(base) else {}
+    whole = PeftModel.from_pretrained(kind.from_pretrained(base, **read, **options), str(adapter)).merge_and_unload()
+    whole.save_pretrained(folder)
+    texts = adapter if (adapter / "tokenizer_config.json").is_file() else base
+    transformers.AutoTokenizer.from_pretrained(texts, trust_remote_code=False).save_pretrained(folder)
+
+
+def _labels(base: Path) -> bool:
+    """Return whether a base model has a head for labels."""
+    architectures = json.loads((base / "config.json").read_text("utf-8")).get("architectures") or [""]
+    return str(architectures[0]).endswith("ForSequenceClassification")
+
+
+def _class_of(adapter: Path, base: Path, config: dict[str, Any]) -> str:
+    """Return the class of the base model that an adapter's weights are for: with a head, or without."""
+    from safetensors import safe_open
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING
+
+    if config.get("task_type") in TASKS:
+        return TASKS[config["task_type"]]
+    with safe_open(adapter / WEIGHTS, "pt") as weights:
+        names = list(weights.keys())
+    of_base = AutoConfig.from_pretrained(base, trust_remote_code=False)
+    inner = MODEL_MAPPING[type(of_base)].base_model_prefix
+    headed = any(name.startswith(f"base_model.model.{inner}.") for name in names)
+    architecture = str((of_base.architectures or ["AutoModel"])[0])
+    return architecture if headed else "AutoModel"
+
+
+def unload(model: nn.Module) -> nn.Module:
+    """Add the products of a model's adapters to its weights, in place, and remove the adapters."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for name, module in list(model.named_modules()):
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
+            above, _, last = name.rpartition(".")
+            setattr(model.get_submodule(above), last, module.get_base_layer())
+    return model

@@ -1,0 +1,179 @@
+"""Mixes several collections into one, from which a ranker learns in proportion to their shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.format_of import reader_of
+from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, together
+from pyrite.ranking.collections.splits import TEST, TRAIN, shuffled
+from pyrite.ranking.errors import BadInput
+
+ENTRY = ("path", "share", "prompt", "name")
+TESTED = 0.1
+"""The share of the queries that becomes the test of a collection without splits, as of pairs."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A collection of a mixture.
+
+    Args:
+        name: its name, with which its ids begin.
+        reader: its reader.
+        share: its share of the training queries, relative to the others'; None takes all of its queries.
+        prompt: the text before its queries. None takes that of its files or of the ranker.
+    """
+
+    name: str
+    reader: Reader
+    share: float | None
+    prompt: str | None = None
+
+    def prompts(self, faults: Faults) -> pl.DataFrame:
+        """Return the prompts of its queries: the mixture's for all, or those of its files."""
+        if self.prompt is None:
+            return self.named(self.reader.read_prompts(faults), "query")
+        rows = self.reader.read_queries(faults).select(query="id", prompt=pl.lit(self.prompt))
+        return self.named(rows, "query")
+
+    def named(self, rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+        """Return rows whose ids begin with the collection's name."""
+        return rows.with_columns((pl.lit(f"{self.name}/") + pl.col(column)).alias(column) for column in columns)
+
+
+@dataclass
+class Mix(Reader):
+    """Several collections in one training: their documents, queries and judgements together.
+
+    Ids begin with the name of their collection. Each collection keeps its test queries and is measured on them; of a
+    collection without splits a tenth of the queries is the test. Training queries are drawn in proportion to the
+    shares: as many as the collection with the fewest for its share allows. A collection may have a prompt of its own.
+
+    Args:
+        mix: the collections: paths, or entries of path, share, prompt and name, as
+            `[{path:nq,share:2,prompt:"query: "},{path:quora}]`. Without any share, all training queries are taken; an
+            entry without one among others has share 1.
+        seed: draws the training queries.
+    """
+
+    mix: Sequence[Any] | None = None
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return "+".join(part.name for part in self._parts())
+
+    def sources(self) -> dict[str, str]:
+        return {f"{part.name} {file}": state for part in self._parts() for file, state in part.reader.sources().items()}
+
+    def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
+        for part in self._parts():
+            for frame in part.reader.read_documents(faults):
+                yield part.named(frame.select(list(DOCUMENTS)), "id")
+
+    def read_queries(self, faults: Faults) -> pl.DataFrame:
+        return together((part.named(part.reader.read_queries(faults), "id") for part in self._parts()), QUERIES)
+
+    def read_judgements(self, faults: Faults) -> pl.DataFrame:
+        judged = [_split(part, part.reader.read_judgements(faults)) for part in self._parts()]
+        parts = self._parts()
+        trained = [_trained(rows) for rows in judged]
+        counts = self._counts([len(names) for names in trained])
+        drawn: dict[str, str] = {}
+        kept: list[pl.DataFrame] = []
+        for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
+            rng = np.random.default_rng([self.seed, len(kept)])
+            chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
+            left_out = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
+            kept.append(part.named(rows.filter(~left_out), "query", "document"))
+            drawn[part.name] = f"{count:,} of {len(names):,}"
+        vars(self)["_drawn"] = "; ".join(f"{name} {count}" for name, count in drawn.items())
+        return together(kept, JUDGEMENTS)
+
+    def read_given(self, faults: Faults) -> pl.DataFrame:
+        given = (part.named(part.reader.read_given(faults), "query", "document") for part in self._parts())
+        return together(given, GIVEN)
+
+    def read_prompts(self, faults: Faults) -> pl.DataFrame:
+        return together((part.prompts(faults) for part in self._parts()), PROMPTS)
+
+    def facts(self) -> dict[str, str]:
+        drawn = {"queries of each collection that train": vars(self)["_drawn"]} if "_drawn" in vars(self) else {}
+        found = {f"{what} ({part.name})": fact for part in self._parts() for what, fact in part.reader.facts().items()}
+        return drawn | found
+
+    def source(self) -> dict[str, Any]:
+        return {"mixed": [part.name for part in self._parts()]}
+
+    def _parts(self) -> list[Part]:
+        """Return the collections; each is read once."""
+        parts: list[Part] | None = vars(self).get("_read")
+        if parts is None:
+            parts = vars(self)["_read"] = self._read_entries()
+        return parts
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def _read_entries(self) -> list[Part]:
+        entries = [dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)} for entry in self.mix or ()]
+        where = "collection.mix"
+        if len(entries) < 2:
+            raise BadInput("mixes fewer than two collections", where, "name them, as [{path:A,share:2},{path:B}]")
+        for entry in entries:
+            if unknown := [key for key in entry if key not in ENTRY]:
+                raise BadInput(f"an entry has no {unknown[0]}", where, f"choose of {', '.join(ENTRY)}")
+            if not entry.get("path"):
+                raise BadInput("an entry has no path", where, "write {path:FOLDER,share:1}")
+            share = entry.get("share")
+            if share is not None and not (isinstance(share, int | float) and share > 0):
+                raise BadInput(f"the share of {entry['path']} is {share!r}", where, "give a number above 0")
+        weighed = any(entry.get("share") is not None for entry in entries)
+        parts = []
+        for entry in entries:
+            reader = reader_of(entry["path"])
+            share = float(entry.get("share") or 1) if weighed else None
+            parts.append(Part(str(entry.get("name") or reader.name), reader, share, entry.get("prompt")))
+        names = [part.name for part in parts]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            remedy = "give one another name: {path:FOLDER,name:OTHER}"
+            raise BadInput(f"two collections are called {twice}", where, remedy)
+        return parts
+
+    def _counts(self, trained: Sequence[int]) -> list[int]:
+        """Return the number of training queries to draw of each collection.
+
+        Raises:
+            BadInput: if one has none.
+        """
+        for part, count in zip(self._parts(), trained, strict=True):
+            if not count:
+                remedy = "give it to evaluate= instead, which measures without training"
+                raise BadInput(f"{part.name} has no training queries", "collection.mix", remedy)
+        shares = [part.share for part in self._parts()]
+        if None in shares:
+            return list(trained)
+        unit = min(count / share for count, share in zip(trained, shares, strict=True) if share)
+        return [max(1, round(unit * share)) for share in shares if share]
+
+
+def _trained(rows: pl.DataFrame) -> list[str]:
+    """Return the queries that train, in order of their ids."""
+    return rows.filter(pl.col("split") == TRAIN)["query"].unique().sort().to_list()
+
+
+def _split(part: Part, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the judgements of a collection; without any split, a tenth of its queries is the test."""
+    if rows["split"].null_count() < len(rows):
+        return rows.with_columns(pl.col("split").fill_null(TRAIN))
+    queries = shuffled(rows["query"].unique())
+    tested = pl.Series(queries[: max(1, round(TESTED * len(queries)))], dtype=pl.String)
+    split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
+    return rows.with_columns(split=split)

@@ -1,0 +1,362 @@
+import io
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+from scipy import stats
+
+from pyrite.analysis.methods import BM25, RUN, with_factors, with_methods
+from pyrite.analysis.reports.analysis_figures import across_figure, query_histogram, variation_figure
+from pyrite.analysis.reports.labels import value
+from pyrite.analysis.reports.result_sections import READING, side_by_side
+from pyrite.analysis.statistics import across_places as across
+from pyrite.analysis.statistics import seed_variation as spread
+from pyrite.analysis.statistics.by_query import best_two
+from pyrite.analysis.statistics.summary import summarise
+from tests.cluster.trial_rows import trials_of
+
+BASE = "policy=fixed function=bm25 selector=uniform"
+
+
+@pytest.fixture(scope="module")
+def usual(made_up_study) -> pl.DataFrame:
+    """The summary of the usual study."""
+    return summarise(made_up_study()[0])
+
+
+def row(summary: pl.DataFrame, method: str, candidates: str = "bm25", measure: str = "AP@100") -> dict[str, Any]:
+    return summary.filter(method=method, candidates=candidates, measure=measure).row(0, named=True)
+
+
+def printed(summary: pl.DataFrame, measure: str = "AP@100") -> str:
+    out = io.StringIO()
+    Console(file=out, width=100).print(side_by_side(summary, measure))
+    return out.getvalue()
+
+
+def of(trials: pl.DataFrame, policy: str, function: str, selector: str) -> np.ndarray:
+    return trials.filter(policy=policy, function=function, selector=selector, status="done")["bm25:AP@100"].to_numpy()
+
+
+def test_figures_are_those_of_the_runs(made_up_study):
+    trials, _ = made_up_study(seeds=5)
+    found = row(summarise(trials, BASE), "bm25 · dynamic")
+    values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
+    p = stats.ttest_ind(values, best).pvalue
+    numbers = {
+        "mean": values.mean(), "std": values.std(ddof=1), "min": values.min(), "max": values.max(), "t_p": p,
+        "difference": values.mean() - best.mean(), "ks_p": stats.ks_2samp(values, best).pvalue, "baseline_t_p": p,
+    }  # fmt: skip
+    assert {name: found[name] for name in numbers} == pytest.approx(numbers)
+    assert (found["runs"], found["failed"]) == (5, 0)
+    assert found["against"] == found["baseline"] == "bm25 · uniform"
+    assert found["min"] <= found["ci_low"] < found["mean"] < found["ci_high"] <= found["max"]
+
+
+def test_marks_follow_the_adjusted_p(made_up_study):
+    summary = summarise(made_up_study(seeds=6)[0])
+    for found in summary.filter(pl.col("ranker") != "bm25").iter_rows(named=True):
+        for mark, test in (("*", "paired"), ("‡", "t"), ("†", "ks")):
+            assert (mark in found["marks"]) == (found[f"{test}_p_holm"] < 0.05)
+    assert row(summary, "random · uniform")["marks"] == "*‡†"
+    # With three runs no Kolmogorov-Smirnov test can find anything.
+    assert not summarise(made_up_study(seeds=3)[0])["marks"].str.contains("†").any()
+
+
+def test_runs_that_failed_or_diverged_are_counted_and_left_out_beside(made_up_study):
+    trials, _ = made_up_study(failed=1)
+    lost = (pl.col("selector") == "dynamic") & (pl.col("seed") < 2)
+    found = row(summarise(trials.with_columns(diverged=lost)), "bm25 · dynamic")
+    values = of(trials, "fixed", "bm25", "dynamic")
+    assert (found["runs"], found["failed"], found["diverged"]) == (4, 0, 2)
+    assert found["mean"] == pytest.approx(values.mean())
+    assert found["trained_mean"] == pytest.approx(values[2:].mean())
+    assert found["trained_std"] == pytest.approx(values[2:].std(ddof=1))
+    hurt = row(summarise(trials), "random · uniform")
+    known = of(trials, "fixed", "random", "uniform")
+    assert (hurt["runs"], hurt["failed"], hurt["diverged"]) == (3, 1, 0)
+    assert hurt["trained_mean"] == hurt["mean"] == pytest.approx(known.mean())
+    assert hurt["all_mean"] == pytest.approx(known.sum() / 4)
+    assert hurt["all_std"] == pytest.approx(np.std([*known, 0], ddof=1))
+    none = row(summarise(trials.with_columns(diverged=pl.lit(True))), "random · uniform")
+    assert (none["diverged"], none["trained_mean"], none["trained_std"]) == (3, None, None)
+    summary = summarise(made_up_study(failed=5)[0])
+    lost, hurt = row(summary, "random · uniform"), row(summary, "bm25 · uniform")
+    assert (lost["runs"], lost["failed"], lost["mean"], lost["against"], lost["marks"]) == (0, 4, None, None, "")
+    assert (hurt["runs"], hurt["failed"]) == (3, 1)
+    methods = summary.filter(ranker="feed_forward", candidates="bm25", measure="AP@100")["method"]
+    assert methods[-1] == "random · uniform"
+    trials, _ = made_up_study(failed=100)
+    assert summarise(trials)["runs"].sum() == 0
+    assert summarise(trials.clear()).is_empty()
+    assert summarise(trials.select(pl.exclude("^.*:.*$"))).is_empty()
+
+
+def test_bm25s_own_order_is_one_value_and_so_is_a_runs(made_up_study, usual):
+    own = row(usual, BM25, "random")
+    assert (own["ranker"], own["policy"], own["runs"], own["mean"], own["std"]) == ("bm25", "-", 1, 0.7, None)
+    varied = made_up_study()[0].with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("bm25:AP@100:bm25"))
+    several = row(summarise(varied), BM25)
+    assert (several["runs"], several["ci_low"], several["ci_high"]) == (20, None, None)
+    for noise, values in ((1e-13, 1), (1e-9, 20)):  # what rounding makes is one value still
+        noisy = (0.5 + noise * pl.int_range(pl.len()) / 20).alias("bm25:AP@100:bm25")
+        assert row(summarise(made_up_study()[0].with_columns(noisy)), BM25)["runs"] == values
+    none = made_up_study()[0].with_columns(pl.lit(None, pl.Float64).alias("bm25:AP@100:bm25"))
+    assert summarise(none).filter(ranker="bm25", candidates="bm25", measure="AP@100").is_empty()
+    trials = made_up_study()[0].rename(lambda name: name.replace("random:", "run_file:"))
+    summary = summarise(trials).filter(ranker="bm25", measure="AP@100")
+    assert summary.select("candidates", "method", "mean").rows() == [("bm25", BM25, 0.5), ("run_file", RUN, 0.7)]
+    assert [line.split()[-2] for line in printed(summarise(trials)).splitlines() if RUN in line] == [".7000"]
+
+
+def test_rows_have_an_order_whatever_that_of_the_trials(made_up_study):
+    summary = summarise(made_up_study(rankers=("match_pyramid", "feed_forward"))[0])
+    places = summary.select("candidates", "measure", "ranker").unique(maintain_order=True).rows()
+    rankers = ("feed_forward", "match_pyramid", "bm25")
+    assert places == [(c, m, r) for c in ("bm25", "random") for m in ("AP@100", "RR@10") for r in rankers]
+    for _, part in summary.group_by("candidates", "measure", "ranker"):
+        assert part["mean"].is_sorted(descending=True)
+    trials, _ = made_up_study(swept=[("objective", ["softmax", "hinge"])])
+    assert summarise(trials.sample(fraction=1, shuffle=True, seed=1)).equals(summarise(trials))
+
+
+def test_other_methods_do_not_move_an_interval(made_up_study):
+    trials, _ = made_up_study(seeds=6)
+    fewer = trials.filter(pl.col("function") == "bm25")
+    intervals = [row(summarise(some), "bm25 · dynamic")["ci_low"] for some in (trials, fewer)]
+    assert intervals[0] == intervals[1]
+
+
+def test_interpolated_figures_stand_beside(made_up_study):
+    trials, _ = made_up_study(failed=1)
+    assert summarise(trials)["interpolated_mean"].null_count() == len(summarise(trials))
+    mixed = trials.with_columns((pl.col("bm25:AP@100") + 0.2).alias("bm25:AP@100:interpolated"))
+    found = row(summarise(mixed), "bm25 · dynamic")
+    assert found["interpolated_mean"] == pytest.approx(found["mean"] + 0.2)
+    assert found["interpolated_std"] == pytest.approx(found["std"])
+    assert row(summarise(mixed), "bm25 · dynamic", "random")["interpolated_mean"] is None
+    text = printed(summarise(mixed))
+    (line,) = [line for line in text.splitlines() if "bm25 · dynamic" in line]
+    assert f" {value(found['interpolated_mean'])} " in line
+    assert "ranker + BM25" in text
+
+
+def test_swept_names_and_few_numbers_make_methods_and_hide_no_column(made_up_study):
+    trials = made_up_study(swept=[("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])])[0]
+    summary = summarise(trials)
+    assert summary.columns[5:8] == ["objective", "training.rate", "method"]
+    assert row(summary, "bm25 · uniform · objective=hinge · training.rate=0.01")["runs"] == 2
+    assert set(summary["objective"]) == {"softmax", "hinge", "-"}
+    pooled = summarise(with_factors(trials, ["objective"]))
+    assert "training.rate" not in pooled.columns
+    assert row(pooled, "bm25 · uniform · objective=hinge")["runs"] == 2
+    assert row(summarise(with_factors(trials, [])), "bm25 · uniform")["runs"] == 4
+    summary = summarise(made_up_study(swept=[("candidates", ["a", "b"])])[0])
+    assert set(summary["candidates"]) == {"bm25", "random"}
+    assert set(summary["swept.candidates"]) == {"a", "b", "-"}
+
+
+def test_objectives_are_told_apart_when_no_sweep_says_so_and_collections_are_families(made_up_study, usual):
+    trials, _ = made_up_study()
+    other = trials.with_columns(objective=pl.lit("hinge"), run=pl.format("{}-hinge", "run"))
+    assert with_methods(pl.concat([trials, other]))["method"].n_unique() == 10
+    # Rankers that have one each are told apart already.
+    own = other.with_columns(ranker=pl.lit("match_pyramid"))
+    assert with_methods(pl.concat([trials, own]))["method"].n_unique() == 5
+    one, two = made_up_study()[0], made_up_study(collection="medquad")[0]
+    assert summarise(pl.concat([one, two])).filter(collection="pydocs").equals(usual)
+    same_name = two.with_columns(collection=pl.lit("pydocs"), fingerprint=pl.lit("fedcba9876543210"))
+    names = summarise(pl.concat([one, same_name]))["collection"].unique().sort().to_list()
+    assert names == ["pydocs (01234567)", "pydocs (fedcba98)"]
+
+
+def test_one_run_a_method_has_no_tests_and_two_have_a_spread(made_up_study):
+    found = row(summarise(made_up_study(seeds=1)[0]), "bm25 · dynamic")
+    assert found["difference"] < 0
+    assert all(found[name] is None for name in ("std", "ci_low", "t_p", "t_p_holm", "ks_p", "effect", "trained_std"))
+    assert found["marks"] == ""
+    trials, _ = made_up_study(seeds=2)
+    summary = summarise(trials)
+    found, values = row(summary, "bm25 · dynamic"), of(trials, "fixed", "bm25", "dynamic")
+    assert found["std"] == found["trained_std"] == pytest.approx(abs(values[1] - values[0]) / 2**0.5)
+    assert summary.schema["pairs"] == pl.Int64
+
+
+def test_the_methods_of_all_rankers_are_compared_with_a_baseline_of_one(made_up_study):
+    trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
+    summary = summarise(trials, f"{BASE} ranker=feed_forward")
+    compared = summary.filter(pl.col("baseline").is_not_null())
+    assert set(compared["ranker"]) == {"feed_forward", "match_pyramid"}
+    assert "bm25 · uniform" not in set(compared.filter(ranker="feed_forward")["method"])
+    other = row(compared.filter(ranker="match_pyramid"), "bm25 · uniform")
+    own = row(summary.filter(ranker="feed_forward"), "bm25 · uniform")
+    assert other["baseline_difference"] == pytest.approx(other["mean"] - own["mean"])
+
+
+def test_the_table_fits_a_terminal_shows_all_and_explains_its_marks(made_up_study, usual):
+    assert list(map(value, (0.1234567, 1.0, -0.05, None))) == [".1235", "1.0000", "-.0500", "–"]
+    summary = summarise(made_up_study(rankers=("feed_forward", "match_pyramid"), failed=1)[0])
+    text = printed(summary)
+    assert "…" not in text
+    lines = text.splitlines()
+    assert [line for line in lines if "bm25 · dynamic" in line and "±" in line][1:]
+    assert any(BM25 in line and ".5000" in line and ".7000" in line for line in lines)
+    assert "3 (1 failed)" in text
+    assert "RR@10" not in text
+    assert "RR@10" in printed(summary, "RR@10")
+    assert side_by_side(usual, "AP@100").note == READING.format("the best baseline")
+    summary = summarise(made_up_study()[0], BASE)
+    assert "(your baseline)" in side_by_side(summary, "AP@100").note
+    untested = usual.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("paired_p", "t_p", "ks_p"))
+    assert side_by_side(untested, "AP@100").note == ""
+    again = pl.read_csv(summary.write_csv().encode(), schema=summary.schema)
+    assert again.drop("marks").equals(summary.drop("marks"))
+    assert again["marks"].fill_null("").equals(summary["marks"])
+
+
+MEASURE = "AP@100"
+FIRST = {"a0": [1.0, 0.5, 0.2], "a1": [0.5, 0.5, 0.2]}
+"""Two runs of the best method over queries 1, 2 and 3."""
+
+
+def two_rankers(steady: list[float]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A ranker whose methods differ by hand-made queries, and one whose methods differ by `steady`."""
+    of = {**FIRST, "b0": [0.25, 0.5, 0.6, 1.0], "c0": [0.5, 0.6, 0.7]}
+    of["d0"] = [own - less for own, less in zip(of["c0"], steady, strict=True)]
+    trials = trials_of(
+        {
+            "run": run, "seed": int(run[1]), "ranker": "ff" if run[0] in "ab" else "mp", "overrides": "",
+            "selector": "uniform" if run[0] in "ac" else "top", "bm25:RR": mean,
+        }
+        for run, mean in {"a0": 0.7, "a1": 0.6, "b0": 0.5, "c0": 0.6, "d0": 0.4}.items()
+    )  # fmt: skip
+    queries = pl.DataFrame(
+        [
+            {"run": run, "query": str(query), "origin": origin, "RR": value + (origin == "random")}
+            for run, values in of.items()
+            for query, value in enumerate(values, start=1)
+            for origin in ("bm25", "random")
+        ]
+    )
+    return trials, queries
+
+
+def test_differences_and_their_histogram_by_hand():
+    trials, queries = two_rankers([0.1, 0.1, 0.2])
+    table = best_two(trials, queries, summarise(trials), "RR")
+    found, other = table.iter_rows(named=True)
+    assert (found["ranker"], found["candidates"]) == ("ff", "bm25")
+    assert (found["first"], found["second"]) == ("bm25 · uniform", "bm25 · top")
+    assert found["differences"] == pytest.approx([0.5, 0.0, -0.4])  # query 4 has been answered by one alone
+    assert (found["wins"], found["ties"], found["losses"]) == (1, 1, 1)
+    assert found["difference"] == pytest.approx(0.1 / 3)
+    # Pairs, not samples: the queries of `other` differ by about the same and by much from one another.
+    first, second = [0.75, 0.5, 0.2], [0.25, 0.5, 0.6]
+    assert found["p"] == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    assert other["p"] == pytest.approx(stats.ttest_1samp([0.1, 0.1, 0.2], 0).pvalue)
+    assert other["p"] < 0.1 < found["p"]
+    # Two rows, of which the lesser p counts twice.
+    assert other["p_holm"] == pytest.approx(2 * other["p"])
+    assert found["p_holm"] == pytest.approx(found["p"])
+    figure = query_histogram(table, "RR")
+    ax = figure.axes[0]
+    assert ax.get_title(loc="left") == "ff · bm25 candidates"
+    assert ax.get_xlabel() == "RR of bm25 · uniform\nminus bm25 · top"
+    assert [sum(patch.get_height() for patch in bars) for bars in ax.containers] == [1, 1, 1]
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([0.1 / 3])
+    assert [sum(p.get_height() for p in bars) for bars in figure.axes[1].containers] == [0, 0, 3]
+
+
+def test_a_difference_that_is_always_the_same_has_no_test_and_one_method_no_difference(made_up_study):
+    trials, queries = two_rankers([0.1, 0.1, 0.1])
+    found, other = best_two(trials, queries, summarise(trials), "RR").iter_rows(named=True)
+    assert (other["p"], other["p_holm"], other["wins"]) == (None, None, 3)
+    assert found["p_holm"] == found["p"]  # the only test that is made
+    trials, queries = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
+    compared = best_two(trials, queries, summarise(trials), MEASURE)
+    assert compared.is_empty()
+    assert query_histogram(compared, MEASURE) is None
+    trials, _ = made_up_study()
+    assert best_two(trials, pl.DataFrame(), summarise(trials), MEASURE).is_empty()
+
+
+def trials(values: dict[tuple[str, str], list[float | None]]) -> pl.DataFrame:
+    """A frame of runs, by collection and function; None failed."""
+    return trials_of(
+        {
+            "run": f"{collection}{function}{seed}", "function": function, "seed": seed, "collection": collection,
+            "status": "failed" if value is None else "done", "fingerprint": collection, "bm25:AP@10": value,
+        }
+        for (collection, function), of in values.items() for seed, value in enumerate(of)
+    )  # fmt: skip
+
+
+def test_how_often_a_run_beats_another_and_the_best_of_k_is_that_of_all_draws():
+    assert spread.beats(np.array([1.0, 3.0]), np.array([2.0, 3.0])) == pytest.approx((0 + 0 + 1 + 0.5) / 4)
+    a, b = np.array([0.1, 0.2, 0.2, 0.5]), np.array([0.1, 0.2, 0.3])
+    row, rng = spread._spreads(a, b, np.random.default_rng(3)), np.random.default_rng(3)
+    drawn = [rng.choice(each, (spread.RESAMPLES, len(each))) for each in (a, b)]
+    low, high = np.quantile([spread.beats(*each) for each in zip(*drawn, strict=True)], [0.025, 0.975])
+    assert (row["beats_low"], row["beats_high"]) == pytest.approx((low, high))
+    values = np.array([0.1, 0.2, 0.6])
+    assert spread.best_of(values, 1) == pytest.approx(0.3)
+    assert spread.best_of(values, 2) == pytest.approx(np.mean([max(a, b) for a in values for b in values]))
+    assert spread.best_of(values[:0], 2) is None
+
+
+def test_runs_that_are_all_better_give_no_interval():
+    """Every resample of them is all better too, from which an interval of no width would follow."""
+    found = spread.seed_variation(trials({("c", "bm25"): [0.1, 0.11, 0.12], ("c", "random"): [0.5, 0.51, 0.53]}))
+    assert found["beats"].sort().to_list() == [0.0, 1.0]
+    assert found["beats_low"].null_count() == found["beats_high"].null_count() == 2
+
+
+def test_methods_are_compared_with_the_best_baseline():
+    rng = np.random.default_rng(0)
+    steady, wild = rng.normal(0.5, 0.005, 12), rng.normal(0.48, 0.05, 12)
+    wild[3] = 0.1
+    found = spread.seed_variation(trials({("c", "bm25"): list(steady), ("c", "random"): [*wild, None]}))
+    row = found.filter(method="random · uniform").row(0, named=True)
+    assert row["against"] == "bm25 · uniform"
+    assert row["ratio"] == pytest.approx(wild.std(ddof=1) / steady.std(ddof=1))
+    assert 1 < row["ratio_low"] < row["ratio"] < row["ratio_high"]
+    brown_forsythe = stats.levene(np.sort(wild), np.sort(steady), center="median").pvalue
+    assert row["brown_forsythe_p"] == pytest.approx(brown_forsythe)
+    assert row["brown_forsythe_p_holm"] < 0.05
+    assert row["line"] == pytest.approx(np.median(steady) / 2)
+    assert row["below"] == pytest.approx(2 / 13)  # one never learned, one failed
+    assert row["below_low"] < 2 / 13 < row["below_high"]
+    assert row["beats_low"] < row["beats"] < row["beats_high"]
+    assert spread.seed_variation(trials({("c", "bm25"): [0.5, 0.1]}), line=0.2)["below"].to_list() == [0.5]
+    assert spread.seed_variation(trials({("c", "random"): [*wild, None], ("c", "bm25"): list(steady)})).equals(found)
+    assert variation_figure(found) is not None
+    assert variation_figure(spread.seed_variation(trials({("c", "bm25"): [0.5]}))) is None
+
+
+def test_random_effects_by_hand():
+    """Two places, by the formulas of DerSimonian and Laird: weights 100 and 100, Q = 50 · .04, tau² = (2 − 1) / 100."""
+    found = across.pool_effects(np.array([0.0, 0.2]), np.array([0.01, 0.01]))
+    assert found.mean == pytest.approx(0.1)
+    assert found.between == pytest.approx(0.1)
+    error = np.sqrt(0.1**2 * 2 / (1 * 2))  # Hartung and Knapp: weights are alike
+    assert found.high - found.mean == pytest.approx(stats.t.isf(0.025, 1) * error)
+    assert found.next_high > found.high
+    assert across.pool_effects(np.array([0.1, 0.1, 0.1]), np.array([0.01, 0.01, 0.01])).between == 0
+
+
+def test_places_are_summed_up_where_there_are_two():
+    rng = np.random.default_rng(1)
+    of = {(c, f): list(rng.normal(mean, 0.01, 6)) for c in "cde" for f, mean in (("bm25", 0.5), ("random", 0.4))}
+    found = across.across_places(trials(of))
+    assert found["against"].unique().to_list() == ["bm25 · uniform"]
+    assert found["place"].to_list() == ["static on c", "static on d", "static on e", across.ALL]
+    whole = found.row(-1, named=True)
+    assert whole["places"] == 3
+    assert whole["pairs"] == 18
+    assert whole["low"] < -0.1 < whole["high"] < 0
+    assert across_figure(found) is not None
+    one = {key: values for key, values in of.items() if key[0] == "c"}
+    assert across.across_places(trials(one)).is_empty()
+    assert across_figure(across.across_places(trials(one))) is None

@@ -1,0 +1,139 @@
+"""`pyrite evaluate` and `pyrite.evaluate`: the same values, baselines, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pyrite
+from pyrite.cluster.commands.cli import main
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.significance import holm, paired_t_test
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch) -> Path:
+    """Three runs of eight topics, and their judgements."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    documents = [f"d{number}" for number in range(30)]
+    Path("runs").mkdir()
+    for name in ("alpha", "beta", "gamma"):
+        lines = [
+            f"{topic} Q0 {document} {rank} {100 - rank} {name}\n"
+            for topic in range(1, 9)
+            for rank, document in enumerate(rng.permutation(documents)[:20], 1)
+        ]
+        Path(f"runs/{name}.run").write_text("".join(lines))
+    judged = [f"{topic} 0 {document} {rng.integers(0, 3)}\n" for topic in range(1, 9) for document in documents[:20]]
+    Path("qrels.txt").write_text("".join(judged))
+    return tmp_path
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", *arguments])
+    return int(ended.value.code or 0)
+
+
+def test_the_command_and_python_agree(files, capsys):
+    assert run("runs/alpha.run", "runs/beta.run", "qrels.txt", "baseline=alpha", "out=values.csv") == 0
+    shown = capsys.readouterr().out
+    assert "Difference from alpha" in shown
+    assert "unjudged documents among the first 10 of a topic" in shown
+    result = pyrite.evaluate(["runs/alpha.run", "runs/beta.run"], "qrels.txt", baseline="alpha")
+    assert result.queries.equals(pl.read_csv("values.csv", schema=result.queries.schema))
+    assert result.runs["run"].to_list() == ["alpha", "beta"]
+    assert f"{result.runs['AP'][0]:.4f}"[1:] in shown
+    assert "<table" in result._repr_html_()
+    assert "nDCG@10" in repr(result)
+
+
+def test_tests_are_paired_by_topic_and_adjusted(files):
+    result = pyrite.evaluate("runs", "qrels.txt", ["AP", "judged@5"], baseline="alpha")
+    assert result.tests["measure"].unique().to_list() == ["AP"]
+    values = {name: result.queries.filter(run=name, measure="AP")["value"].to_numpy() for name in result.runs["run"]}
+    expected = [paired_t_test(values[name], values["alpha"]) for name in ("beta", "gamma")]
+    np.testing.assert_allclose(result.tests["p"], expected, rtol=1e-9)
+    np.testing.assert_allclose(result.tests["p_holm"], holm(expected), rtol=1e-9)
+    row = result.tests.row(0, named=True)
+    assert row["difference"] == pytest.approx((values["beta"] - values["alpha"]).mean())
+    assert row["low"] < row["difference"] < row["high"]
+    assert row["better"] + row["worse"] <= 8
+
+
+def test_runs_and_judgements_in_memory(files):
+    of_files = pyrite.evaluate("runs", "qrels.txt")
+    runs = {
+        name: pl.read_csv(f"runs/{name}.run", separator=" ", has_header=False,
+                          new_columns=["query", "_", "document", "rank", "score", "tag"])
+        for name in ("alpha", "beta", "gamma")
+    }  # fmt: skip
+    nested = {name: {} for name in runs}
+    for name, frame in runs.items():
+        for row in frame.iter_rows(named=True):
+            nested[name].setdefault(str(row["query"]), {})[row["document"]] = row["score"]
+    qrels: dict[str, dict[str, int]] = {}
+    for line in Path("qrels.txt").read_text().splitlines():
+        topic, _, document, grade = line.split()
+        qrels.setdefault(topic, {})[document] = int(grade)
+    assert pyrite.evaluate(runs, "qrels.txt").queries.equals(of_files.queries)
+    assert pyrite.evaluate(nested, qrels).queries.equals(of_files.queries)
+    assert pyrite.evaluate({name: frame.to_pandas() for name, frame in runs.items()}, qrels).runs.equals(of_files.runs)
+
+
+def test_several_files_of_judgements(files, capsys):
+    lines = Path("qrels.txt").read_text().splitlines(keepends=True)
+    Path("a.txt").write_text("".join(lines[:80]))
+    Path("b.txt").write_text("".join(lines[80:]))
+    assert run("runs", "qrels=[a.txt,b.txt]", "out=v.jsonl.gz") == 0
+    assert pyrite.evaluate("runs", "qrels.txt").queries.equals(pyrite.evaluate("runs", ["a.txt", "b.txt"]).queries)
+    assert len(pl.read_ndjson("v.jsonl.gz")) == 3 * 8 * 6
+    Path("b.txt").write_text("".join(lines[79:]))
+    assert run("runs", "qrels=[a.txt,b.txt]") == 2
+    assert "is judged in several files; evaluate by one of them" in capsys.readouterr().err
+
+
+def test_measures_with_parameters_need_no_quotes(files, capsys):
+    assert run("runs", "qrels.txt", "measures=[AP,RBP(p=0.5,rel=2)@10,nDCG(dcg='exp-log2')@10]", "per_query=true") in (
+        0,
+        2,
+    )
+    assert run("runs", "qrels.txt", "measures=[AP,RBP(p=0.5,rel=2)@10]", "per_query=true") == 0
+    shown = capsys.readouterr().out
+    assert "RBP(p=0.5,rel=2)@10 residual" in shown
+    assert "By topic" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["runs", "qrels.txt", "baseline=delta"], "there is no run 'delta'; choose one of alpha, beta, gamma"),
+        (["runs/alpha.run", "qrels.txt", "baseline=alpha"], "is the only run"),
+        (["runs", "qrels.txt", "out=v.xlsx"], "is not written as '.xlsx'; name it .csv"),
+        (["qrels.txt"], "runs"),
+        (["runs", "nowhere.txt"], "nowhere.txt"),
+        (["runs", "qrels.txt", "measures=[map]"], "did you mean AP"),
+        (["runs", "qrels.txt", "depth=5"], "depth"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, says, files, capsys):
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("qrels", [{"1": {"d1": 1.5}}, {"1": {"d1": None}}, 3])
+def test_what_is_no_judgement_is_refused(qrels, files):
+    with pytest.raises(BadInput):
+        pyrite.evaluate("runs", qrels)
+
+
+def test_a_file_that_exists_stays(files, capsys):
+    Path("v.csv").write_text("mine")
+    assert run("runs", "qrels.txt", "out=v.csv") == 2
+    assert Path("v.csv").read_text() == "mine"

@@ -1,0 +1,56 @@
+"""What the nodes of a cluster must reach: the output folder and files that runs read."""
+
+import os
+from pathlib import Path
+
+import pytest
+import ray
+
+from pyrite.cluster.executors import reach
+from pyrite.cluster.executors.reach import check_nodes, local_paths
+from pyrite.cluster.output.storage import Storage, Unwritable
+from pyrite.ranking.errors import BadInput
+
+
+def test_paths_are_what_options_name_and_this_machine_has(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("here").mkdir()
+    options = {"checkpoint": "here", "path": "absent", "name": "here", "more": [{"folder": str(tmp_path)}], "k": 3}
+    assert list(local_paths(options)) == [str(tmp_path / "here"), str(tmp_path)]
+
+
+def test_a_node_that_sees_everything_leaves_nothing_behind(ray_session, tmp_path):
+    storage = Storage(str(tmp_path / "out"))
+    check_nodes(storage, [str(tmp_path)])
+    assert os.listdir(tmp_path / "out") == []
+    check_nodes(None)
+
+
+def test_what_a_node_does_not_have_is_one_line(ray_session, tmp_path):
+    path = str(tmp_path / "checkpoint")
+    with pytest.raises(BadInput, match=r"^.*/checkpoint: node [\d.]+ of the cluster does not have it; put it where"):
+        check_nodes(Storage(str(tmp_path / "out")), [path])
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_folder_of_the_same_name_on_a_node_is_not_the_same_folder(ray_session, tmp_path, monkeypatch):
+    storage = Storage(str(tmp_path / "out"))
+    monkeypatch.setattr(Storage, "write", lambda self, name, content: None)  # as if it were on another disk
+    with pytest.raises(BadInput, match=r"of the cluster does not see out=; name a URI, or a folder that every node"):
+        check_nodes(storage)
+
+
+def test_a_node_without_the_keys_of_a_bucket_is_one_line():
+    refused = reach._refusal("nothing://lab/s", "out", "sign", [])
+    assert refused is not None
+    what, where, remedy = refused
+    assert what.startswith("can't write to out= (is no folder to write to (")
+    assert (where, remedy) == ("nothing://lab/s", reach.KEYS)
+    with pytest.raises(Unwritable):  # ends a study, whose other runs could not write either
+        Storage("nothing://lab/s")
+
+
+def test_nodes_without_cores_are_not_asked(ray_session, tmp_path, monkeypatch):
+    nodes = [{**node, "Resources": {"CPU": 0}} for node in ray.nodes()]
+    monkeypatch.setattr(ray, "nodes", lambda: nodes)
+    check_nodes(None, [str(tmp_path / "absent")])

@@ -1,0 +1,62 @@
+"""`pyrite mine format=tevatron|flagembedding|swift|nemo`: rows as other trainers read them."""
+
+import json
+
+import pytest
+
+import pyrite
+from pyrite import BM25, Top
+from pyrite.cluster.mining.trainer_rows import FORMATS
+from pyrite.ranking.errors import BadInput
+
+SHAPES = {
+    "tevatron": {"query_id", "query", "positive_passages", "negative_passages"},
+    "flagembedding": {"query", "pos", "neg"},
+    "swift": {"messages", "positive_messages", "negative_messages"},
+    "nemo": {"query", "pos_doc", "neg_doc"},
+}
+
+
+def lines(folder, **options):
+    mined = pyrite.mine(
+        pyrite.Collection.pydocs(), BM25(2, pick=Top()), out=folder, options={"most_queries": 5, **options}
+    )
+    return [
+        json.loads(line) for file in sorted((folder / "data").iterdir()) for line in file.read_text().splitlines()
+    ], mined
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory, own_cache):
+    rows, _ = lines(tmp_path_factory.mktemp("mined") / "json", format="json")
+    return rows
+
+
+@pytest.mark.parametrize("form", sorted(SHAPES))
+def test_each_format_has_the_texts_of_the_tuples(tmp_path, plain, form):
+    assert FORMATS.keys() == SHAPES.keys()
+    rows, _ = lines(tmp_path, format=form)
+    assert all(set(row) == SHAPES[form] for row in rows)
+    texts = {
+        "tevatron": lambda row: [
+            row["query"],
+            *(each["text"] for each in row["positive_passages"] + row["negative_passages"]),
+        ],
+        "flagembedding": lambda row: [row["query"], *row["pos"], *row["neg"]],
+        "swift": lambda row: [
+            each[0]["content"] for each in [row["messages"], *row["positive_messages"], *row["negative_messages"]]
+        ],
+        "nemo": lambda row: [row["query"], row["pos_doc"], *row["neg_doc"]],
+    }
+    assert [texts[form](row) for row in rows] == [list(row.values()) for row in plain]
+
+
+def test_scores_are_for_flagembedding(tmp_path):
+    rows, _ = lines(tmp_path / "mined", format="flagembedding", with_scores=True)
+    assert all(len(row["pos_scores"]) == 1 and len(row["neg_scores"]) == 2 for row in rows)
+    for options, message in (
+        ({"format": "nemo", "with_scores": True}, "nemo has no scores"),
+        ({"format": "tevatron", "rows": "triplets"}, "tevatron has one row per pair"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            lines(tmp_path / "refused", **options)

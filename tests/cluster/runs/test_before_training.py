@@ -1,0 +1,115 @@
+"""The row before training is what sentence-transformers scores with the same folder, and has no run."""
+
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pyrite.analysis.methods import UNTRAINED
+from pyrite.cluster.runs.before_training import BeforeTraining, measured_origins
+from pyrite.ranking.collections.beir import Beir
+from pyrite.ranking.collections.cache import open_collection
+from tests.cluster.command_line import command
+from tests.conftest import DOCUMENTS, QUERIES
+from tests.ranking.checkpoints import write_checkpoint
+
+transformers = pytest.importorskip("transformers")
+library = pytest.importorskip("sentence_transformers", reason="sentence-transformers opens encoders")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory) -> str:
+    words = sorted({word for _, text, *_ in [*DOCUMENTS, *QUERIES] for word in re.findall(r"\w+", text)})
+    return write_checkpoint(tmp_path_factory.mktemp("whole"), "bert", words)
+
+
+@pytest.fixture(scope="module")
+def options(base, checkpoint) -> list[str]:
+    mine = [text for text in base if not text.startswith(("ranker.preset", "training.max_epochs"))]
+    mine += ["ranker=bi_encoder", f"ranker.checkpoint={checkpoint}", "ranker.precision=float32", "local=true"]
+    return [*mine, "training.max_epochs=1", "origin=full", "function=random,bm25", "seeds=2"]
+
+
+@pytest.fixture(scope="module")
+def study(options, tmp_path_factory):
+    out = tmp_path_factory.mktemp("before") / "study"
+    assert command("study", *options, f"out={out}") == 0
+    return out
+
+
+def theirs(checkpoint: str, folder, cache, queries: list[str]) -> list[float]:
+    """AP@10 of queries by sentence-transformers' model over all documents, ties by id descending."""
+    model, collection = library.SentenceTransformer(checkpoint, device="cpu"), open_collection(Beir(str(folder)), cache)
+    asked = dict(collection.queries.select("id", "text").iter_rows())
+    names, texts = collection.documents["id"], collection.documents["text"].to_list()
+    vectors = model.encode([asked[query] for query in queries]), model.encode(texts)
+    relevant = collection.judgements.filter(pl.col("grade") > 0)
+    values = []
+    for query, scores in zip(queries, model.similarity(*vectors).numpy().round(5), strict=True):
+        of_query = set(relevant.filter(query=query)["document"])
+        ranked = sorted(zip(scores, names, strict=True), reverse=True)[:10]
+        hits = np.array([name in of_query for _, name in ranked])
+        values.append(float((np.cumsum(hits) / np.arange(1, 11) * hits).sum() / max(len(of_query), 1)))
+    return values
+
+
+def test_the_row_is_what_sentence_transformers_has(study, checkpoint, beir_folder, tmp_path):
+    queries = pl.read_parquet(study / "queries.parquet")
+    assert queries["run"].n_unique() == 4
+    found = queries.select("query", "AP@10:untrained").unique().sort("query")  # the same of all runs
+    assert found["query"].is_unique().all()
+    expected = theirs(checkpoint, beir_folder, tmp_path, found["query"].to_list())
+    np.testing.assert_allclose(found["AP@10:untrained"], expected, atol=1e-5)
+
+    (row,) = pl.read_csv(study / "summary.csv").filter(method=UNTRAINED, measure="AP@10").to_dicts()
+    assert row["mean"] == pytest.approx(np.mean(expected), abs=1e-5)
+    assert (row["ranker"], row["runs"], row["p_both"], row["against"]) == ("bi_encoder", 0, None, None)
+    assert row["ci_low"] < row["mean"] < row["ci_high"]
+    assert set(pl.read_csv(study / "summary.csv")["against"].drop_nulls()).isdisjoint({UNTRAINED})
+
+
+def test_it_is_shown_and_is_no_run(study, capsys):
+    assert command("report", str(study)) == 0
+    said = capsys.readouterr().out
+    line = next(line for line in said.splitlines() if line.strip().startswith(UNTRAINED))
+    mean = pl.read_csv(study / "summary.csv").filter(method=UNTRAINED, measure="AP@10")["mean"][0]
+    assert f"{mean:.4f}"[1:] in line
+    page = (study / "report.html").read_text()
+    assert UNTRAINED in page
+    assert len(pl.read_parquet(study / "trials.parquet")) == 4
+
+
+def test_a_baseline_only_if_it_is_named(options, tmp_path, capsys):
+    out = tmp_path / "named"
+    assert command("study", *options, "seeds=3", f"baseline={UNTRAINED}", f"out={out}") == 0
+    summary = pl.read_csv(out / "summary.csv").filter(measure="AP@10", ranker="bi_encoder")
+    trained = summary.filter(pl.col("runs") > 0)
+    before = summary.filter(method=UNTRAINED)["mean"][0]
+    assert trained["baseline"].to_list() == [UNTRAINED] * 2
+    np.testing.assert_allclose(trained["baseline_difference"], trained["mean"] - before)
+    assert trained["baseline_p_both"].is_not_null().all()
+    assert trained["baseline_pairs"].to_list() == [3, 3]
+    assert f"against {UNTRAINED}" in capsys.readouterr().out
+
+
+def test_a_ranker_that_starts_from_nothing_has_none(base):
+    assert measured_origins({"ranker": {"preset": "tiny"}, "origin": {"full": {}}}) == []
+    assert measured_origins({"ranker": {"checkpoint": "x"}, "origin": {"full": {}}}) == ["full"]
+    assert measured_origins({"ranker": {"checkpoint": "x"}, "origin": {"full": {}}, "state": {}}) == []  # of episodes
+
+
+def test_values_of_some_queries():
+    before = BeforeTraining(np.array([2, 5, 9]), {"AP@10": np.array([0.1, 0.2, 0.3])})
+    np.testing.assert_array_equal(before.of(np.array([9, 2]))["AP@10"], [0.3, 0.1])
+
+
+def test_a_checkpoint_without_all_weights_has_no_row(options, checkpoint, tmp_path, caplog):
+    headless = str(tmp_path / "headless")
+    transformers.AutoModel.from_pretrained(checkpoint).save_pretrained(headless)
+    transformers.AutoTokenizer.from_pretrained(checkpoint).save_pretrained(headless)
+    mine = [text for text in options if not text.startswith(("ranker", "seeds", "function", "origin"))]
+    mine += ["ranker=cross_encoder", f"ranker.checkpoint={headless}", "function=random", "seeds=1", "origin=random"]
+    assert command("study", *mine, f"out={tmp_path / 'drawn'}") == 0
+    assert "no row before training" in caplog.text
+    assert UNTRAINED not in set(pl.read_csv(tmp_path / "drawn" / "summary.csv")["method"])

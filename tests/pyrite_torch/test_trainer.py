@@ -1,0 +1,342 @@
+"""`Negatives.attach`: negatives that move while the trainer of sentence-transformers trains."""
+
+import csv
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import pyrite
+from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, SimANS, Top
+from pyrite.ranking.errors import BadInput
+from pyrite.sampling.retrieval.dense import Refresh
+from pyrite.torch import Negatives
+from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train
+
+
+def test_versions_follow_the_steps(bert, tmp_path):
+    negatives, trainer = train(bert, tmp_path, Refresh("sync", every=1), gradient_accumulation_steps=2)
+    versions = dict(served(negatives))
+    assert [versions[batch] for batch in range(7)] == [0, 0, 0, 1, 1, 2, 2]
+    report = negatives.report()
+    assert report.table["function"].unique().to_list() == ["dense"]
+    logged = [line for line in trainer.state.log_history if "negatives_version" in line]
+    assert [line["negatives_version"] for line in logged] == [1, 2, 5]
+    assert not (tmp_path / "negatives" / "index").exists()  # deleted at the end
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_lagged_serves_the_same_with_any_number_of_workers(bert, tmp_path, workers):
+    negatives, _ = train(bert, tmp_path, Refresh(every=1, lag=5), dataloader_num_workers=workers, max_steps=8)
+    assert served(negatives) == list(enumerate([0, 0, 0, 0, 0, 0, 1, 2]))
+    assert negatives.report().waited > 0
+    assert "version of step 2" in str(negatives.report())
+
+
+@pytest.mark.parametrize("mode", ["sync", pytest.param("lagged", marks=pytest.mark.nightly)])
+def test_a_resumed_training_repeats_an_uninterrupted_one(bert, tmp_path, mode):
+    refresh = Refresh(mode, every=2, lag=2 if mode == "lagged" else None)
+    saving = {"save_strategy": "steps", "save_steps": 4, "gradient_accumulation_steps": 2}
+    whole, trained = train(bert, tmp_path, refresh, **saving)
+    again, resumed = train(bert, tmp_path, refresh, resume=str(tmp_path / "checkpoint-4"), **saving)
+    assert digest(trained.model) == digest(resumed.model)
+    assert served(whole) == served(again)
+    assert len({version for _, version in served(whole)}) > 1
+
+
+def test_the_report_says_first_if_nothing_was_refreshed(bert, tmp_path):
+    negatives, _ = train(bert, tmp_path, Refresh("sync", every=500), max_steps=2)
+    assert str(negatives.report()).startswith("only the first version was served")
+
+
+@dataclass
+class Reads:
+    """A collator that keeps the rows that it receives."""
+
+    valid_label_columns: list[str]
+    read: list[list[dict[str, str]]]
+
+    def __call__(self, rows: list[dict[str, str]]) -> dict[str, torch.Tensor]:
+        self.read.append(rows)
+        return {"label": torch.zeros(1)}
+
+
+def batches_of(negatives: Negatives, trainer) -> list[dict[str, list[str]]]:
+    """The texts of each batch of an epoch, as the trainer's collator receives them."""
+    read: list[list[dict[str, str]]] = []
+    inner = trainer.data_collator
+    negatives._callback.collator.inner = Reads(inner.valid_label_columns, read)
+    loader = trainer.get_train_dataloader()
+    negatives._callback.on_train_begin(trainer.args, trainer.state, None, train_dataloader=loader)
+    for _ in loader:
+        pass
+    return read
+
+
+def trainer_of(bert, out, negatives, **arguments):
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments, losses
+
+    model = open_model(bert)
+    settings = {"report_to": "none", "use_cpu": True, "save_strategy": "no", "per_device_train_batch_size": 4}
+    args = SentenceTransformerTrainingArguments(str(out), **settings | arguments)
+    return SentenceTransformerTrainer(
+        model, args, negatives.dataset, loss=losses.MultipleNegativesRankingLoss(model)
+    )  # fmt: skip
+
+
+def words(count: int) -> list[dict[str, str]]:
+    rng = np.random.default_rng(3)
+    return [
+        {"query": " ".join(f"w{each}" for each in rng.choice(60, 3)) + f" w{100 + number}",
+         "positive": " ".join(f"w{each}" for each in rng.choice(60, 12)) + f" w{100 + number}"}
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def test_static_negatives_are_the_rows_of_mine(bert, tmp_path):
+    source = tmp_path / "pairs.csv"
+    with source.open("w") as file:
+        writer = csv.DictWriter(file, ["query", "positive"])
+        writer.writeheader()
+        writer.writerows(words(80))
+    negatives = Negatives(str(source), BM25(2, pick=Top()))
+    trainer = trainer_of(bert, tmp_path / "out", negatives, per_device_train_batch_size=1)
+    negatives.attach(trainer)
+    served_rows = {tuple(row.values()) for rows in batches_of(negatives, trainer) for row in rows}
+    mined = pyrite.mine(pyrite.Collection.from_pairs(str(source)), BM25(2, pick=Top()), out=tmp_path / "mined")
+    assert served_rows == set(mined.rows.rows())
+    assert len(served_rows) == len(negatives.dataset)
+
+
+def test_positives_of_the_batch_and_texts_of_the_positive_are_never_served(bert, tmp_path):
+    data = [{"query": f"w{number}", "positive": "w1 w2" if number % 3 else f"w{number}"} for number in range(40)]
+    negatives = Negatives(data, BM25(3, pick=Top()))
+    trainer = trainer_of(bert, tmp_path, negatives, per_device_train_batch_size=4)
+    negatives.attach(trainer)
+    rows = batches_of(negatives, trainer)
+    assert sum(map(len, rows)) == len(negatives.dataset)
+    for batch in rows:
+        positives = {row["positive"] for row in batch}
+        for row in batch:
+            shown = [text for column, text in row.items() if column.startswith("negative_")]
+            assert len(shown) == len(set(shown)) == 3
+            assert not positives & set(shown)
+            assert all(text.strip() for text in shown)
+    assert "drawn at random" in str(negatives.report())
+
+
+def test_lists_are_those_of_mine_hard_negatives(bert, tmp_path):
+    from sentence_transformers.util import mine_hard_negatives
+
+    model, data = open_model(bert), words(60)
+    negatives = Negatives(data, Dense(2, refresh=Refresh("sync", every=1), pick=Top()), model=model)
+    moving = negatives._batch_negatives(tmp_path / "index", trainer_loader())
+    assert negatives._index is not None
+    negatives._index.start(moving.service)
+    rows = list(negatives.dataset)
+    ours = [moving.texts([(row["query"], row["positive"])], 0)[0] for row in rows]
+    corpus = negatives.collection.documents["text"].to_list()
+    mined = mine_hard_negatives(
+        negatives.dataset, model, anchor_column_name="query", positive_column_name="positive", corpus=corpus,
+        num_negatives=2, range_max=10, sampling_strategy="top", output_format="n-tuple", verbose=False,
+    )  # fmt: skip
+    by_query = {row["query"]: [row["negative_1"], row["negative_2"]] for row in mined}
+    assert [by_query[row["query"]] for row in rows] == ours
+    negatives.close()
+
+
+def trainer_loader():
+    from pyrite.torch.batch_versions import LoaderCounts
+
+    return LoaderCounts(10)
+
+
+def test_selectors_read_the_scores_of_the_version_and_the_guard_drops(bert, tmp_path):
+    negatives, _ = train(
+        bert, tmp_path, Refresh("sync", every=2),
+        negatives=InBatch() + BM25(1, pick=SimANS()) + Dense(1, refresh=Refresh("sync", every=2), pick=SimANS()),
+        data=words(60),
+    )  # fmt: skip
+    table = negatives.report().table
+    assert set(table["function"]) == {"bm25", "dense"}
+    assert table["may_be_relevant"].null_count() == 0
+    guarded = Negatives(words(60), Dense(1, refresh=1, pick=Top()), guard=Guard(relative=0.05), model=open_model(bert))
+    assert guarded._config["sampling"]["guard"]["relative"] == 0.05
+
+
+@pytest.mark.parametrize(
+    ("negatives", "message"),
+    [
+        (Curriculum(Random(), BM25()), "learns from losses or scores of each step"),
+        (InBatch() + pyrite.Memory(1), "learns from losses or scores of each step"),
+        (Mixture(InBatch(), BM25()), "a policy can't choose them for some"),
+        (Mixture(Random(), BM25(), each=1), "a trainer's rows have one number"),
+        (BM25(1, pick=pyrite.Adversarial()), "learns from losses or scores of each step"),
+    ],
+)
+def test_what_needs_a_step_or_a_ranker_is_refused(bert, tmp_path, negatives, message):
+    moving = Negatives(words(40), negatives)
+    trainer = trainer_of(bert, tmp_path, moving)
+    with pytest.raises(BadInput, match=message):
+        moving.attach(trainer)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dataloader_num_workers": 2}, "the loader fetches 5 batches ahead; choose 5 or more"),
+        ({"dataloader_num_workers": 1, "dataloader_persistent_workers": True}, "loses count of its batches"),
+        ({"ignore_data_skip": True}, "have other numbers"),
+    ],
+)
+def test_loaders_that_lose_count_are_refused(bert, tmp_path, arguments, message):
+    moving = Negatives(words(40), Dense(1, refresh=1), model=open_model(bert))
+    with pytest.raises(BadInput, match=message):
+        moving.attach(trainer_of(bert, tmp_path, moving, **arguments))
+
+
+def test_other_rows_are_refused(bert, tmp_path):
+    moving = Negatives(words(40), BM25(1))
+    trainer = trainer_of(bert, tmp_path, moving)
+    moving.attach(trainer)
+    trainer.train_dataset = trainer.train_dataset.map(lambda row: {"query": row["query"].upper()})
+    with pytest.raises(BadInput, match=r"is no pair of negatives.dataset"):
+        next(iter(trainer.get_train_dataloader()))
+
+
+def test_the_evaluator_ranks_for_the_validation_queries(bert):
+    moving = Negatives(words(60), BM25(1))
+    evaluator = moving.evaluator()
+    assert evaluator.queries
+    assert not set(evaluator.queries) & set(moving.dataset["query"])
+    figures = evaluator(open_model(bert))
+    assert any(name.endswith("ndcg@10") for name in figures)
+
+
+ORPHAN = """
+import sys, tempfile, time
+from pathlib import Path
+from pyrite import Dense
+from pyrite.torch import Negatives
+from tests.pyrite_torch.tiny_trainer import open_model, pairs
+negatives = Negatives(pairs(), Dense(1, refresh=1), model=open_model(Path(sys.argv[1])))
+batch = next(iter(negatives))
+print(negatives._index.builder.process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.nightly
+def test_the_process_beside_ends_with_a_trainer_that_is_killed(bert):
+    command = [sys.executable, "-c", ORPHAN, str(bert)]
+    trainer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    assert trainer.stdout is not None
+    beside = int(trainer.stdout.readline())
+    os.kill(beside, 0)
+    trainer.send_signal(signal.SIGKILL)
+    trainer.wait()
+    for _ in range(300):
+        try:
+            os.kill(beside, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("it still runs")
+
+
+def test_a_loop_of_ones_own_gets_dense_negatives(bert):
+    model = open_model(bert)
+    for given in ({"model": model}, {"encode": lambda texts, kind: model.encode(texts)}):
+        negatives = Negatives(pairs(), Dense(1, refresh=Refresh("sync", every=2), pick=Top()), **given)
+        versions = []
+        for batch in negatives:
+            versions.append(negatives.training.service.step)
+            assert all(text for row in batch.documents for text in row)
+        assert versions == [step // 2 * 2 for step in range(len(versions))]
+        negatives.close()
+    with pytest.raises(BadInput, match=r"give Negatives\(…, model=…\)"):
+        next(iter(Negatives(pairs(), Dense(1))))
+
+
+def test_the_trainers_model_is_indexed_if_none_is_given(bert, tmp_path):
+    moving = Negatives(words(40), Dense(1, refresh=Refresh("sync", every=1)))
+    moving.attach(trainer_of(bert, tmp_path, moving))
+    assert moving._index is not None
+    assert moving._index.encoder.prompts == {"query": "", "document": ""}
+
+
+def test_negatives_inherit_the_prompt_of_the_positive(bert, tmp_path):
+    prompts = {"query": "w1 ", "positive": "w2 "}
+    moving = Negatives(words(40), Dense(2, refresh=Refresh("sync", every=1)))
+    trainer = trainer_of(bert, tmp_path, moving, prompts=prompts)
+    moving.attach(trainer)
+    assert trainer.data_collator.prompts == prompts | {"negative_1": "w2 ", "negative_2": "w2 "}
+    assert moving._index is not None
+    assert moving._index.encoder.prompts == {"query": "w1 ", "document": "w2 "}
+
+
+def test_a_collator_that_is_sent_to_another_process_serves_the_same(bert, tmp_path):
+    moving = Negatives(words(40), BM25(1))
+    trainer = trainer_of(bert, tmp_path, moving)
+    moving.attach(trainer)
+    negatives = moving._callback.negatives
+    rows = [dict(row) for row in moving.dataset.select(range(6))]
+    assert pickle.loads(pickle.dumps(negatives)).rows(rows, 3) == negatives.rows(rows, 3)
+    alone = [negatives.rows([row], 3)[0] for row in rows]
+    positives = {row["positive"] for row in rows}
+    same = [one == of_batch or one["negative_1"] in positives for one, of_batch in
+            zip(alone, negatives.rows(rows, 3), strict=True)]  # fmt: skip
+    assert all(same)  # a pair's draw does not depend on its batch
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("labelled_pairs", {"query", "positive", "label"}),
+        ("lists", {"query", "positive", "labels"}),
+    ],
+)
+def test_rows_have_the_form_that_a_loss_reads(bert, tmp_path, form, expected):
+    moving = Negatives(words(40), BM25(2), rows=form)
+    moving.attach(trainer_of(bert, tmp_path, moving))
+    rows = moving._callback.negatives.rows([dict(moving.dataset[0])], 0)
+    assert set(rows[0]) == expected
+    assert (
+        [row["label"] for row in rows] == [1.0, 0.0, 0.0] if form == "labelled_pairs" else len(rows[0]["labels"]) == 3
+    )
+
+
+TRANSFORMED = {
+    "positive_passages": (lambda text: [{"docid": "1", "title": "", "text": text}], "negative_passages"),
+    "pos": (lambda text: [text], "neg"),
+    "pos_doc": (lambda text: text, "neg_doc"),
+    "positive": (lambda text: text, "negative"),
+}
+
+
+@pytest.mark.parametrize("column", TRANSFORMED)
+def test_a_transform_adds_negatives_of_the_newest_version(bert, column):
+    from datasets import Dataset
+
+    written, negative = TRANSFORMED[column]
+    model = open_model(bert)
+    dense = Dense(2, refresh=Refresh("async", every=1))
+    moving = Negatives(words(40), dense, encode=lambda texts, kind: model.encode(texts))
+    rows = {"query": moving.dataset["query"][:4], column: [written(text) for text in moving.dataset["positive"][:4]]}
+    data = Dataset.from_dict(rows).with_transform(moving.transform)
+    read = data[:4]
+    assert all(len(row) == 2 for row in read[negative])
+    assert data[1][negative] == read[negative][1]  # of one version and epoch
+    lagged = Negatives(words(40), Dense(1, refresh=1), model=open_model(bert))
+    with pytest.raises(BadInput, match="they get the newest version"):
+        _ = lagged.transform
+    moving.close()

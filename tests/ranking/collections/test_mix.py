@@ -1,0 +1,119 @@
+"""Mixtures of collections: what trains, in which proportion, with which prompts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pyrite
+from pyrite.ranking.collections.cache import open_collection
+from pyrite.ranking.collections.mix import Mix
+from pyrite.ranking.errors import BadInput
+
+
+def pairs(folder: Path, name: str, count: int, **columns: str) -> str:
+    """Write so many rows of a query, its positive and a negative."""
+    file = folder / f"{name}.jsonl"
+    rows = [
+        {
+            "query": f"{name} question {number}",
+            "positive": f"{name} answer {number}",
+            "negative": f"{name} other {number}",
+        }
+        | columns
+        for number in range(count)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(file)
+
+
+@pytest.fixture
+def files(tmp_path) -> tuple[str, str]:
+    return pairs(tmp_path, "birds", 100), pairs(tmp_path, "stones", 40)
+
+
+def trained(collection) -> dict[str, int]:
+    rows = collection.queries.filter(split="train") if collection.queries["split"].count() else collection.queries
+    owners = rows["id"].str.split("/").list.first()
+    return {name: int((owners == name).sum()) for name in sorted(owners.unique())}
+
+
+def opened(tmp_path: Path, *mix: object, **options: object):
+    return open_collection(Mix(mix=list(mix), **options), tmp_path / "cache")
+
+
+def test_all_are_taken_without_shares(files, tmp_path):
+    collection = opened(tmp_path, *files)
+    assert collection.name == "birds+stones"
+    assert collection.queries["id"].str.starts_with("birds/").sum() == 100
+    assert len(collection.queries) == 140
+    assert collection.source["mixed"] == ["birds", "stones"]
+    assert set(collection.queries["split"]) == {"train", "dev", "test"}
+
+
+@pytest.mark.parametrize(("shares", "ratio"), [((1, 1), 1.0), ((2, 1), 2.0), ((1, 3), 1 / 3)])
+def test_queries_are_drawn_in_proportion_to_the_shares(shares, ratio, files, tmp_path):
+    entries = [{"path": path, "share": share} for path, share in zip(files, shares, strict=True)]
+    collection = opened(tmp_path, *entries)
+    learned = collection.queries.filter(collection.queries["split"] != "test")
+    owners = learned["id"].str.split("/").list.first()
+    assert (owners == "birds").sum() / (owners == "stones").sum() == pytest.approx(ratio, rel=0.04)
+    assert (collection.queries["split"] == "test").sum() == 14  # a tenth of each, whatever the shares
+    assert "90" in collection.facts["queries of each collection that train"]
+
+
+def test_the_seed_draws_and_the_same_seed_draws_the_same(files, tmp_path):
+    entries = [{"path": files[0], "share": 1}, {"path": files[1], "share": 1}]
+    same = [opened(tmp_path / name, *entries).fingerprint for name in ("one", "two")]
+    assert same[0] == same[1] != opened(tmp_path / "three", *entries, seed=1).fingerprint
+
+
+def test_a_prompt_for_a_collection_and_per_row(tmp_path):
+    plain, prompted = pairs(tmp_path, "birds", 30), pairs(tmp_path, "stones", 30, prompt="find: ")
+    collection = opened(tmp_path, {"path": plain, "prompt": "Instruct: answer\nQuery:"}, prompted)
+    prompts = dict(collection.queries.select("id", "prompt").iter_rows())
+    assert {prompt for name, prompt in prompts.items() if name.startswith("birds/")} == {"Instruct: answer\nQuery: "}
+    assert {prompt for name, prompt in prompts.items() if name.startswith("stones/")} == {"find: "}
+    assert collection.facts["queries with a prompt of their own"] == "60 of 60"
+    assert "prompt" not in opened(tmp_path / "plain", plain, pairs(tmp_path, "moss", 30)).queries.columns
+
+
+@pytest.mark.parametrize(
+    ("mix", "says"),
+    [
+        (["birds"], "mixes fewer than two"),
+        ([{"path": "birds", "weight": 2}, "stones"], "an entry has no weight; choose of path, share, prompt, name"),
+        ([{"path": "birds", "share": 0}, "stones"], "the share of .* is 0; give a number above 0"),
+        (["birds", "birds"], "two collections are called birds; give one another name"),
+        ([{"share": 1}, "stones"], "an entry has no path"),
+    ],
+)
+def test_wrong_entries_are_refused(mix, says, files, tmp_path):
+    places = {"birds": files[0], "stones": files[1]}
+
+    def placed(entry):
+        return {**entry, "path": places[entry["path"]]} if isinstance(entry, dict) and "path" in entry else (
+            entry if isinstance(entry, dict) else places[entry])  # fmt: skip
+
+    with pytest.raises(BadInput, match=says):
+        opened(tmp_path, *map(placed, mix))
+
+
+def test_names_tell_files_of_one_name_apart(files, tmp_path):
+    (tmp_path / "more").mkdir()
+    collection = opened(tmp_path, files[0], {"path": pairs(tmp_path / "more", "birds", 20), "name": "again"})
+    assert collection.name == "birds+again"
+
+
+def test_a_training_is_measured_on_each(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mix = f"collection.mix=[{{path:'{files[0]}',share:2}},{{path:'{files[1]}',share:1}}]"
+    result = pyrite.train(
+        [mix, "ranker=static", "ranker.preset=tiny", "vectors=random", "function=in_batch", "training.max_epochs=1",
+         "measures=[AP@10]", f"cache={tmp_path / 'cache'}", "out=out", "encoding.min_count=1"]
+    )  # fmt: skip
+    table = result.frame("data_sets")
+    assert table.select("collection", "queries").unique(maintain_order=True).rows() == [("birds", 10), ("stones", 4)]
+    assert table["value"].is_between(0, 1).all()

@@ -1,0 +1,60 @@
+"""The trial of the paper's agent: its intervals, its units, and the planted effect."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.agents_control import Control, controls, fixed
+from benchmarks.agents_report import of_queries, welch
+from benchmarks.agents_trial import best_rates, room
+from benchmarks.unit_files import Unit, conduct, results_of
+
+
+def test_both_sides_are_samples():
+    first, second = [0.1, 0.3, 0.2, 0.25], [0.05, 0.2, 0.1]
+    mean, low, high, p = welch(first, second)
+    expected = stats.ttest_ind(first, second, equal_var=False)
+    interval = expected.confidence_interval()
+    assert (mean, low, high, p) == pytest.approx((0.2125 - 0.35 / 3, interval.low, interval.high, expected.pvalue))
+    table = np.array([[0.1, 0.5], [0.3, 0.1]])
+    variance = of_queries(table, np.zeros((3, 2)))
+    assert variance == pytest.approx(np.var([0.2, 0.3], ddof=1) / 2)
+    assert welch(first, second, variance)[2] > high
+    assert welch([0.2, 0.2], [0.1, 0.1]) == pytest.approx((0.1, 0.1, 0.1, 0.0))
+
+
+def test_units_that_have_a_file_are_not_run_again(tmp_path):
+    ran: list[str] = []
+
+    def body(name: str, out: Path) -> dict[str, Any]:
+        ran.append(name)
+        return {"value": len(ran)}
+
+    units = [Unit(name, partial(body, name)) for name in ("one", "two")]
+    conduct(tmp_path / "step", units, hours=0.0, cores=1)
+    assert ran == []
+    conduct(tmp_path / "step", units[:1], hours=1.0, cores=1)
+    conduct(tmp_path / "step", units, hours=1.0, cores=1)
+    assert ran == ["one", "two"]
+    assert [(each["unit"], each["value"]) for each in results_of(tmp_path / "step")] == [("one", 1), ("two", 2)]
+
+
+def test_an_oracle_is_ahead_of_bm25_if_its_first_ranks_are_hidden_positives(tmp_path):
+    control = Control(8, 6, late=False)
+    ends = {name: fixed(control, name, 6, {}, tmp_path)["ends"] for name in ("BM25", "random", "oracle")}
+    assert ends["oracle"] == ends["random"]
+    assert np.mean(ends["oracle"]) != np.mean(ends["BM25"])
+    late = Control(8, 6, late=True)
+    assert fixed(late, "oracle", 6, {}, tmp_path)["ends"] != fixed(late, "random", 6, {}, tmp_path)["ends"]
+
+
+def test_steps_have_the_units_of_the_protocol():
+    assert len(room([], 20)) == 20 * 10
+    names = [unit.name for unit in controls(40, 10, 10, 300)]
+    assert len(names) == len(set(names)) == 2 * 4 + 10 * 2 * (4 * 3 + 2)
+    rates = [{"arm": "printed", "rate": rate, "validations": [value]} for rate, value in ((1.0, 0.3), (0.1, 0.2))]
+    assert best_rates(rates) == {"printed": 1.0, "default": 0.001}
