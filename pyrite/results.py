@@ -275,6 +275,7 @@ class StudyResult(ReportedResult):
     """
 
     queries = Frame("One row per run, candidate origin and test query.")
+    costs = Frame("One row per method, candidate origin and measure: seconds and memory.")
     samplers = Frame("One row per run and retrieval function: what it supplied, and the ranker's scores of it.")
     steps = Frame("One row per run and step, or window of steps: how hard the negatives were.")
     decisions = Frame("With `stop=decided`, one row per method and rival: what is decided.")
