@@ -275,7 +275,6 @@ class StudyResult(ReportedResult):
     """
 
     queries = Frame("One row per run, candidate origin and test query.")
-    costs = Frame("One row per method, candidate origin and measure: seconds and memory.")
     samplers = Frame("One row per run and retrieval function: what it supplied, and the ranker's scores of it.")
     steps = Frame("One row per run and step, or window of steps: how hard the negatives were.")
     decisions = Frame("With `stop=decided`, one row per method and rival: what is decided.")
@@ -290,6 +289,11 @@ class StudyResult(ReportedResult):
     power = Frame("One row per method and difference: the number of seeds that detects it.")
     importance = Frame("Of a search, one row per setting: how much it explains of the differences between runs.")
     best_settings = Frame("Of a search, one row per method: the settings that validated best, and what they reached.")
+
+    @property
+    def costs(self) -> pl.DataFrame:
+        """One row per method, candidate origin and measure: seconds and memory, which no repetition repeats."""
+        return self._csv("costs", "no run has finished", "see the column error of trials")
 
     @property
     def runs(self) -> pl.DataFrame:
