@@ -112,8 +112,6 @@ def scoring(chosen: argparse.Namespace, precision: str) -> None:
     if precision == "bfloat16":
         peers["predict, bfloat16"].bfloat16()
         read_in(ours, precision)
-    for peer in peers.values():
-        peer.max_length = ours.max_query + chosen.length + ours.packing.specials
 
     @torch.no_grad()
     def score() -> Any:
