@@ -23,6 +23,7 @@ from ray import exceptions
 from ray.exceptions import RayActorError
 
 from pyrite.cluster.executors.session import connected
+from pyrite.ranking.errors import BadInput
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""
@@ -43,10 +44,20 @@ LOST = (
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """Return the error that a task raised, without Ray's wrapping."""
-    while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
-        error = error.cause
-    return error
+    """Return the error that a task raised, or that was raised while it was unpacked, without Ray's wrapping."""
+    while True:
+        if isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
+            error = error.cause
+        elif isinstance(error, exceptions.RaySystemError) and isinstance(error.client_exc, BaseException):
+            error = error.client_exc
+        else:
+            return error
+
+
+def bad_input(error: Exception) -> Exception:
+    """Return the `BadInput` that caused an error; the error itself if another kind did."""
+    cause = cause_of(error)
+    return cause if isinstance(cause, BadInput) else error
 
 
 def is_loss(error: BaseException) -> bool:
