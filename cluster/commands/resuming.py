@@ -20,6 +20,7 @@ from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_
 from pyrite.cluster.config.quoting import override_of, quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.secrets import concealed
+from pyrite.cluster.config.trainer_option import typed_again
 from pyrite.cluster.config.trust import check_classes, from_folder, named_classes, trusting
 from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
@@ -100,12 +101,13 @@ def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -
     """
     storage = Storage(folder)
     saved = read_config_of(verb.name, storage)
+    others = typed_again(typed, saved, verb.name, folder)
     classes, start, started_in = named_classes(typed), recorded_folder(saved), os.getcwd()
     with nullcontext() if start is None else chdir(start):
         moved = {**_mapping(saved.get(MOVED)), **moves(recorded(saved), absolute(typed, started_in))}
     if again:
         _refuse_shorter(verb, typed, saved, folder)
-    changes = _changes(verb, typed, saved, start or os.curdir, started_in, bool(moved), again)
+    changes = _changes(verb, others, saved, start or os.curdir, started_in, bool(moved), again)
     for text in changes:
         if root_of(text) not in verb.may_change:
             verb.check_change(verb, text, folder)

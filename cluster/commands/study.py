@@ -52,6 +52,7 @@ from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
+from pyrite.cluster.training.trainer_runs import SeedsAct
 from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
@@ -371,9 +372,11 @@ class StudyWork(Work):
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             stopped = self.scheduler.stopped if self.scheduler else None
             watch = RunWatch(table, tracking, stopped=stopped)
+            seeds = SeedsAct(lambda name: next(each for each in self._planned if each.name == name))
             for source in sources:
                 for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
+                    seeds.check(done)
             watch.record_states()
         self.errors = watch.errors
 

@@ -22,7 +22,7 @@ from pyrite.results import StudyResult
 from tests.cluster.command_line import command
 
 STARTED = "STARTED"
-GUARDED = ["sampling.guard.ranker=w/good.safetensors", "sampling.guard.absolute=0"]
+GUARDED = ["guard.ranker=w/good.safetensors", "guard.absolute=0"]
 POPEN = {"_target_": "subprocess.Popen", "args": ["touch", STARTED]}
 OWN = {"_target_": "intruder.Part"}
 PART = "{_target_: intruder.Part}"
