@@ -123,7 +123,7 @@ def controlled(control: Control, arm: str, rate: float, number: int, episodes: i
         gamma=1.0,
         copies=copies,
     )
-    state, ends = out.with_suffix(".safetensors"), list[dict[str, float]]()
+    state, ends = out.with_name(f"{out.name}.safetensors"), list[dict[str, float]]()
     if state.exists():
         saved = from_bytes(state.read_bytes(), str(state))
         trainer.set_state(saved["trainer"])

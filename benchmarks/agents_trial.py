@@ -28,7 +28,7 @@ from benchmarks.agents_report import LAST, REPORTS
 from benchmarks.unit_files import Result, Unit, conduct, results_of
 from pyrite.cluster.executors.session import session
 
-SMALLEST = ["control {out} --sizes 8 3 --episodes 6 --agents 1 --only start-printed", "report {out}"]
+SMALLEST = ["control {out} --sizes 8 3 --episodes 6 --agents 1 --only 'start-([^-]+$|printed)'", "report {out}"]
 BASE = ["collection=beir", "ranker=feed_forward", "scale=small", "selector=uniform", "origin=bm25"]
 """Every run on a real collection: f_FF; early stopping ends it, and no cap of epochs acts."""
 UNCAPPED = ["training.max_epochs=100"]

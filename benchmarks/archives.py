@@ -15,13 +15,12 @@ import polars as pl
 
 from pyrite.analysis.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
 from pyrite.analysis.statistics.by_query import values_by_run
-from pyrite.analysis.statistics.comparison import MethodRuns, methods_of
+from pyrite.analysis.statistics.comparison import MethodRuns, compare_both, methods_of
 from pyrite.analysis.statistics.oscillation import DEV_LOSS, dev_loss_variance
 from pyrite.analysis.statistics.paired import (
     CrossedDifference,
     Difference,
     MeasuredRun,
-    crossed_difference,
     differences,
     mean_difference,
 )
@@ -126,6 +125,11 @@ class Archive:
         cells = differences(methods[first].runs, methods[second].runs, values)
         return cells[:, ~np.isnan(cells).any(0)] if cells.ndim == 2 else np.zeros((0, 0))
 
+    def difference(self, first: str, second: str, origin: str, measure: str = "") -> CrossedDifference | None:
+        """Compare two methods over seeds and queries, and over agents if one has several."""
+        methods, values = self.methods(origin, measure), self._values(measure or self.measure)[origin]
+        return compare_both(methods[first], methods[second], values)
+
     def _values(self, measure: str) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
         if measure not in self._by_measure:
             self._by_measure[measure] = values_by_run(self.queries, self.trials, measure)
@@ -175,9 +179,7 @@ class Archive:
             for origin in self.origins:
                 for method in self.methods(origin, measure):
                     against = self.baseline(method)
-                    test = (
-                        crossed_difference(self.cells(method, against, origin, measure)) if method != against else None
-                    )
+                    test = self.difference(method, against, origin, measure) if method != against else None
                     if test is not None:
                         tests[method, origin, measure] = test
         adjusted = holm([test.p for test in tests.values()])

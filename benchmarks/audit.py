@@ -25,7 +25,9 @@ from pyrite.analysis.reports.audit_rates import rates_figure
 from pyrite.analysis.reports.canvas import png
 from pyrite.analysis.statistics.audit_rates import rates_of
 from pyrite.cluster.commands.audit import PAIR, draw_sample, exposures_of, read_shown
-from pyrite.cluster.commands.cli import run_experiment
+from pyrite.cluster.commands.conduct import conduct
+from pyrite.cluster.commands.resuming import read
+from pyrite.cluster.commands.study import STUDY
 from pyrite.pooling.false_negatives import rate
 
 SMALLEST = [
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "local=true", "track=[]", *chosen.overrides,
         ]  # fmt: skip
         quiet = Console(quiet=True)
-        run_experiment("study", [*study, f"out={out}"], None, quiet)
+        conduct(read(STUDY, [*study, f"out={out}"]), quiet)
         shown = read_shown(str(out))
         mended = Path(place) / "mended.txt"
         for budget in chosen.budget:
@@ -61,10 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if chosen.figure is not None and budget == chosen.budget[0]:
                 chosen.figure.write_bytes(drawn(shown, truth, budget))
             again = Path(place) / f"again-{budget}"
-            run_experiment("study", [*study, f"relabel={mended}", f"out={again}"], None, quiet)
+            conduct(read(STUDY, [*study, f"relabel={mended}", f"out={again}"]), quiet)
             measured(f"mended by {budget} judgements", again)
         write(mended, truth)
-        run_experiment("study", [*study, f"relabel={mended}", f"out={Path(place) / 'all'}"], None, quiet)
+        conduct(read(STUDY, [*study, f"relabel={mended}", f"out={Path(place) / 'all'}"]), quiet)
         measured("all that was hidden", Path(place) / "all")
         measured("as hidden", out)
 

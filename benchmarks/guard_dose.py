@@ -91,8 +91,8 @@ def studied(
         config = compose(overrides.split())
         reader = build(config["collection"], "collection", trust="composed")
         plant(open_collection(reader, out.with_name("cache")), rate, folder)
-    margins = {"none": [], "BM25": [f"sampling.guard.relative={RELATIVE}"]}
-    margins["teacher"] = [f"sampling.guard.relative={RELATIVE}", f"sampling.guard.ranker={teacher}"]
+    margins = {"none": [], "BM25": [f"guard.relative={RELATIVE}"]}
+    margins["teacher"] = [f"guard.relative={RELATIVE}", f"guard.ranker={teacher}"]
     options = [*RUNS, *margins[guard], "collection=beir", f"collection.path={folder}", f"seeds={seeds}", "local=true"]
     options += [] if epochs is None else [f"training.max_epochs={epochs}"]
     study = pyrite.study(resume=out) if (out / "config.yaml").exists() else pyrite.study([*options, f"out={out}"])

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.tokenizing import tokenizing
 from benchmarks.transformers import Cut, default_checkpoint, redirected
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
@@ -102,9 +103,10 @@ def step_of(training: RankerTraining, sampler: Sampler, batch: Batch) -> float:
 
 
 def train_theirs(
-    folder: str, rows: list[list[dict[str, str]]], rate: float, mini: int | None, turn: Callable[[int, float], None]
-) -> None:
-    """Train theirs, calling `turn` with the number and the loss of each step behind it."""
+    folder: str, rows: list[list[dict[str, str]]], rate: float, mini: int | None, turn: Callable[[int, float], None],
+    half: bool = False,
+) -> None:  # fmt: skip
+    """Train theirs, calling `turn` with the number and the loss of each step behind it; in bfloat16 if `half`."""
     from datasets import Dataset
     from sentence_transformers import (
         SentenceTransformer,
@@ -138,7 +140,7 @@ def train_theirs(
             output, per_device_train_batch_size=len(rows[0]), max_steps=len(rows), learning_rate=rate,
             lr_scheduler_type="constant", weight_decay=0.0, max_grad_norm=0.0, optim="adamw_torch_fused",
             batch_sampler=in_order, use_cpu=True, report_to="none", save_strategy="no", logging_strategy="no",
-            disable_tqdm=True,
+            disable_tqdm=True, bf16=half,
         )  # fmt: skip
         SentenceTransformerTrainer(
             model=model,
@@ -156,18 +158,19 @@ def side_by_side(
     batches, rows = pairs
     seconds: dict[str, list[float]] = {"sentence-transformers": [], **{name: [] for name in ours}}
     losses: dict[str, list[float]] = {name: [] for name in seconds}
-    began = [time.perf_counter()]
+    began = [time.process_time()]
 
     def turn(step: int, loss: float) -> None:
-        seconds["sentence-transformers"].append(time.perf_counter() - began[0])
+        seconds["sentence-transformers"].append(time.process_time() - began[0] - tokenized.take())
         losses["sentence-transformers"].append(loss)
         for name, side in ours.items():
-            started = time.perf_counter()
+            started = time.process_time()
             losses[name].append(step_of(*side, batches[step]))
-            seconds[name].append(time.perf_counter() - started)
-        began[0] = time.perf_counter()
+            seconds[name].append(time.process_time() - started)
+        began[0] = time.process_time()
 
-    train_theirs(folder, rows, rate, mini, turn)
+    with tokenizing() as tokenized:
+        train_theirs(folder, rows, rate, mini, turn, chosen.precision == "bfloat16")
     theirs = np.array(seconds["sentence-transformers"][WARM:])
     for name, times in seconds.items():
         spent = np.array(times[WARM:])
@@ -214,6 +217,7 @@ def transformer(chosen: argparse.Namespace, folder: str, chunk: int | None) -> t
     training, sampler, collection = made(
         chosen, "ranker=bi_encoder", f"ranker.checkpoint={folder}", "ranker.max_query=32",
         f"ranker.max_document={chosen.length}", "optimizer.lr=5e-5", "optimizer.weight_decay=0",
+        f"ranker.precision={chosen.precision}",
         f"training.chunk={'null' if chunk is None else chunk}",
     )  # fmt: skip
     cuts = {"query": Cut(folder, 32), "document": Cut(folder, chosen.length)}
@@ -348,6 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=64, help="pairs a step")
     parser.add_argument("--chunk", type=int, default=32, help="texts that gradient caching reads at a time")
     parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="of transformers")
     parser.add_argument("--side", choices=("ours", "theirs"), help="measure the memory of one side, in this process")
     parser.add_argument("--here", action="store_true", help="memory of both sides in this process")
     chosen = parser.parse_args(arguments)

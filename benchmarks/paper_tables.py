@@ -25,7 +25,7 @@ from benchmarks import archives, pool_tables, seed_tables
 from benchmarks.archives import DOCS, Archive, Tests, archive, interval, number, signed, table, write
 from benchmarks.place_tables import over_places, places
 from benchmarks.pool_tables import PoolArchive, archive_pools
-from pyrite.analysis.statistics.paired import crossed_difference
+from pyrite.analysis.statistics.comparison import LEAST_SEEDS
 
 SMALLEST = ["--check"]
 HALF_WIDTHS = (1.96 + 0.84) / 1.96
@@ -58,8 +58,9 @@ def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
                 if test is None:
                     row += ["", ""]
                     continue
-                of_query = archive.cells(method, archive.baseline(method), origin, measure).mean(0)
-                row.append(f"{signed(test.mean)} ({interval(test.low, test.high)}){' *' if p < 0.05 else ''}")
+                cells = archive.cells(method, archive.baseline(method), origin, measure)
+                of_query, mark = cells.mean(0), " *" if p < 0.05 and len(cells) >= LEAST_SEEDS else ""
+                row.append(f"{signed(test.mean)} ({interval(test.low, test.high)}){mark}")
                 row.append(f"{(of_query > 1e-9).sum()}/{(of_query < -1e-9).sum()}")
             against = archive.baseline(method)
             rows.append(row + [f"{_ratio(archive, column, method, against)}×" for column in costs.values()])
@@ -100,7 +101,7 @@ def contrasts(archive: Archive, margin: float, pairs: Sequence[tuple[str, ...]])
     rows = []
     for first, second in pairs:
         for origin in archive.origins:
-            test = crossed_difference(archive.cells(first, second, origin))
+            test = archive.difference(first, second, origin)
             if test is None:
                 raise ValueError(f"{archive.name}: {first} and {second} can't be compared")
             least = number((test.high - test.mean) * HALF_WIDTHS, 3)
@@ -167,17 +168,18 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
         difference = archive.by_seed(first, second, of["figure"])
         mean, low, high, units = difference.mean, difference.low, difference.high, difference.pairs
     else:
-        cells = archive.cells(first, second, of.get("over", archive.origins[0]), of.get("measure", ""))
-        test = crossed_difference(cells)
+        over = (of.get("over", archive.origins[0]), of.get("measure", ""))
+        test, units = archive.difference(first, second, *over), len(archive.cells(first, second, *over))
         if test is None:
             raise ValueError(f"{of['archive']}: {first} and {second} can't be compared")
-        mean, low, high, units = test.mean, test.low, test.high, len(cells)
+        mean, low, high = test.mean, test.low, test.high
         equal = test.p_equal(of["equal_within"]) if "equal_within" in of else None
     ours = f"{signed(mean)} ({interval(low, high)})"
     least = number((high - mean) * HALF_WIDTHS, 3)
     status = "repeated" if low > 0 else "contradicted" if high < 0 else "not told apart"
     if equal is not None:  # a claim that there is no gain
         status = "repeated" if equal < 0.05 else "contradicted" if low > 0 else "not told apart"
+    status = item.get("status", status) if units >= LEAST_SEEDS else "not tested"
     return ours, f"{units}{' agents' * _by_agent(archive, first, second)}", least, status
 
 

@@ -25,8 +25,9 @@ import ray
 from rich.console import Console
 
 from pyrite.cluster.commands import study as command
-from pyrite.cluster.commands.experiment import conduct
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.conduct import conduct
+from pyrite.cluster.commands.resuming import read
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.session import session
 from pyrite.cluster.runs.artifacts import Artifacts
@@ -59,7 +60,7 @@ def throughput(chosen: argparse.Namespace, at_once: int) -> tuple[float, float]:
     overrides += ["policy=fixed", "function=bm25", "selector=uniform", *chosen.overrides, f"seeds={chosen.runs}"]
     overrides += [f"training.max_epochs={chosen.epochs}", f"training.patience={chosen.epochs}"]
     with tempfile.TemporaryDirectory() as out:
-        study = StudyExperiment.read([*overrides, f"concurrent={at_once}", f"out={out}/study"])
+        study = read(STUDY, [*overrides, f"concurrent={at_once}", f"out={out}/study"])
         conduct(study, Console(quiet=True))
         trials = pl.read_parquet(f"{out}/study/trials.parquet")
     seconds = dict(trials.select("run", "seconds").rows())

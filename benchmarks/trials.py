@@ -71,8 +71,9 @@ def empty_trials(count: int, out: Path) -> float:
 
 def real_runs(count: int, out: Path) -> float:
     """Run a study of tiny runs; the seconds that it took, tables included."""
-    from pyrite.cluster.commands.experiment import conduct
-    from pyrite.cluster.commands.study import StudyExperiment
+    from pyrite.cluster.commands.conduct import conduct
+    from pyrite.cluster.commands.resuming import read
+    from pyrite.cluster.commands.study import STUDY
 
     overrides = [
         "collection=beir", f"collection.path={made_up(out.parent / 'collection')}", "vectors=random",
@@ -81,7 +82,7 @@ def real_runs(count: int, out: Path) -> float:
         f"seeds={count}", f"cache={out.parent / 'cache'}", f"out={out}", "scale=full",
     ]  # fmt: skip
     started = time.perf_counter()
-    assert conduct(StudyExperiment.read(overrides), Console(quiet=True)) == 0
+    assert conduct(read(STUDY, overrides), Console(quiet=True)) == 0
     seconds = time.perf_counter() - started
     inside = pl.read_parquet(out / "trials.parquet")["seconds"].mean()
     print(f"of each real run {inside:.3f} s are its training; parts, tables, figures and page are counted in below")

@@ -19,12 +19,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
+from pyrite.cluster.config.trainer_option import place_of
 from pyrite.cluster.config.trust import trusting
 from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.screen import Screen
@@ -85,6 +86,9 @@ class Study(Public):
         measure: the measure that validates, stops and leads the tables, as `nDCG@10`.
         search: what rankers rank in evaluation: `all` passages, BM25's candidates, or random ones; several as a list.
         scale: `tiny`, `small`, `medium` or `full`.
+        trainer: what trains in place of Pyrite's rankers: a function `train(data, seed, folder)`
+            (`pyrite.torch.TrainingData`) of a script or module, or a command. Its further arguments are options, as
+            `{"trainer.lr": 1e-5}`.
         out: the folder or URI of the results. None makes a new folder under `outputs/`.
         options: further overrides of runs or of the study, by key, as `{"training.max_epochs": 3}`.
 
@@ -105,6 +109,7 @@ class Study(Public):
         measure: str | None = None,
         search: str | Sequence[str] | None = None,
         scale: Literal["tiny", "small", "medium", "full"] | None = None,
+        trainer: Callable[..., object] | str | None = None,
         out: str | os.PathLike[str] | None = None,
         options: Mapping[str, object] | None = None,
     ) -> None:
@@ -123,6 +128,8 @@ class Study(Public):
         self._overrides = collection.overrides()
         self._overrides += settings(objective=objective, measure=measure, search=search, scale=scale)
         self._overrides += _seeds(seeds)
+        self._trainer = [] if trainer is None else override("trainer.run", place_of(trainer))
+        self._overrides += self._trainer
         self._overrides += settings(options=options)
         self._overrides.append(f"methods={written(self._methods(negatives, rankers))}")
         self._overrides += given("baseline", baseline and _literal(baseline))
@@ -187,7 +194,7 @@ class Study(Public):
         folder = storage.shown()  # the working folder may be another one now
         own = re.findall(r"_target_[=:]([\w.]+)", " ".join(self._overrides))
         with trusting(own):  # classes that the study was given as objects
-            return StudyResult(*run("study", overrides, folder, console or Screen()))
+            return StudyResult(*run("study", [*overrides, *self._trainer], folder, console or Screen()))
 
     def __repr__(self) -> str:
         return f"Study({self.command})"

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from pyrite.cluster.commands.cli import kind_of
-from pyrite.cluster.commands.experiment import conduct
+from pyrite.cluster.commands.conduct import conduct
+from pyrite.cluster.commands.experiment import verb_named
+from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.config.build import missing_extra
 from pyrite.cluster.output.screen import Screen
 from pyrite.data import about_tables
@@ -41,7 +42,7 @@ def run(
         The folder of the results, and the number of runs that failed.
     """
     try:
-        experiment = kind_of(verb).read(listed(overrides), None if resume is None else os.fspath(resume))
+        experiment = read(verb_named(verb), listed(overrides), None if resume is None else os.fspath(resume))
         with _settings_of_a_command(), about_tables():
             failed = conduct(experiment, console or Screen(quiet=verb not in IN_NOTEBOOKS or not Screen().is_jupyter))
     except ModuleNotFoundError as error:

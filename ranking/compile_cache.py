@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 VARIABLE = "NUMBA_CACHE_DIR"
@@ -20,7 +21,7 @@ def choose_compile_cache(usual: Sequence[Path] | None = None) -> None:
     Args:
         usual: folders that numba uses; None takes `__pycache__` of this package, and the user's cache.
     """
-    if VARIABLE in os.environ:
+    if VARIABLE in os.environ or find_spec("numba") is None:
         return
     if usual is None:
         from platformdirs import user_cache_path

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.inner_products import Vectors, chunks
+from pyrite.ranking.torch_topk import Vectors, chunks
 
 TRAINED = 1 << 18
 """The maximum number of vectors that centroids and codebooks are learned from."""

@@ -15,8 +15,9 @@ from pyrite.ranking.alike_vectors import AlikeVectors
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
-from pyrite.ranking.inner_products import CHUNK, Vectors, exact_topk, inner_products, max_norm, topk_float32
+from pyrite.ranking.inner_products import exact_topk, inner_products, max_norm
 from pyrite.ranking.ranges import ordered
+from pyrite.ranking.torch_topk import CHUNK, Vectors, topk_float32
 
 WIDENED = 2
 """An approximate index is searched for this multiple of the depth, before exact products decide."""

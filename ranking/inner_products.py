@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
-import torch
 from numba import njit
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pyrite.ranking.ranges import ordered
+from pyrite.ranking.torch_topk import ASKED, Vectors, chunks, every_bit, tensor_of, topk_float32
 
 MARGIN = 16
 """Candidates beyond the depth, so that near ties at the cut-off seldom cost a second search."""
-CHUNK = 1 << 16
-"""Rows of vectors held in float32 at once if they are on disk or in another precision."""
-ASKED = 64
-"""Queries that are multiplied with a chunk at once."""
 GATHERED = 1 << 24
 """Numbers of vectors gathered at once if they must be converted to float32."""
 HALF_ULP = 2.0**-24
 """Relative error of one float32 operation."""
 
-Vectors = NDArray[np.float32] | NDArray[np.float16]
 Candidates = Callable[[NDArray[np.float32], int], tuple[NDArray[np.float32], NDArray[np.int64]]]
 """Finds, for queries [q, d], the best `width` rows by float32 arithmetic: scores and rows [q, width], in any order."""
 
@@ -128,69 +121,13 @@ def exact_topk(
     return rows, products
 
 
-def topk_float32(
-    queries: NDArray[np.float32], vectors: Vectors | Tensor, width: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the best `width` rows by float32 arithmetic, in any order: scores and rows [q, width].
-
-    It uses torch's product and selection: faiss's flat index takes two to nine times as long on a core, depending on
-    the number of queries.
-
-    Args:
-        vectors: [n, d], n ≥ `width`; a tensor stays on its device, e.g. a GPU.
-    """
-    device = vectors.device if isinstance(vectors, Tensor) else torch.device("cpu")
-    placed = _tensor(queries).to(device)
-    scores = torch.zeros(len(queries), 0, device=device)
-    rows = torch.zeros(len(queries), 0, dtype=torch.int64, device=device)
-    # One buffer for all products: glibc keeps memory below small results, which was a matrix for every part.
-    scratch = torch.empty(ASKED * min(CHUNK, len(vectors)), device=device)
-    start = 0
-    with _every_bit():
-        for chunk in vectors.split(CHUNK) if isinstance(vectors, Tensor) else map(_tensor, chunks(vectors)):
-            met = scratch[: ASKED * len(chunk)].view(ASKED, len(chunk))
-            of_chunk = [
-                torch.mm(part, chunk.T, out=met[: len(part)]).topk(min(width, len(chunk)), 1, sorted=False)
-                for part in placed.split(ASKED)
-            ]
-            scores = torch.cat([scores, torch.cat([top.values for top in of_chunk])], 1)
-            rows = torch.cat([rows, start + torch.cat([top.indices for top in of_chunk])], 1)
-            if scores.shape[1] > width:
-                scores, kept = scores.topk(width, 1, sorted=False)
-                rows = rows.gather(1, kept)
-            start += len(chunk)
-    return scores.cpu().numpy(), rows.cpu().numpy()
-
-
 def _reaching(queries: NDArray[np.float32], vectors: Vectors, floors: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     """Return the rows whose float32 product is at least each query's floor."""
     reaching: list[list[NDArray[np.int64]]] = [[] for _ in queries]
-    tensor, start = _tensor(queries), 0
-    with _every_bit():
-        for chunk in map(_tensor, chunks(vectors)):
+    tensor, start = tensor_of(queries), 0
+    with every_bit():
+        for chunk in map(tensor_of, chunks(vectors)):
             for hits, scores, floor in zip(reaching, (tensor @ chunk.T).numpy(), floors, strict=True):
                 hits.append(start + np.flatnonzero(scores >= floor))
             start += len(chunk)
     return [np.concatenate(hits) for hits in reaching]
-
-
-def chunks(vectors: Vectors) -> Iterator[NDArray[np.float32]]:
-    """Yield the vectors in float32, a bounded number at once."""
-    for start in range(0, len(vectors), CHUNK):
-        yield np.asarray(vectors[start : start + CHUNK], np.float32)
-
-
-def _tensor(array: NDArray[np.float32]) -> Tensor:
-    """Return the array as a tensor; a copy if it is read-only, of which torch would warn."""
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
-
-
-@contextmanager
-def _every_bit() -> Iterator[None]:
-    """Compute float32 products in float32: otherwise they may be rounded to fewer bits, which the bound excludes."""
-    precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(precision)

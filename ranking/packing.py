@@ -5,14 +5,33 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 PROBE = "a b"
 PASSES = 16
-"""A further pass costs about as much as this share of its tokens."""
+"""A further pass costs about as much as this share of its tokens on a CPU."""
+
+
+class PassCost(NamedTuple):
+    """The cost of a pass on a device, by which sequences are cut into passes.
+
+    Args:
+        budget: tokens per pass.
+        passes: a further pass costs about as much as this share of the budget.
+        multiple: sequences are padded to a multiple of so many tokens.
+    """
+
+    budget: int
+    passes: int = PASSES
+    multiple: int = 1
+
+
+PASS_COSTS = {"cpu": PassCost(2048), "cuda": PassCost(65536, 4, 8)}
+"""By device: a CPU reads as many tokens as fit in a core's cache. A GPU must be filled: it starts hundreds of kernels a
+pass, and multiplies by eights. Few passes also have few shapes."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +78,12 @@ class Packing:
         """The number of special tokens of a sequence."""
         return len(self.before) + len(self.between) + len(self.behind)
 
-    def pack(self, first: Tensor, second: Tensor | None = None) -> dict[str, Tensor]:
+    def pack(self, first: Tensor, second: Tensor | None = None, multiple: int = 1) -> dict[str, Tensor]:
         """Return the sequences of the texts in two matrices, row by row.
 
         Args:
             first, second: int [n, …], ids plus one with 0 after a text's end (`pyrite.ranking.tokenization`).
+            multiple: rows are padded to a multiple of so many tokens.
 
         Returns:
             input_ids, attention_mask and, if the model has them, token_type_ids, int64 [n, longest]; position_ids too
@@ -74,6 +94,7 @@ class Packing:
         lengths = [(text > 0).sum(1, keepdim=True) for text in texts]
         sizes: list[int | Tensor] = [len(self.before), lengths[0], len(self.between), lengths[1], len(self.behind)]
         longest = self.specials + int((lengths[0] + lengths[1]).max()) if len(first) else self.specials
+        longest += -longest % multiple
         position = torch.arange(longest, device=device).expand(len(first), longest)
         if self.left:
             position = position - (longest - self.specials - lengths[0] - lengths[1])
@@ -100,13 +121,14 @@ class Packing:
         return packed if self.types is None else packed | {"token_type_ids": types}
 
 
-def buckets(lengths: Tensor, budget: int) -> Iterator[Tensor]:
+def buckets(lengths: Tensor, budget: int, passes: int = PASSES) -> Iterator[Tensor]:
     """Yield the indices of sequences of similar length, together at most `budget` tokens with their padding.
 
     A bucket ends before its padding costs more than another pass.
 
     Args:
         budget: tokens per bucket; one sequence may take more.
+        passes: see `PassCost`.
     """
     order = torch.argsort(lengths, stable=True)
     ascending = lengths[order].tolist()
@@ -114,7 +136,7 @@ def buckets(lengths: Tensor, budget: int) -> Iterator[Tensor]:
     for index, length in enumerate(ascending):
         # The sequence at `index` would be the longest of its bucket: all others are padded to it.
         size = (index - start + 1) * length
-        if index > start and (size > budget or size - total - length > budget // PASSES):
+        if index > start and (size > budget or size - total - length > budget // passes):
             yield order[start:index]
             start, total = index, 0
         total += length

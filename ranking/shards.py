@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.embedding import BLOCK
 from pyrite.ranking.index import IndexOptions, VectorIndex
-from pyrite.ranking.inner_products import Vectors
 from pyrite.ranking.ranges import merge, shard_ranges, within
+from pyrite.ranking.torch_topk import Vectors
 
 
 class Searched(Protocol):

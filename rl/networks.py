@@ -34,22 +34,9 @@ class PolicyNetwork(nn.Module):
     similarity over the queries; affine layers of 500, |A| and |A| (the critic: 1) units follow. Parts that an
     observation lacks are left out; `model` is required.
 
-    Every activation is tanh. A layer of |A| = 2 rectified units is dead, with no gradient ever again, as soon as one
-    large step makes both negative for all states; tanh has a gradient everywhere, and the network is not deep enough
-    for it to vanish.
-
-    If the observation has `candidates`, outputs are logits of documents: each candidate's five features are read
-    together with the state by one small layer that is the same for all, so that a document is judged by its features
-    and not by its position in the list. Several picks for one query are drawn from the same logits.
-
-    Args:
-        space: the space of one observation, or the shapes of its parts by name (`shapes`).
-        outputs: number of outputs per observation; with candidates a multiple of queries · documents, query by query.
-        channels: channels of both kernels. With 0 there are none, and the first affine layer reads the rows of the
-            batch: the feed-forward state of section 3.1.2, with which the paper's agents were no better than random.
-        hidden, width: units of the first affine layer, and of the second, |A|; None takes `outputs`.
-        last: factor of the last layer's initial weights.
-        per_document: false for a critic, which evaluates the state even if there are candidates.
+    Every activation is tanh, except that of the layer of |A| units, which is a leaky ReLU of slope .2. A layer of
+    |A| = 2 rectified units is dead, with no gradient ever again, as soon as one large step makes both negative for all
+    states; tanh has a gradient everywhere, and the network is not deep enough for it to vanish.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ class Guard(Part):
         """Refuse `positive=own`: candidates would be compared with a row's positive, and lists are made per query."""
         if self.active and self.positive == "own":
             what = "positive=own compares the candidates of a mined row, and here lists are made per query"
-            raise BadInput(what, "sampling.guard.positive", "choose lowest or best")
+            raise BadInput(what, "guard.positive", "choose lowest or best")
 
     def positive_of(self, scores: NDArray[np.floating]) -> NDArray[np.float32]:
         """Return the score that a query's candidates are compared with [q]; +inf without a score.

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.agents_control import Control, controls, fixed
+from benchmarks import agents_control
+from benchmarks.agents_control import Control, controlled, controls, fixed
 from benchmarks.agents_report import of_queries, welch
 from benchmarks.agents_trial import best_rates, room
 from benchmarks.unit_files import Unit, conduct, results_of
@@ -58,3 +59,19 @@ def test_steps_have_the_units_of_the_protocol():
     assert len(names) == len(set(names)) == 2 * 4 + 10 * 2 * (4 * 3 + 2)
     rates = [{"arm": "printed", "rate": rate, "validations": [value]} for rate, value in ((1.0, 0.3), (0.1, 0.2))]
     assert best_rates(rates) == {"printed": 1.0, "default": 0.001}
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("ray_session")
+def test_a_learning_continues_from_its_state(tmp_path, monkeypatch):
+    monkeypatch.setattr(agents_control, "KEEP", 4)
+    control = Control(8, 3, late=True)
+    run = partial(controlled, control, "printed", 0.001, 0)
+    whole = run(12, {}, tmp_path / "late-printed-0.001-0")
+    run(8, {}, tmp_path / "late-printed-0.01-0")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "late-printed-0.001-0.safetensors", "late-printed-0.01-0.safetensors",
+    ]  # fmt: skip
+    continued = run(12, {}, tmp_path / "late-printed-0.01-0")
+    assert continued["ends"] == whole["ends"]
+    assert continued["decisions"] == whole["decisions"]

@@ -2,8 +2,11 @@
 
 import ast
 import importlib.util
+import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +23,7 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "agents_trial", "audit", "bm25", "clusters", "device", "dssm", "environment", "frames",
+    "agents", "agents_trial", "audit", "bm25", "clusters", "device", "dssm", "encoders", "environment", "frames",
     "growth", "guard_dose", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
     "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
     "workers",
@@ -28,6 +31,8 @@ LONG = {
 """Scripts that compile, or start processes again and again, which nothing makes short."""
 
 PRINTS = {
+    "encoders": r"cosine with the peers' vectors: (1\.0000|0?\.9999)",
+    "gpu": r"top documents all scores_differ_by=",
     "device": r"a step of bi_encoder +[\d.]+ s, +[\d.]+ TFLOP/s, +\d+% of it",
     "dssm": r"losses differ by \d\.\de-0[4-9] at most",  # both sides compute the same
     "environment": r"a ranker host and one worker \d+: costs",
@@ -128,3 +133,20 @@ def test_it_runs(name, arguments_of, capsys):
         assert not re.search(r"\bnan\b|\binf\b", printed), printed
         said += printed
     assert re.search(PRINTS.get(name, ""), said), said
+
+
+BARE = """
+import runpy, sys
+for name in "datasets faiss hydra numba omegaconf pandas platformdirs polars pyarrow ray scipy sentence_transformers".split():
+    sys.modules[name] = None  # as on a machine that lacks it
+sys.argv = ["gpu", "--out", sys.argv[1], "--only", "search", "training"]
+runpy.run_module("benchmarks.gpu", run_name="__main__")
+"""  # noqa: E501
+
+
+def test_a_gpu_is_measured_with_torch_and_transformers_alone(tmp_path):
+    out = tmp_path / "gpu.json"
+    subprocess.run([sys.executable, "-c", BARE, str(out)], cwd=FOLDER.parent, check=True, capture_output=True)
+    content = json.loads(out.read_text())
+    assert {row["part"] for row in content["rows"]} >= {"top documents", "training minilm 4 pairs"}
+    assert content["left_out"] == []

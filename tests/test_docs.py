@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 import yaml
 
+from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.pool import DEFAULT
-from pyrite.cluster.commands.study import StudyExperiment
-from pyrite.cluster.commands.train import TrainExperiment
+from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.verbs import SUBMITTABLE, VERBS, parser
 from pyrite.cluster.config.aliases import OF_ONE, quoted_baseline
 from pyrite.cluster.config.compose import compose
@@ -151,9 +151,8 @@ def check_command(command: str) -> None:
         for text in overrides:
             assert any(known(text, primary) for primary in SHAPES), f"{text}: there is no such option"
     elif verb in ("study", "train"):
-        kind = StudyExperiment if verb == "study" else TrainExperiment
-        experiment = kind.new([*(text for text in overrides if key_of(text) != "out"), "out=somewhere"])
-        if isinstance(experiment, StudyExperiment):
+        experiment = read(verb_named(verb), [*(text for text in overrides if key_of(text) != "out"), "out=somewhere"])
+        if verb == "study":
             point = experiment.plan.points()[0]  # tests of the experiments compose them all
             plan(point, point.at([0.5] * len(point.intervals)), experiment.plan.seeds[:1])
     elif verb in ("audit", "learn", "mine", "rank"):

@@ -27,14 +27,16 @@ PRINTED = {
     "resume": "4 runs, then 6 in",
     "on_cluster": "in-batch",
     "your_trainer": "score as high as their positive",
+    "your_trainer_study": "6 runs",
 }
-SLOW = ("learned_policy", "on_cluster", "own_function", "own_ranker", "own_selector", "resume", "simulate_pool")
+SLOW = ("learned_policy", "on_cluster", "own_function", "own_ranker", "own_selector", "resume", "simulate_pool",
+        "your_trainer_study")  # fmt: skip
 NAMES = [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in PRINTED]
 
 
 def test_each_example_is_short_and_says_what_it_shows():
     scripts = sorted(EXAMPLES.glob("*.py"))
-    assert {path.stem for path in scripts} == set(PRINTED)
+    assert {path.stem for path in scripts} == {*PRINTED, "train_command"}
     for path in scripts:
         lines = path.read_text().splitlines()
         assert lines[0].startswith('"""')

@@ -154,8 +154,8 @@ def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
 
 
 def _variation(frame: pl.DataFrame) -> list[Section]:
-    figure, frames = draw.variation_figure(frame), {"spread.parquet": frame}
-    if figure is None:
+    frames = {"spread.parquet": frame}
+    if frame.drop_nulls("beats").is_empty():
         return [Section("", [], frames=frames)] if len(frame) else []
 
     def interval(row: dict[str, Any], name: str, form: str) -> str | None:
@@ -188,9 +188,8 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
         f"below {value(frame[0, 'line'])}, failed ones among them. Intervals in brackets are 95% intervals; of few "
         "runs they are wide."
     )
-    caption = "Each method against the best baseline, over the leading origin; lines are 95% intervals."
     table = Table([*head, "one run", "best of 5", "below the line"], rows, words=3)
-    return [Section("Beyond the mean", [table, text, Drawing("spread", figure, caption)], frames=frames)]
+    return [Section("Beyond the mean", [table, text], frames=frames)]
 
 
 def across(frame: pl.DataFrame) -> list[Section]:
@@ -275,7 +274,13 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
 
 
 def _importance(trials: pl.DataFrame) -> list[Section]:
-    shares = importance(trials)
+    heading = "Which settings mattered"
+    try:
+        shares = importance(trials)
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        return [Section(heading, ["This needs Optuna, an extra: pip install 'pyrite-ir[search]', then pyrite report."])]
     if shares.is_empty():
         return []
     rows = [
@@ -287,7 +292,7 @@ def _importance(trials: pl.DataFrame) -> list[Section]:
         "Optuna's functional ANOVA: a random forest learns the results of runs from their settings, and its variance "
         "is shared out among them. The shares sum to 100%, also if most of the differences are chance, by seed.",
     ]
-    return [Section("Which settings mattered", parts, (), {"importance.parquet": shares})]
+    return [Section(heading, parts, (), {"importance.parquet": shares})]
 
 
 def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Section]:

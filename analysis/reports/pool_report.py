@@ -249,7 +249,9 @@ def _estimates(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     text = (
         "Estimates of the whole pool from the judgements of a sampling order. Over the seeds: bias and root mean "
         "squared error of the relevant documents per topic, and how often the 95% interval holds the truth; then how "
-        "often each topic's does, and the same for the runs' MAP and P@10."
+        "often each topic's does, and the same for the runs' MAP and P@10. MAP from few judgements is biased (by −.016 "
+        "to +.023 from 30 sampled ones, in simulations), and its interval then holds the truth less often than it says "
+        "(88%)."
     )
     names = ["relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse"]
     names += ["map_covered", "p10_bias", "p10_covered", "tau"]

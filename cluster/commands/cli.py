@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, NoReturn, cast
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
 from pyrite.cluster.commands.signals import (
     discard_output,
@@ -17,22 +17,17 @@ from pyrite.cluster.commands.signals import (
     replace_unprintable,
 )
 from pyrite.cluster.commands.verbs import VERBS, parse
-from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.build import missing_extra
 from pyrite.cluster.config.secrets import concealed
-from pyrite.cluster.config.trust import foreign_classes, typed_command
+from pyrite.cluster.config.trust import typed_command
 from pyrite.cluster.executors.address import working_folder
-from pyrite.cluster.executors.processes import Processes
 from pyrite.cluster.executors.task import located
-from pyrite.cluster.output.terminal import print_lines, visible
+from pyrite.cluster.output.terminal import visible
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.whole_file import FULL
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pyrite.cluster.commands.experiment import Experiment
-    from pyrite.cluster.output.storage import Storage
+    pass
 
 FIRST_STEPS = """\
 Where should a neural ranker's negatives come from? Compare ways of choosing them:
@@ -45,7 +40,6 @@ Where should a neural ranker's negatives come from? Compare ways of choosing the
       mine negatives for another trainer
 
 `pyrite --help` lists all verbs, `pyrite VERB --help` explains one, `pyrite options` lists all options."""
-WARM_UP = "pyrite.cluster.training.study_runs:warm_up"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -64,18 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         show_warnings()
         console = Screen()
         console.on_broken_pipe = lambda: discard_output(console)  # type: ignore[method-assign]
-        if chosen.verb == "study":
-            for path in chosen.words:
-                if foreign := foreign_classes(read_overrides(path)):
-                    print_lines(console, f"{path} names classes outside Pyrite, which it runs: {', '.join(foreign)}")
-        if not isinstance(run := located(VERBS[chosen.verb].runs), type):
-            sys.exit(run(chosen, console))
-        if getattr(chosen, "power", None):
-            from pyrite.cluster.commands.report import show_power
-
-            sys.exit(show_power(chosen, console))
-        warm = arguments is None and chosen.verb == "study"
-        sys.exit(run_experiment(chosen.verb, chosen.overrides, getattr(chosen, "resume", None), console, warm))
+        chosen.from_shell = arguments is None
+        sys.exit(located(VERBS[chosen.verb].runs)(chosen, console))
 
 
 def _check_readable(arguments: Sequence[str]) -> None:
@@ -117,39 +101,3 @@ def exit_codes() -> Iterator[None]:
 def _exit(message: str, code: int) -> NoReturn:
     print(f"pyrite: {visible(concealed(message))}", file=sys.stderr)
     sys.exit(code)
-
-
-def run_experiment(
-    verb: str, overrides: Sequence[str], resume: str | None, console: Console, warm: bool = False
-) -> int:
-    """Run a verb that leaves a folder of results, and return the exit code."""
-    from pyrite.cluster.commands.experiment import conduct
-
-    storage: Storage | None = None
-    try:
-        with Processes.for_command(overrides, WARM_UP) if warm else nullcontext() as workers:
-            experiment = kind_of(verb).read(overrides, resume)
-            storage, experiment.workers = experiment.storage, workers
-            return 1 if conduct(experiment, console) else 0
-    except KeyboardInterrupt as error:
-        try:
-            ignore_further_signals()
-        except KeyboardInterrupt:  # Ctrl-C twice
-            ignore_further_signals()
-        if storage is not None:
-            _print_stopped(verb, storage, console)
-        return exit_code(error)
-
-
-def _print_stopped(verb: str, storage: Storage, console: Console) -> None:
-    """Print how to continue what was interrupted."""
-    from pyrite.cluster.output.manifest import CONFIG, resume_command
-
-    begun = storage.read(CONFIG) is not None
-    again = resume_command(verb, storage.place) if begun else "the same command again"
-    print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
-
-
-def kind_of(verb: str) -> type[Experiment]:
-    """Return the class of a verb that leaves a folder of results."""
-    return cast("type[Experiment]", located(VERBS[verb].runs))

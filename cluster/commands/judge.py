@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
+from pyrite.cluster.commands.resuming import RESUME, is_automatic
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
@@ -64,10 +65,15 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     """Serve the page until it is interrupted.
 
     Args:
-        overrides: overrides of conf/judge.yaml. The folder remembers them.
+        overrides: overrides of conf/judge.yaml. The folder remembers them. With `resume=auto` a folder that holds
+            judgements is resumed.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
     """
+    automatic = is_automatic(overrides, resume)
+    overrides = [text for text in overrides if key_of(text) != RESUME]
     with from_folder(), trusting(named_classes(overrides)):
+        if automatic and _remembered(begun := _folder(overrides)):
+            resume, overrides = begun.path(""), [text for text in overrides if key_of(text) != "out"]
         if resume is not None:
             overrides = _grown(resume, overrides)
         storage = _folder(overrides)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
 from pyrite.analysis.reports.report import Table
-from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.commands.conduct import run_command
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
@@ -33,63 +36,71 @@ from pyrite.cluster.telemetry.training_metrics import study_of
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.precision import best_precision
 
+if TYPE_CHECKING:
+    from pyrite.cluster.output.result_store import ResultStore
+    from pyrite.cluster.runs.artifacts import Artifacts
 
-class LearnExperiment(Experiment):
-    """One learning, new or resumed.
 
-    An error ends it. A lost process does not: the learning continues from its last state.
-    """
+def plan(arguments: list[str]) -> LearnRequest:
+    """Plan a learning from its overrides."""
+    config = compose_learning(arguments)
+    if (count := config["resources"]["workers"]) > 1:
+        what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
+        raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
+    arguments = with_precision(arguments, config, best_precision(config["resources"]["gpu"] > 0))
+    config = compose_learning(arguments)
+    return LearnRequest(config, arguments, Storage(config["out"] or new_place("learn")))
 
-    verb = "learn"
-    may_change = MAY_CHANGE
 
-    def __init__(self, request: LearnRequest) -> None:
-        config = request.config
-        super().__init__({**config, "local": False}, request.storage)  # RLlib needs Ray
-        self.request = request
-        self.episodes: pl.DataFrame | None = None
-
-    @classmethod
-    def new(cls, arguments: list[str]) -> LearnExperiment:
-        config = compose_learning(arguments)
-        if (count := config["resources"]["workers"]) > 1:
-            what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
-            raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
-        arguments = with_precision(arguments, config, best_precision(config["resources"]["gpu"] > 0))
-        config = compose_learning(arguments)
-        return cls(LearnRequest(config, arguments, Storage(config["out"] or new_place("learn"))))
-
-    @classmethod
-    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> LearnExperiment:
-        overrides = replaced(list(map(str, saved["learn"])), arguments)
-        return cls(LearnRequest(compose_learning(overrides), overrides, storage))
-
-    def prepare(self, console: Console) -> Work:
-        config, storage, note = self.request.config, self.request.storage, partial(print_lines, console)
-        self.artifacts = artifacts = self.artifacts_of(console)
-        artifacts.make([config], only=())
-        collection = artifacts.collection(config)
-        self.read_sentences = {collection.name: [sentence(collection, config)]}
-        note(sentence(collection, config))
-        self.facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-        self.episodes = _finished_episodes(storage, note)
-        if self.episodes is not None:
-            return Work(left=False)
-        self.store = self.request.store(artifacts.keys(config))
-        checkpoints.load(self.store, note)
+def prepare(experiment: Experiment, console: Console) -> LearnWork:
+    """Read the collection, and the state of a learning that was interrupted."""
+    request: LearnRequest = experiment.plan
+    config, storage, note = request.config, request.storage, partial(print_lines, console)
+    artifacts = experiment.artifacts_of(console)
+    artifacts.make([config], only=())
+    collection = artifacts.collection(config)
+    says = sentence(collection, config)
+    note(says)
+    facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
+    episodes = _finished_episodes(storage, note)
+    store = request.store(artifacts.keys(config))
+    shared = 0
+    if episodes is None:
+        checkpoints.load(store, note)
         named = " ".join(f"{key}={config[CHOICES][key]}" for key in ("agent", "reward", "ranker"))
         named += f" episodes={config['episodes']}"
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
         note(*artifacts.cut_texts([config]))
         shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
-        return Work(True, shared, shared, reads=list(local_paths(config["ranker"])))
+    return LearnWork(
+        experiment=experiment,
+        load=Load(episodes is None, shared, shared, reads=list(local_paths(config["ranker"]))),
+        inputs=inputs_of([collection]),
+        read={collection.name: [says]},
+        request=request,
+        artifacts=artifacts,
+        store=store,
+        facts=facts,
+        episodes=episodes,
+    )
 
-    def manifest(self) -> dict[str, Any]:
-        return self.request.manifest(self.facts) | {"read": self.read_sentences}
 
-    def check_unchanged(self, before: dict[str, Any]) -> None:
-        self.request.check_unchanged(before, self.facts)
+@dataclass(kw_only=True)
+class LearnWork(Work):
+    """One learning, new or resumed, and its episodes once it has finished.
+
+    An error ends it. A lost process does not: the learning continues from its last state.
+    """
+
+    request: LearnRequest
+    artifacts: Artifacts
+    store: ResultStore
+    facts: dict[str, Any]
+    episodes: pl.DataFrame | None
+
+    def content(self) -> dict[str, Any]:
+        return self.request.content()
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         from pyrite.cluster.rollouts.backends import learn
@@ -100,7 +111,7 @@ class LearnExperiment(Experiment):
         config, storage = self.request.config, self.request.storage
         check_room(config)
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
-        run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.overrides))
+        run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.arguments))
         tracked = TrackedEpisodes(tracking, run)
         with LiveLine(console, config["validation"]["measure"]) as line:
 
@@ -115,10 +126,18 @@ class LearnExperiment(Experiment):
             self.episodes = learn(config, parts, self.store, self.facts, on_progress, log)
         tracked.end(self.episodes)
 
-    def finalize(self, console: Console) -> int:
+    def report(self, console: Console) -> int:
         assert self.episodes is not None
-        show(self.episodes, self.request.config, self.request.overrides, self.request.storage, console)
+        show(self.episodes, self.request.config, self.request.arguments, self.request.storage, console)
         return 0
+
+
+LEARN = Verb("learn", "learning", plan, prepare, MAY_CHANGE)
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite learn`."""
+    return run_command(LEARN, chosen, console)
 
 
 def _finished_episodes(storage: Storage, note: Callable[[str], None]) -> pl.DataFrame | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
+import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pyrite.analysis.reports.report import Table
-from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.commands.conduct import run_command
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import replaced
@@ -22,11 +23,11 @@ from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
 from pyrite.cluster.mining.data_card import finish, remarks
-from pyrite.cluster.mining.miner import Miner, shards_of
+from pyrite.cluster.mining.miner import Miner, Shard, shards_of
 from pyrite.cluster.mining.trainer_rows import check_rows
 from pyrite.cluster.mining.writing import shard_store
 from pyrite.cluster.output.manifest import resume_command
-from pyrite.cluster.output.result_store import outdated_lines
+from pyrite.cluster.output.result_store import ResultStore, outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
@@ -45,92 +46,97 @@ WIDTH = 80
 """The letters of a line of an example."""
 
 
-class MineExperiment(Experiment):
-    """One mining: its shards, and those that are not mined yet."""
+@dataclass(frozen=True)
+class MinePlan:
+    """A mining as the user requested it."""
 
-    verb = "mine"
-    may_change = ("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache")
-    without_ray = "workers=1"
+    config: dict[str, Any]
+    arguments: list[str]
     storage: Storage
 
-    def __init__(self, config: dict[str, Any], arguments: Sequence[str], storage: Storage) -> None:
-        in_process = config["workers"] == 1
-        for key in ("memory", "custom"):
-            if in_process and config[key]:
-                what = f"{key} is reserved on a cluster, but one worker mines in this process"
-                raise BadInput(what, key, "choose workers=2 or more, or leave it out")
-        super().__init__({"address": config["address"], "dashboard": config["dashboard"], "local": in_process}, storage)
-        self.config, self.arguments = config, list(arguments)
-
-    @classmethod
-    def new(cls, arguments: list[str]) -> MineExperiment:
-        config = compose(arguments, "mine")
-        check_rows(config)
-        for name, node in config["function"].items():
-            default = compose(["function=dense"], "mine")["function"]["dense"] if "refresh" in node else {}
-            if node.get("refresh") != default.get("refresh"):
-                what = "mining trains no ranker, so the index is built once and never refreshed"
-                raise BadInput(what, f"function.{name}.refresh", "leave it out")
-        return cls(config, arguments, Storage(config["out"] or new_place("mine")))
-
-    @classmethod
-    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> MineExperiment:
-        before = list(map(str, saved["overrides"]))
-        overrides = replaced(before, [*arguments, f"out={storage.place}"])
-        return cls(compose(overrides, "mine"), before, storage)
-
-    def prepare(self, console: Console) -> Work:
-        artifacts = self.artifacts_of(console)
-        self._resolve_precision(artifacts)
-        artifacts.make([texts_config(self.config)], only=["base"])
-        self.miner = Miner(self.config, artifacts)
-        collection = self.miner.collection
-        self.shards = shards_of(self.miner.encoded, self.config)
-        self.store = shard_store(self.config, self.storage, artifacts)
-        finished, outdated = self.store.finished(shard.name for shard in self.shards)
-        print_lines(console, *outdated_lines(outdated, "shards"))
-        self.waiting = [shard for shard in self.shards if shard.name not in finished]
-        if self.waiting:  # the first query shows errors before anything is written
-            self.miner.mine(replace(self.shards[0], queries=self.shards[0].queries[:1]))
-        queries, done = sum(len(shard.queries) for shard in self.shards), len(self.shards) - len(self.waiting)
-        words = cut_words(self.miner.encoded, self.config["encoding"])
-        print_lines(console, sentence(collection, self.config), *filter(None, [words]))
-        split = "" if self.config["queries"] == "all" else f"{self.config['queries']} "
-        named, shards = f"{collection.name} ({collection.fingerprint})", counted(len(self.shards), "shard")
-        line = f"{counted(queries, f'{split}query')} of {named} in {shards}"
-        if split:
-            line += " (queries=all mines for all splits)"
-        print_lines(console, f"{line}, {done} done; results in {self.storage}")
-        facts = {"runs": len(self.shards), "done": done}
-        reads = list(local_paths({key: value for key, value in self.config.items() if key not in ("out", "cache")}))
-        return Work(bool(self.waiting), facts=facts, reads=reads)
-
-    def _resolve_precision(self, artifacts: Artifacts) -> None:
-        """Write the precision of a checkpoint's transformers into the command, so that all workers read alike."""
-        if self.config["checkpoint"] and self.config["precision"] == AUTO:
-            precision = artifacts.best_precision(self.config["gpu"] > 0)
-            self.arguments = replaced(self.arguments, [f"precision={precision}"])
-            self.config = self.config | {"precision": precision}
-
-    def manifest(self) -> dict[str, Any]:
-        collection = self.miner.collection
-        return {
-            "mined": self._command,
-            "command": self._command,
-            "overrides": self.arguments,
-            **{key: value for key, value in self.config.items() if key != CHOICES},
-            "collections": {collection.fingerprint: collection.name},
-            "read": {collection.name: [sentence(collection, self.config)]},
-        }
-
     @property
-    def _command(self) -> str:
-        return shlex.join(["pyrite", "mine", *self.arguments])
+    def options(self) -> dict[str, Any]:
+        """The options of its command: one worker mines in this process."""
+        return {**{key: self.config[key] for key in ("address", "dashboard")}, "local": self.config["workers"] == 1}
 
-    def check_unchanged(self, before: dict[str, Any]) -> None:
-        if self.miner.collection.fingerprint not in before.get("collections", {}):
-            what = f"the collection {self.miner.collection.name} has changed since this mining began"
-            raise BadInput(what, str(self.storage), "start another")
+
+def plan(arguments: list[str]) -> MinePlan:
+    """Plan a mining from its overrides."""
+    config = compose(arguments, "mine")
+    check_rows(config)
+    for name, node in config["function"].items():
+        default = compose(["function=dense"], "mine")["function"]["dense"] if "refresh" in node else {}
+        if node.get("refresh") != default.get("refresh"):
+            what = "mining trains no ranker, so the index is built once and never refreshed"
+            raise BadInput(what, f"function.{name}.refresh", "leave it out")
+    for key in ("memory", "custom"):
+        if config["workers"] == 1 and config[key]:
+            what = f"{key} is reserved on a cluster, but one worker mines in this process"
+            raise BadInput(what, key, "choose workers=2 or more, or leave it out")
+    return MinePlan(config, arguments, Storage(config["out"] or new_place("mine")))
+
+
+def prepare(experiment: Experiment, console: Console) -> MineWork:
+    """Read the collection, mine one query, and find the shards that are left."""
+    artifacts = experiment.artifacts_of(console)
+    _write_precision(experiment, artifacts)
+    config, storage = experiment.plan.config, experiment.plan.storage
+    artifacts.make([texts_config(config)], only=["base"])
+    miner = Miner(config, artifacts)
+    collection, shards = miner.collection, shards_of(miner.encoded, config)
+    store = shard_store(config, storage, artifacts)
+    finished, outdated = store.finished(shard.name for shard in shards)
+    print_lines(console, *outdated_lines(outdated, "shards"))
+    waiting = [shard for shard in shards if shard.name not in finished]
+    if waiting:  # the first query shows errors before anything is written
+        miner.mine(replace(shards[0], queries=shards[0].queries[:1]))
+    queries, done = sum(len(shard.queries) for shard in shards), len(shards) - len(waiting)
+    words, says = cut_words(miner.encoded, config["encoding"]), sentence(collection, config)
+    print_lines(console, says, *filter(None, [words]))
+    split = "" if config["queries"] == "all" else f"{config['queries']} "
+    named = f"{collection.name} ({collection.fingerprint})"
+    line = f"{counted(queries, f'{split}query')} of {named} in {counted(len(shards), 'shard')}"
+    if split:
+        line += " (queries=all mines for all splits)"
+    print_lines(console, f"{line}, {done} done; results in {storage}")
+    reads = list(local_paths({key: value for key, value in config.items() if key not in ("out", "cache")}))
+    return MineWork(
+        experiment=experiment,
+        load=Load(bool(waiting), facts={"runs": len(shards), "done": done}, reads=reads),
+        inputs=inputs_of([collection]),
+        read={collection.name: [says]},
+        config=config,
+        storage=storage,
+        miner=miner,
+        shards=shards,
+        store=store,
+        waiting=waiting,
+    )
+
+
+def _write_precision(experiment: Experiment, artifacts: Artifacts) -> None:
+    """Write the precision of a checkpoint's transformers into the command, so that all workers read alike."""
+    plan = experiment.plan
+    if plan.config["checkpoint"] and plan.config["precision"] == AUTO:
+        precision = artifacts.best_precision(plan.config["gpu"] > 0)
+        experiment.chosen = [f"precision={precision}"]
+        arguments, config = replaced(plan.arguments, experiment.chosen), plan.config | {"precision": precision}
+        experiment.plan = replace(plan, config=config, arguments=arguments)
+
+
+@dataclass(kw_only=True)
+class MineWork(Work):
+    """The shards of a mining, and those that are not mined yet."""
+
+    config: dict[str, Any]
+    storage: Storage
+    miner: Miner
+    shards: Sequence[Shard]
+    store: ResultStore
+    waiting: Sequence[Shard]
+
+    def content(self) -> dict[str, Any]:
+        return {key: value for key, value in self.config.items() if key != CHOICES}
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         body = "pyrite.cluster.mining.writing:mine_shard"
@@ -161,14 +167,14 @@ class MineExperiment(Experiment):
         count = min(config["workers"], len(self.waiting))
         return RayExecutor(shared, lambda: count, Resources.of(config), "ShardMiner")
 
-    def finalize(self, console: Console) -> int:
+    def report(self, console: Console) -> int:
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
         about["read"] = sentence(collection, self.config)
         about |= {"checkpoint": f"{cut}, no more of it"} if (cut := cut_of(self.config)) else {}
         about |= {"precision": self.config["precision"]} if self.config["checkpoint"] else {}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
-        totals, functions = finish(self.store, self.shards, self.config, self._command, about)
+        totals, functions = finish(self.store, self.shards, self.config, self.experiment.command, about)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
@@ -179,6 +185,21 @@ class MineExperiment(Experiment):
         shown = [] if ids is None else _example(ids, collection)
         print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.storage}")
         return 0
+
+
+MINE = Verb(
+    "mine",
+    "mining",
+    plan,
+    prepare,
+    may_change=("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache"),
+    without_ray="workers=1",
+)
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite mine`."""
+    return run_command(MINE, chosen, console)
 
 
 def _summary(totals: dict[str, int], functions: pl.DataFrame, cut: str) -> Table:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.commands.conduct import run_command
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, replaced
+from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.validate import check_pooling
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.resources import check_bundle
 from pyrite.cluster.executors.task import Executor
-from pyrite.cluster.output.manifest import CONFIG
 from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from pyrite.cluster.plan.size import TURNS, pool_seconds, saved
 from pyrite.cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
-from pyrite.cluster.pools.trial import StoredPools, plan_trial, pool_tables, resources_of, task_of, trial_store
+from pyrite.cluster.pools.trial import StoredPools, Trial, plan_trial, pool_tables, resources_of, task_of, trial_store
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
@@ -38,117 +40,144 @@ DEFAULT = [
 """The methods that are compared by default."""
 
 
-class PoolExperiment(Experiment):
+def plan(arguments: list[str]) -> PoolPlan:
+    """Plan a pooling study from its overrides."""
+    names, options, others = split(arguments)
+    names = names or DEFAULT
+    config = compose(others, "pool")
+    config.pop(CHOICES)
+    check_pooling(config)
+    compared = variants(names, options, config["preset"]["overrides"])
+    config["baseline"] = _baseline(config["baseline"], compared, any(key_of(text) == "baseline" for text in others))
+    config["contrasts"] = _contrasts(config["contrasts"] or [], compared)
+    return PoolPlan(config, arguments, compared, Storage(config["out"] or new_place("pool")))
+
+
+def prepare(experiment: Experiment, console: Console) -> PoolWork:
+    """Read the pools, and find the trials that are left."""
+    from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
+
+    plan: PoolPlan = experiment.plan
+    inputs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
+    with shown_progress(console) as on_progress:
+        pools = open_pools(plan.options, on_progress, reads_texts=any("texts" in each for each in inputs.values()))
+    _check_grades(inputs, pools)
+    warnings = _print_pools(pools, console)
+    trials = [plan_trial(pool, variant, plan.options) for pool in pools for variant in plan.variants]
+    done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
+    line = f"{counted(len(plan.variants), 'method')} over {counted(len(pools), 'pool')}, "
+    line += f"{counted(plan.options['seeds'], 'seed')} each ({len(done)} of {len(trials)} done), "
+    print_lines(console, *outdated_lines(outdated), f"{line}results in {plan.storage}")
+    waiting = [trial for trial in trials if trial.name not in done]
+    used = {trial.pool for trial in waiting}
+    load = Load(
+        bool(waiting),
+        *largest_and_all([{named.name: bytes_of(named.pool)} for named in pools if named.name in used]),
+        facts={"runs": len(trials), "done": len(done)},
+        saved=saved(_seconds(pools, waiting, plan.options["seeds"]) * TURNS),
+        needs="a method that reserves memory or custom resources"
+        if plan.options["memory"] or plan.options["custom"]
+        else None,
+    )
+    return PoolWork(
+        experiment=experiment,
+        load=load,
+        inputs={pool.fingerprint: pool.name for pool in pools},
+        plan=plan,
+        pools=pools,
+        trials=trials,
+        waiting=waiting,
+        ready=len(done),
+        warnings=warnings,
+    )
+
+
+def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPool]) -> None:
+    """Refuse a method that needs a machine's grades over a pool without any."""
+    graded = next((label for label, each in inputs.items() if "machine" in each), None)
+    for named in pools:
+        if graded and not any(len(topic.pool.machine) for topic in named.pool.topics):
+            what = f"{graded} needs a machine's grades, and the pool {named.name} has none"
+            raise BadInput(what, remedy="give machine=FILE, in the form of qrels")
+
+
+def _print_pools(pools: Sequence[NamedPool], console: Console) -> dict[str, str]:
+    """Print what was read, and return the warnings by pool."""
+    from pyrite.analysis.statistics.pool_summary import unjudged_warning
+    from pyrite.pooling.pool import UNJUDGED_NOTE
+
+    warnings = {}
+    for named in pools:
+        print_lines(console, described(named))
+        for note, count in notes_of(named).items():
+            console.print(f"[dim]  {escape(note)}: {count:,}[/]", soft_wrap=True)
+        if UNJUDGED_NOTE in named.pool.notes and (text := unjudged_warning(named.pool)):
+            warnings[named.name] = text
+    for text in warnings.values():
+        console.print(f"[yellow]warning[/]: {escape(text)}", soft_wrap=True)
+    return warnings
+
+
+def notes_of(named: NamedPool) -> dict[str, int]:
+    """Return the notes of reading a pool that count anything."""
+    return {note: count for note, count in named.pool.notes.items() if count}
+
+
+def _seconds(pools: Sequence[NamedPool], waiting: Sequence[Trial], seeds: int) -> float:
+    """Return the seconds of the trials in threads of this process."""
+    total = 0.0
+    for named in pools:
+        pool, count = named.pool, sum(trial.pool == named.name for trial in waiting)
+        total += count * pool_seconds(pool.size, len(pool.runs) * len(pool.topics) * pool.depth, seeds)
+    return total
+
+
+@dataclass(kw_only=True)
+class PoolWork(Work):
     """A pooling study: its pools, its methods, and the trials that are left."""
 
-    verb = "pool"
-    may_change = (
-        "retries", "concurrent", "address", "dashboard", "cpu", "memory", "custom", "cache", "track", "local",
-        "renew_every",
-    )  # fmt: skip
-    without_ray = "local=true"
+    plan: PoolPlan
+    pools: Sequence[NamedPool]
+    trials: Sequence[Trial]
+    waiting: Sequence[Trial]
+    ready: int
+    warnings: Mapping[str, str]
+    errors: Mapping[str, str] = field(default_factory=dict)
+    shown: int = 0
 
-    def __init__(self, plan: PoolPlan) -> None:
-        super().__init__(plan.config, plan.storage)
-        self.plan = plan
-        self._errors: dict[str, str] = {}
-        self._shown = 0
-
-    @classmethod
-    def new(cls, arguments: list[str]) -> PoolExperiment:
-        return cls(read_plan(arguments))
-
-    @classmethod
-    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> PoolExperiment:
-        try:
-            before = list(map(str, saved["overrides"]))
-        except (KeyError, TypeError, ValueError):
-            where = f"{storage}/{CONFIG}"
-            raise BadInput("is not the configuration of a pooling study", where, "name the folder of one") from None
-        plan = read_plan(replaced(before, [*arguments, f"out={storage.place}"]))
-        return cls(PoolPlan(plan.config, before, plan.variants, storage))
-
-    def prepare(self, console: Console) -> Work:
-        from pyrite.analysis.statistics.pool_summary import unjudged_warning
-        from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
-        from pyrite.pooling.pool import UNJUDGED_NOTE
-
-        plan = self.plan
-        inputs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
-        reads_texts = any("texts" in each for each in inputs.values())
-        with shown_progress(console) as on_progress:
-            self.pools = pools = open_pools(plan.config, on_progress, reads_texts)
-        graded = next((label for label, each in inputs.items() if "machine" in each), None)
-        for named in pools:
-            if graded and not any(len(topic.pool.machine) for topic in named.pool.topics):
-                what = f"{graded} needs a machine's grades, and the pool {named.name} has none"
-                raise BadInput(what, remedy="give machine=FILE, in the form of qrels")
-        self.warnings = {}
-        for named in pools:
-            print_lines(console, described(named))
-            for note, count in named.pool.notes.items():
-                if count:
-                    console.print(f"[dim]  {escape(note)}: {count:,}[/]", soft_wrap=True)
-            if UNJUDGED_NOTE in named.pool.notes and (text := unjudged_warning(named.pool)):
-                self.warnings[named.name] = text
-        for text in self.warnings.values():
-            console.print(f"[yellow]warning[/]: {escape(text)}", soft_wrap=True)
-        self.trials = trials = [plan_trial(pool, variant, plan.config) for pool in pools for variant in plan.variants]
-        done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
-        line = f"{counted(len(plan.variants), 'method')} over {counted(len(pools), 'pool')}, "
-        line += f"{counted(plan.config['seeds'], 'seed')} each ({len(done)} of {len(trials)} done), "
-        print_lines(console, *outdated_lines(outdated), f"{line}results in {plan.storage}")
-        self.ready, self.waiting = len(done), [trial for trial in trials if trial.name not in done]
-        used = {trial.pool for trial in self.waiting}
-        sizes = [{named.name: bytes_of(named.pool)} for named in pools if named.name in used]
-        facts = {"runs": len(trials), "done": len(done)}
-        reserves = plan.config["memory"] or plan.config["custom"]
-        needs = "a method that reserves memory or custom resources" if reserves else None
-        total = 0.0  # seconds in threads of this process
-        for named in pools:
-            pool, count = named.pool, sum(trial.pool == named.name for trial in self.waiting)
-            cells = len(pool.runs) * len(pool.topics) * pool.depth
-            total += count * pool_seconds(pool.size, cells, plan.config["seeds"])
-        return Work(bool(self.waiting), *largest_and_all(sizes), facts, saved(total * TURNS), needs)
-
-    def manifest(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         plan, pools = self.plan, self.pools
         return {
-            "command": plan.command,
-            "overrides": plan.arguments,
             "pools": {pool.name: pool.fingerprint for pool in pools},
             "files": {pool.name: file_digests(pool.files) for pool in pools if pool.files},
             "facts": {pool.name: described(pool) for pool in pools},
-            "notes": {pool.name: {note: count for note, count in pool.pool.notes.items() if count} for pool in pools},
-            "warnings": self.warnings,
+            "notes": {pool.name: notes_of(pool) for pool in pools},
+            "warnings": dict(self.warnings),
             "methods": {each.label: {"overrides": list(each.overrides), **each.node} for each in plan.variants},
-            "options": {key: value for key, value in plan.config.items() if key not in ("method", "preset")},
+            "options": {key: value for key, value in plan.options.items() if key not in ("method", "preset")},
         }
 
-    def check_unchanged(self, before: dict[str, Any]) -> None:
-        for pool in self.pools:
-            if before["pools"].get(pool.name) != pool.fingerprint:
-                known = before.get("files", {}).get(pool.name)
-                others = changed_files(known, file_digests(pool.files)) if known else ""
-                how = "the same files are read differently" if others is None else others
-                what = f"the pool {pool.name} has changed since this study began" + (f": {how}" if how else "")
-                raise BadInput(what, self.plan.storage.place, "put it back, or start another")
+    def difference(self, name: str, before: Mapping[str, Any]) -> str:
+        (pool,) = (each for each in self.pools if each.name == name)
+        known = before.get("files", {}).get(name)
+        others = changed_files(known, file_digests(pool.files)) if known else ""
+        return "the same files are read differently" if others is None else others
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         plan = self.plan
-        tasks = [task_of(trial, plan.storage, plan.config) for trial in self.waiting]
+        tasks = [task_of(trial, plan.storage, plan.options) for trial in self.waiting]
         with LiveTable(console, len(tasks) + self.ready, self.ready, "area", "seed") as table:
             watch = RunWatch(table, tracking)
-            for done in self._executor().run(tasks, watch=watch, retries=plan.config["retries"]):
+            for done in self._executor().run(tasks, watch=watch, retries=plan.options["retries"]):
                 raise_unwritable(done)
             watch.record_states()
-        self._errors = watch.errors
+        self.errors = watch.errors
 
     def _executor(self) -> Executor:
         """Return what runs the trials: threads of this process, for the compiled loops let go of Python; or trials."""
-        config, used = self.plan.config, {trial.pool for trial in self.waiting}
+        config, used = self.plan.options, {trial.pool for trial in self.waiting}
         pools = {pool.name: pool.pool for pool in self.pools if pool.name in used}
-        if self.local:
+        if self.experiment.local:
             threads = config["concurrent"] or max(1, int(cores() // max(1, config["cpu"])))
             return LocalExecutor(threads, shared={"pools": pools})
         import ray
@@ -165,36 +194,42 @@ class PoolExperiment(Experiment):
         from pyrite.cluster.reports.publish import renew
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
-        if names and len(names) != self._shown:
-            self._shown = len(names)
+        if names and len(names) != self.shown:
+            self.shown = len(names)
             done = [trial for trial in self.trials if trial.name in names]
             tables = pool_tables(self.plan, done, {})
             if "budgets" in tables:
                 page = report_of(self.plan.storage, tables, waiting=len(self.trials) - len(done))
                 renew(page, self.plan.storage)
 
-    def finalize(self, console: Console) -> int:
+    def report(self, console: Console) -> int:
         from pyrite.cluster.output.tables import write_table
         from pyrite.cluster.reports.pool_results import report_pools
 
-        tables = pool_tables(self.plan, self.trials, self._errors)
+        tables = pool_tables(self.plan, self.trials, self.errors)
         for name, table in tables.items():
             write_table(self.plan.storage, name, table)
         report_pools(self.plan.storage, console, tables=tables)
         return int((tables["trials"]["status"] == "failed").sum())
 
 
-def read_plan(arguments: list[str]) -> PoolPlan:
-    """Return the study that overrides request."""
-    names, options, others = split(arguments)
-    names = names or DEFAULT
-    config = compose(others, "pool")
-    config.pop(CHOICES)
-    check_pooling(config)
-    compared = variants(names, options, config["preset"]["overrides"])
-    config["baseline"] = _baseline(config["baseline"], compared, any(key_of(text) == "baseline" for text in others))
-    config["contrasts"] = _contrasts(config["contrasts"] or [], compared)
-    return PoolPlan(config, arguments, compared, Storage(config["out"] or new_place("pool")))
+POOL = Verb(
+    "pool",
+    "pooling study",
+    plan,
+    prepare,
+    may_change=(
+        "retries", "concurrent", "address", "dashboard", "cpu", "memory", "custom", "cache", "track", "local",
+        "renew_every",
+    ),
+    without_ray="local=true",
+    input="pool",
+)  # fmt: skip
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite pool`."""
+    return run_command(POOL, chosen, console)
 
 
 def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, what: str = "baseline") -> str | None:

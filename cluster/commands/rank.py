@@ -1,8 +1,8 @@
 """Runs `pyrite rank`: ranks a collection, or the candidates of a first stage, into a TREC run.
 
-It writes one file and no folder, so it is no `Experiment`. The file is written whole at the end: a file that exists is
-complete, and an interrupted command is started again. Nothing is random: the same ranker and collection give the same
-lines.
+It writes one file and no folder, so it is no `commands.experiment.Verb`. The file is written whole at the end: a file
+that exists is complete, and an interrupted command is started again. Nothing is random: the same ranker and collection
+give the same lines.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CHECKED = 1 << 20
 """Document ids that are checked together."""
 
 
-def run(chosen: argparse.Namespace, console: Console) -> int:
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Run `pyrite rank`."""
     rank(chosen.overrides, console)
     return 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
-import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,19 +14,20 @@ from rich.console import Console
 
 from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands import study_end
-from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.commands.conduct import run_command
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
+from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.build import as_node
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.other_names import suggestion
 from pyrite.cluster.config.override import key_of, root_of
-from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.refusals import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.secrets import VARIABLE, resolved_in
-from pyrite.cluster.config.trust import check_classes, classes_in, named_classes, origin
+from pyrite.cluster.config.trust import check_classes, foreign_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.processes import in_process
@@ -44,182 +45,255 @@ from pyrite.cluster.plan.extension import GROWING, extended, refused_change
 from pyrite.cluster.plan.size import run_seconds, saved
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
+from pyrite.cluster.rollouts.request import LearnRequest, missing, with_agents
 from pyrite.cluster.runs import what_was_read
 from pyrite.cluster.runs.outcome import run_store
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
+from pyrite.cluster.training.trainer_runs import SeedsAct
 from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from ray.tune import Callback
 
+    from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.cluster.search.proposals import Proposals
     from pyrite.cluster.search.schedulers import EarlyStopping
     from pyrite.cluster.search.time_budget import TimeBudget
+    from pyrite.ranking.collections.collection import Collection
 
 
 BESIDE = Path("../shared/data")
 """Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
 
 
+WARM_UP = "pyrite.cluster.training.study_runs:warm_up"
 OF_TUNE = {"callbacks": "a callback", "trial_scheduler": "a scheduler", "stoppers": "a stopper"}
 """Options that name classes of Ray Tune, and what these are."""
 
 
-class StudyExperiment(Experiment):
-    """A study: what is compared, the runs that it takes, and those that are still to be done."""
+def plan(arguments: list[str]) -> StudyPlan:
+    """Plan a study from its overrides."""
+    refuse_renamed(arguments, "study")
+    of_study, of_runs = _split(arguments)
+    options, design = _options(of_study)
+    if options["seeds"] is not None and given_seeds(arguments):
+        raise BadInput("seed= and seeds= say two things", remedy="give one of them")
+    if options["time_budget"] is not None:
+        seconds_of(options["time_budget"], "time_budget")
+    options["out"] = options["out"] or new_place("study")
+    return StudyPlan(options, of_runs, design, Storage(options["out"]))
 
-    verb = "study"
-    may_change = (
-        "retries", "concurrent", "address", "dashboard", "baseline", "factors", "contrasts", "track", "local",
-        "renew_every", "search_storage", "never_below", "time_budget",
-    )  # fmt: skip
-    without_ray = "local=true"
-    command: str = ""
-    """The command that starts it, to be copied; only of a new study."""
 
-    def __init__(self, plan: StudyPlan) -> None:
-        super().__init__(plan.options, plan.storage)
-        self.plan = plan
-        self._errors: dict[str, str] = {}
-        self._shown, self._apart = 0, False
-        self._budget: TimeBudget | None = None
-        self.additions: list[str] = []
-        self.read_sentences: dict[str, list[str]] = {}
+def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> StudyPlan:
+    """Plan a study again from its manifest: as it was composed then, with options that change and what is added."""
+    refuse_renamed(arguments, "study")
+    of_study, of_runs = _split(arguments)
+    composed, _ = _options(of_study)
+    changed = {root_of(text): composed[root_of(text)] for text in of_study}
+    saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
+    try:
+        kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
+        batches = tuple(map(int, saved.get("sample_batches", ())))
+        precision = str(saved.get("precision", "float32"))
+        options = kept | {key: value for key, value in changed.items() if key not in GROWING}
+        check_shape(options | {"experiment": design}, "study")
+    except (KeyError, TypeError, BadInput):
+        where = f"{storage}/{CONFIG}"
+        raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
+    by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
+    check_classes([options, by_path], origin())
+    planned = StudyPlan(options, runs, design, storage, batches, precision)
+    growing = {key: changed[key] for key in GROWING if key in changed}
+    return extended(planned, growing, of_runs) if growing or of_runs else planned
 
-    @classmethod
-    def new(cls, arguments: list[str]) -> StudyExperiment:
-        refuse_renamed(arguments, "study")
-        mine = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
-        options, design = _options(mine)
-        if options["seeds"] is not None and given_seeds(arguments):
-            raise BadInput("seed= and seeds= say two things", remedy="give one of them")
-        if options["time_budget"] is not None:
-            seconds_of(options["time_budget"], "time_budget")
-        runs = [text for text in arguments if text not in mine]
-        if options["out"] is None:
-            options["out"] = new_place("study")
-            arguments = [*arguments, override_of("out", options["out"])]
-        study = cls(StudyPlan(options, runs, design, Storage(options["out"])))
-        study.command = shlex.join(["pyrite", "study", *arguments])
-        return study
 
-    @classmethod
-    def is_recorded(cls, text: str, saved: Mapping[str, Any]) -> bool:
-        recorded = saved["study"].get(root_of(text)) if isinstance(saved.get("study"), dict) else None
-        return super().is_recorded(text, saved) or [*classes_in(recorded)] == named_classes([text])
+def check_change(verb: Verb, text: str, folder: str) -> None:
+    """Refuse an override on resume by which nothing is added."""
+    root = root_of(text)
+    if root not in GROWING and (root in SHAPES["study"].model_fields or text.startswith("~")):
+        raise refused_change(text, folder)
 
-    @classmethod
-    def check_change(cls, text: str, folder: str) -> None:
-        root = root_of(text)
-        if root not in GROWING and (root in SHAPES["study"].model_fields or text.startswith("~")):
-            raise refused_change(text, folder)
 
-    @classmethod
-    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> StudyExperiment:
-        refuse_renamed(arguments, "study")
-        of_study = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
-        changed, _ = _options(of_study)
-        changed = {root_of(text): changed[root_of(text)] for text in of_study}
-        saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
-        try:
-            kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
-            batches = tuple(map(int, saved.get("sample_batches", ())))
-            precision = str(saved.get("precision", "float32"))
-            options = kept | {key: value for key, value in changed.items() if key not in GROWING}
-            check_shape(options | {"experiment": design}, "study")
-        except (KeyError, TypeError, BadInput):
-            where = f"{storage}/{CONFIG}"
-            raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
-        by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
-        check_classes([options, by_path], origin())
-        plan = StudyPlan(options, runs, design, storage, batches, precision)
-        additions = [text for text in arguments if text not in of_study or root_of(text) in GROWING]
-        if not additions:
-            return cls(plan)
-        growing = {key: changed[key] for key in GROWING if key in changed}
-        study = cls(extended(plan, growing, [text for text in arguments if text not in of_study]))
-        study.additions = additions
-        return study
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split overrides into those of the study and those of its runs."""
+    of_study = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
+    return of_study, [text for text in arguments if text not in of_study]
 
-    def prepare(self, console: Console) -> Work:
+
+def prepare(experiment: Experiment, console: Console) -> StudyWork:
+    """Read the collections, plan the runs, check them, and make what those share that are left."""
+    callbacks = _callbacks(experiment)  # before Ray starts: a class that can't be imported is refused at once
+    artifacts = experiment.artifacts_of(console)
+    experiment.plan = plan = _with_precision(experiment.plan, artifacts, console)
+    planned, adaptive = plan.runs()
+    scheduler = _scheduler(experiment, artifacts, planned, [*planned, *adaptive])
+    proposals = _proposals(plan, adaptive, artifacts, scheduler)
+    runs, agents = _with_agents(plan, planned, proposals.examples)
+    known = [*runs, *proposals.examples]
+    # As planned: an agent that the study learns first is not there yet.
+    artifacts.check([each.config for each in _distinct([*planned, *proposals.examples])])
+    artifacts.make([each.config for each in _distinct(known)], only=())
+    collections = {each.name: artifacts.collection(each.config) for each in known}
+    _check_comparison(plan.options, known, collections, complete=not adaptive)
+    store = run_store(plan.storage, runs, artifacts.provenance)
+    done, outdated = store.finished(each.name for each in runs)
+    if scheduler:
+        done |= {each.name for each in runs} & set(scheduler.stopped)
+    print_lines(console, *outdated_lines(outdated))
+    # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
+    order = plan.seeds.index
+    waiting = sorted((run for run in runs if run.name not in done), key=lambda run: order(run.config["seed"]))
+    work = StudyWork(
+        experiment=experiment,
+        load=Load(False),
+        inputs=inputs_of(collections.values()),
+        read=what_was_read.sentences((collections[each.name], each.config) for each in known),
+        plan=plan,
+        artifacts=artifacts,
+        scheduler=scheduler,
+        proposals=proposals,
+        runs=runs,
+        waiting=waiting,
+        missing=missing(agents, waiting),
+        collections=collections,
+        ready=len(done) + proposals.finished,
+        apart=experiment.on_cluster,
+        callbacks=callbacks,
+    )
+    total = len(runs) + proposals.total
+    names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values())
+    line = f"{counted(total, 'run')} ({work.ready} done) over {', '.join(names)}, results in {plan.storage}"
+    print_lines(console, *itertools.chain(*work.read.values(), filter(None, [plan.reduced])), line)
+    facts = {"runs": total, "done": work.ready}
+    work.load = work.loaded(console, facts) if work.ready < total else Load(False, facts=facts)
+    return work
+
+
+def _with_precision(plan: StudyPlan, artifacts: Artifacts, console: Console) -> StudyPlan:
+    """Return the plan, with the precision of transformers in every run's command; one that has it is unchanged."""
+    if plan.precision is not None or (gpu := plan.gpu_of_automatic) is None:
+        return plan
+    precision = artifacts.best_precision(gpu)
+    print_lines(console, f"transformers compute in {precision} (ranker.precision)")
+    return replace(plan, precision=precision)
+
+
+def _with_agents(
+    plan: StudyPlan, planned: Sequence[Planned], examples: Sequence[Planned]
+) -> tuple[list[Planned], dict[str, LearnRequest]]:
+    """Return the known runs, with the folders of agents that the study learns first, and the requests of these."""
+    _look_for_data(plan.options.get("data"), [*planned, *examples])
+    runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
+    if not runs and not examples:
+        raise BadInput("nothing to run", remedy="see `pyrite study --help`")
+    if any(learner_of(each.config) for each in [*runs, *examples]):
+        remedy = "learn one first, and give policy.checkpoint="
+        raise BadInput("what is proposed while a study runs can't learn agents", "search", remedy)
+    return runs, agents
+
+
+def _check_comparison(
+    options: Mapping[str, Any], known: Sequence[Planned], collections: dict[str, Collection], complete: bool
+) -> None:
+    """Refuse a baseline, factors and contrasts that the runs don't have."""
+    baseline, factors, contrasts = (options.get(key) for key in ("baseline", "factors", "contrasts"))
+    if baseline is not None or factors is not None or contrasts is not None:
+        from pyrite.cluster.reports.study_tables import check_comparison
+
+        check_comparison(baseline, factors, known, collections, contrasts, complete=complete)
+
+
+def _callbacks(experiment: Experiment) -> list[Callback]:
+    """Return the user's callbacks of Ray Tune, built."""
+    if not (nodes := experiment.plan.options.get("callbacks", [])):
+        return []
+    from ray.tune import Callback
+
+    from pyrite.cluster.search.schedulers import built_as
+
+    return built_as(Callback, nodes, "callbacks", experiment.trust)
+
+
+def _proposals(
+    plan: StudyPlan, adaptive: Sequence[Point], artifacts: Artifacts, scheduler: EarlyStopping | None
+) -> Proposals:
+    if plan.options.get("stop") == "decided":
+        from pyrite.cluster.search.decided_runs import DecidedRuns
+
+        return DecidedRuns(plan, adaptive, artifacts.provenance)
+    from pyrite.cluster.search.optuna_runs import OptunaRuns
+
+    return OptunaRuns(plan, adaptive, artifacts.provenance, scheduler)
+
+
+def _scheduler(
+    experiment: Experiment, artifacts: Artifacts, known: Sequence[Planned], planned: Sequence[Planned | Point]
+) -> EarlyStopping | None:
+    """Return what stops runs of the search early; None if the study requests nothing."""
+    options = experiment.plan.options
+    asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
+    if not asked:
+        return None
+    if not any(each.drawn if isinstance(each, Planned) else each.intervals or each.searched for each in planned):
+        what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
+        raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
+    from ray.tune import Stopper
+
+    from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
+
+    scheduler = EarlyStopping(
+        schedulers_of(options.get("trial_scheduler"), experiment.trust),
+        built_as(Stopper, options.get("stoppers", []), "stoppers", experiment.trust),
+        EventLog.read(experiment.plan.storage),
+        lambda config: content_digest(artifacts.provenance(config)),
+    )
+    scheduler.enter(known)
+    return scheduler
+
+
+@dataclass(kw_only=True)
+class StudyWork(Work):
+    """A study: the runs that it takes, those that are still to be done, and what they share.
+
+    Args:
+        missing: the agents that must be learned first, by name.
+        ready: runs that are finished.
+        apart: whether tables and report are written in a process of their own (`commands.study_end`).
+    """
+
+    plan: StudyPlan
+    artifacts: Artifacts
+    scheduler: EarlyStopping | None
+    proposals: Proposals
+    runs: list[Planned]
+    waiting: list[Planned]
+    missing: dict[str, LearnRequest]
+    collections: dict[str, Collection]
+    ready: int
+    apart: bool
+    callbacks: Sequence[Callback]
+    errors: Mapping[str, str] = field(default_factory=dict)
+    shown: int = 0
+    budget: TimeBudget | None = None
+
+    def loaded(self, console: Console, facts: dict[str, Any]) -> Load:
+        """Make what the runs share that are left, and return what they take."""
         from pyrite.cluster.executors.object_store import largest_and_all
-        from pyrite.cluster.rollouts.request import missing, with_agents
 
-        self.callbacks = self._callbacks()  # before Ray starts: a class that can't be imported is refused at once
-        self.artifacts = artifacts = self.artifacts_of(console)
-        self._apart = self.on_cluster
-        plan = self.plan = self._with_precision(console)
-        planned, adaptive = plan.runs()
-        self.scheduler = self._scheduler(planned, [*planned, *adaptive])
-        self.proposals = proposals = self._proposals(adaptive)
-        examples = proposals.examples
-        _look_for_data(plan.options.get("data"), [*planned, *examples])
-        self.runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
-        known = [*self.runs, *examples]
-        if not known:
-            raise BadInput("nothing to run", remedy="see `pyrite study --help`")
-        if any(learner_of(each.config) for each in known):
-            remedy = "learn one first, and give policy.checkpoint="
-            raise BadInput("what is proposed while a study runs can't learn agents", "search", remedy)
-        # As planned: an agent that the study learns first is not there yet.
-        artifacts.check([each.config for each in _distinct([*planned, *examples])])
-        artifacts.make([each.config for each in _distinct(known)], only=())
-        self.collections = {each.name: artifacts.collection(each.config) for each in known}
-        baseline, factors, contrasts = (plan.options.get(key) for key in ("baseline", "factors", "contrasts"))
-        if baseline is not None or factors is not None or contrasts is not None:
-            from pyrite.cluster.reports.study_tables import check_comparison
-
-            check_comparison(baseline, factors, known, self.collections, contrasts, complete=not adaptive)
-        store = run_store(plan.storage, self.runs, artifacts.provenance)
-        done, outdated = store.finished(planned.name for planned in self.runs)
-        if self.scheduler:
-            done |= {each.name for each in self.runs} & set(self.scheduler.stopped)
-        print_lines(console, *outdated_lines(outdated))
-        total, self.ready = len(self.runs) + proposals.total, len(done) + proposals.finished
-        used = ((self.collections[planned.name], planned.config) for planned in known)
-        self.read_sentences = what_was_read.sentences(used)
-        names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
-        line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {plan.storage}"
-        reduced = filter(None, [plan.reduced])
-        print_lines(console, *itertools.chain.from_iterable(self.read_sentences.values()), *reduced, line)
-        # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
-        waiting, seeds = [each for each in self.runs if each.name not in done], plan.seeds
-        self.waiting = sorted(waiting, key=lambda run: seeds.index(run.config["seed"]))
-        left, facts = self.ready < total, {"runs": total, "done": self.ready}
-        if not left:
-            return Work(left, facts=facts)
-        self.missing = missing(agents, self.waiting)
         learned = {request.storage.place for request in self.missing.values()}
-        distinct = _distinct([*self.waiting, *examples])
-        configs = [each.config for each in distinct if checkpoint_of(each.config) not in learned]
+        configs = [each.config for each in _distinct(self._known) if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
-        artifacts.make(configs)
-        print_lines(console, *artifacts.cut_texts(configs))
-        sizes = largest_and_all([artifacts.bytes_of(config) for config in configs])
+        self.artifacts.make(configs)
+        print_lines(console, *self.artifacts.cut_texts(configs))
+        sizes = largest_and_all([self.artifacts.bytes_of(config) for config in configs])
         reads = [path for config in configs for path in local_paths(config["ranker"])]
-        reads += [path for each in examples for path in local_paths(each.config["collection"])]  # runs build inputs
-        return Work(left, *sizes, facts, self._saved(), self._needs(), reads)
-
-    def _with_precision(self, console: Console) -> StudyPlan:
-        """Return the plan, with the precision of transformers in every run's command; one that has it is unchanged."""
-        if self.plan.precision is not None or (gpu := self.plan.gpu_of_automatic) is None:
-            return self.plan
-        precision = self.artifacts.best_precision(gpu)
-        print_lines(console, f"transformers compute in {precision} (ranker.precision)")
-        return replace(self.plan, precision=precision)
-
-    def _proposals(self, adaptive: Sequence[Point]) -> Proposals:
-        if self.plan.options.get("stop") == "decided":
-            from pyrite.cluster.search.decided_runs import DecidedRuns
-
-            return DecidedRuns(self.plan, adaptive, self.artifacts.provenance)
-        from pyrite.cluster.search.optuna_runs import OptunaRuns
-
-        return OptunaRuns(self.plan, adaptive, self.artifacts.provenance, self.scheduler)
+        built = (each.config["collection"] for each in self.proposals.examples)  # runs build inputs
+        reads += [path for node in built for path in local_paths(node)]
+        return Load(True, *sizes, facts, self._saved(), self._needs(), reads)
 
     def _saved(self) -> float:
         """Seconds that waiting runs take less on all cores than in the processes of this command."""
@@ -241,87 +315,27 @@ class StudyExperiment(Experiment):
         most = self.plan.options["concurrent"] or LOCAL_PROCESSES + 1
         return max(1, min(most, LOCAL_PROCESSES + 1, int(cores() // cores_each)))
 
-    def _scheduler(self, known: Sequence[Planned], planned: Sequence[Planned | Point]) -> EarlyStopping | None:
-        """Return what stops runs of the search early; None if the study requests nothing."""
-        options, artifacts = self.plan.options, self.artifacts
-        asked = [key for key in ("trial_scheduler", "stoppers") if options.get(key)]
-        if not asked:
-            return None
-        if not any(each.drawn if isinstance(each, Planned) else each.intervals or each.searched for each in planned):
-            what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
-            raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
-        from ray.tune import Stopper
-
-        from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
-
-        scheduler = EarlyStopping(
-            schedulers_of(options.get("trial_scheduler"), self.trust),
-            built_as(Stopper, options.get("stoppers", []), "stoppers", self.trust),
-            EventLog.read(self.plan.storage),
-            lambda config: content_digest(artifacts.provenance(config)),
-        )
-        scheduler.enter(known)
-        return scheduler
-
-    def _callbacks(self) -> list[Callback]:
-        """Return the user's callbacks of Ray Tune, built."""
-        if not (nodes := self.plan.options.get("callbacks", [])):
-            return []
-        from ray.tune import Callback
-
-        from pyrite.cluster.search.schedulers import built_as
-
-        return built_as(Callback, nodes, "callbacks", self.trust)
-
     def _needs(self) -> str | None:
-        if self.missing:
-            return "agents that are still to be learned"
-        for key, name in OF_TUNE.items():
-            if self.plan.options.get(key):
-                return f"{name} of Ray Tune"
-        for planned in [*self.waiting, *self.proposals.examples]:
-            asked = planned.config["resources"]
-            if asked["workers"] > 1:
-                return f"resources.workers={asked['workers']}"
-            if live := live_functions(planned.config):
-                return f"function.{live[0]}.refresh"
-            if served := served_functions(planned.config):
-                return f"function.{served[0]}.shards"
-            if asked["gpu"] or asked["memory"] or asked["custom"]:
-                return "a run that reserves a GPU, memory or resources of its own"
-        return None
+        """Return a feature of the study that only Ray has."""
+        named = ["agents that are still to be learned"] if self.missing else []
+        named += [f"{name} of Ray Tune" for key, name in OF_TUNE.items() if self.plan.options.get(key)]
+        named += filter(None, (_needs_of(planned.config) for planned in self._known))
+        return next(iter(named), None)
 
-    def manifest(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         plan = self.plan
         distinct = {each.fingerprint: each for each in self.collections.values()}.values()
         return {
-            "command": self.command,
             "study": plan.options,
-            "overrides": plan.arguments,
             "design": plan.design,
             **({"precision": plan.precision} if plan.precision else {}),
-            "collections": {collection.fingerprint: collection.name for collection in distinct},
-            "read": self.read_sentences,
             "facts": {collection.name: collection.facts for collection in distinct},
             "skipped": {collection.name: collection.skipped for collection in distinct if collection.skipped},
         }
 
-    def check_unchanged(self, before: dict[str, Any]) -> None:
-        for collection in self.collections.values():
-            added = self.additions and collection.name not in before["collections"].values()
-            if collection.fingerprint not in before["collections"] and not added:
-                what = f"the collection {collection.name} has changed since this study began"
-                raise BadInput(what, self.plan.storage.place, "start another study")
-
-    def extended_manifest(self, before: dict[str, Any]) -> dict[str, Any] | None:
-        if not self.additions:
-            return None
-        now, plan = self.manifest(), self.plan
-        command = shlex.join(["pyrite", "study", "--resume", plan.storage.place, *self.additions])
-        options = before["study"] | {key: plan.options[key] for key in GROWING}
-        manifest = before | {"study": options, "overrides": plan.arguments, "sample_batches": list(plan.sample_batches)}
-        manifest |= {key: before.get(key, {}) | now[key] for key in ("collections", "read", "facts", "skipped")}
-        return manifest | {"extended": [*before.get("extended", []), command]}
+    def extension(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        options = before["study"] | {key: self.plan.options[key] for key in GROWING}
+        return {"study": options, "sample_batches": list(self.plan.sample_batches)}
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         from pyrite.cluster.search.decided_runs import DecidedRuns
@@ -329,14 +343,14 @@ class StudyExperiment(Experiment):
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
-        self._budget = budget = TimeBudget(plan.options.get("time_budget"), finished)
+        self.budget = budget = TimeBudget(plan.options.get("time_budget"), finished)
         if isinstance(self.proposals, DecidedRuns):
             self.proposals.start(tracking.events)
         if self.scheduler is not None:
             asked = [key for key in ("trial_scheduler", "stoppers") if plan.options.get(key)]
             tracking.events.emit("early stopping", by=asked, says=ORDER)
             print_lines(console, f"{' and '.join(asked)}: {ORDER}")
-        if not self.local:
+        if not self.experiment.local:
             known = [planned.config for planned in _distinct(self._known)]
             known += [request.config for request in self.missing.values()]
             check_resources(known, plan.options["address"])
@@ -358,11 +372,13 @@ class StudyExperiment(Experiment):
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             stopped = self.scheduler.stopped if self.scheduler else None
             watch = RunWatch(table, tracking, stopped=stopped)
+            seeds = SeedsAct(lambda name: next(each for each in self._planned if each.name == name))
             for source in sources:
                 for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
+                    seeds.check(done)
             watch.record_states()
-        self._errors = watch.errors
+        self.errors = watch.errors
 
     @property
     def _known(self) -> list[Planned]:
@@ -378,11 +394,11 @@ class StudyExperiment(Experiment):
         from pyrite.cluster.runs.artifacts import OpenedParts
 
         options = self.plan.options
-        if self.local:
-            if self.workers is not None:
-                self.workers.keep(self._processes() - 1)
+        if self.experiment.local:
+            if (workers := self.experiment.workers) is not None:
+                workers.keep(self._processes() - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
-            return LocalExecutor(1, self.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
+            return LocalExecutor(1, self.experiment.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
         from pyrite.cluster.executors.tune import TuneExecutor
 
         configs = [planned.config for planned in _distinct(self._known)]
@@ -395,32 +411,32 @@ class StudyExperiment(Experiment):
         store = run_store(self.plan.storage, runs, self.artifacts.provenance)
         names, _ = store.finished(planned.name for planned in runs)
         done = [planned for planned in runs if planned.name in names]
-        if len(done) == self._shown:
+        if len(done) == self.shown:
             return
-        self._shown = len(done)
+        self.shown = len(done)
         waiting = len(self.runs) + self.proposals.total - len(done)
         arguments: dict[str, Any] = {"storage": self.plan.storage, "runs": done, "waiting": waiting}
-        if self._apart:
+        if self.apart:
             in_process("pyrite.cluster.commands.study_end:renew", arguments)
         else:
             study_end.renew(**arguments, artifacts=self.artifacts)
 
-    def finalize(self, console: Console) -> int:
+    def report(self, console: Console) -> int:
         arguments: dict[str, Any] = {
             "storage": self.plan.storage,
             "runs": self._planned,
-            "errors": self._errors,
-            "out_of_time": self._budget is not None and self._budget.over,
+            "errors": self.errors,
+            "out_of_time": self.budget is not None and self.budget.over,
             "stopped": self.scheduler.stopped if self.scheduler else {},
             "baseline": self.plan.options["baseline"],
             "factors": self.plan.options.get("factors"),
         }
-        if self._apart:
+        if self.apart:
             return study_end.finalize_apart(console, **arguments)
         return study_end.finalize(console, **arguments, artifacts=self.artifacts)
 
 
-def _with_variables(kept: Any, given: Collection[str], storage: Storage) -> Any:
+def _with_variables(kept: Any, given: Mapping[str, Any], storage: Storage) -> Any:
     """Return recorded options with the values of the variables of the environment that they name.
 
     Those that connect to a server are given again: a folder of another author could send any variable to its own.
@@ -432,6 +448,47 @@ def _with_variables(kept: Any, given: Collection[str], storage: Storage) -> Any:
             what = f"the folder names a variable of your environment, {found[1]}, for a server"
             raise BadInput(what, f"{storage}/{CONFIG}: {key}", f"give {key}= again beside --resume, as at first")
     return {key: value if key in given else resolved_in(value, key) for key, value in kept.items()}
+
+
+STUDY = Verb(
+    "study",
+    "study",
+    plan,
+    prepare,
+    may_change=(
+        "retries", "concurrent", "address", "dashboard", "baseline", "factors", "contrasts", "track", "local",
+        "renew_every", "search_storage", "never_below", "time_budget",
+    ),
+    without_ray="local=true",
+    continued=continued,
+    check_change=check_change,
+)  # fmt: skip
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite study`, or print the power of a finished one."""
+    for path in chosen.words:
+        if foreign := foreign_classes(read_overrides(path)):
+            print_lines(console, f"{path} names classes outside Pyrite, which it runs: {', '.join(foreign)}")
+    if chosen.power:
+        from pyrite.cluster.commands.report import show_power
+
+        return show_power(chosen, console)
+    return run_command(STUDY, chosen, console, WARM_UP if chosen.from_shell else None)
+
+
+def _needs_of(config: Mapping[str, Any]) -> str | None:
+    """Return a feature of a run that only Ray has."""
+    asked = config["resources"]
+    if asked["workers"] > 1:
+        return f"resources.workers={asked['workers']}"
+    if live := live_functions(config):
+        return f"function.{live[0]}.refresh"
+    if served := served_functions(config):
+        return f"function.{served[0]}.shards"
+    if asked["gpu"] or asked["memory"] or asked["custom"]:
+        return "a run that reserves a GPU, memory or resources of its own"
+    return None
 
 
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from rich.console import Console
@@ -15,13 +15,13 @@ from rich.markup import escape
 
 from pyrite.analysis.methods import UNTRAINED
 from pyrite.analysis.reports.report import Table
-from pyrite.cluster.commands.experiment import Experiment, Work
+from pyrite.cluster.commands.conduct import run_command
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import root_of
 from pyrite.cluster.config.precision import with_precision
-from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch
@@ -51,86 +51,108 @@ from pyrite.cluster.training.study_runs import check_resources, later_bundles, l
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.precision import best_precision
 
+if TYPE_CHECKING:
+    from pyrite.cluster.runs.artifacts import Artifacts
+    from pyrite.ranking.collections.collection import Collection
 
-class TrainExperiment(Experiment):
-    """One run, in this process or on workers. If the folder holds a state of the same run, the run continues."""
 
-    verb = "train"
-    may_change = ("push", "track")
+@dataclass(frozen=True)
+class TrainPlan:
+    """One run, in this process or on workers. If the folder holds a state of the same run, the run continues.
 
-    def __init__(
-        self, planned: Planned, storage: Storage | None, track: dict[str, Any], push_to: str | None = None
-    ) -> None:
-        alone = planned.config["resources"]["workers"] == 1 and not served_functions(planned.config)
-        super().__init__({"address": None, "dashboard": False, "track": track, "local": alone}, storage)
-        self.planned, self.push_to = planned, push_to
+    Args:
+        track: the trackers.
+        push: the repository that the ranker is uploaded to; None uploads nothing.
+    """
 
-    @classmethod
-    def read(cls, arguments: Sequence[str], resume: str | None = None) -> TrainExperiment:
-        """Return a run. The folder of a new one may hold a state, so it is not refused."""
-        return cls.new(list(arguments)) if resume is None else super().read(arguments, resume)
+    planned: Planned
+    storage: Storage | None
+    track: dict[str, Any]
+    push: str | None = None
 
-    @classmethod
-    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> TrainExperiment:
-        return cls.new([*saved["overrides"], override_of("out", storage.place), *arguments])
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of its command."""
+        alone = self.planned.config["resources"]["workers"] == 1 and not served_functions(self.planned.config)
+        return {"address": None, "dashboard": False, "track": self.track, "local": alone}
 
-    @classmethod
-    def new(cls, arguments: list[str]) -> TrainExperiment:
-        """Return a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
-        pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
-        arguments = [text for text in arguments if root_of(text) != "push"]
-        output = [text for text in arguments if root_of(text) in ("out", "track")]
-        options = compose(output, "study")
-        if options["out"] is None and len(trackers(options.get("track", {}), "user")) > 1:
-            raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
-        overrides = [text for text in arguments if text not in output]
-        refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
-        (point,) = points([], [], overrides)
-        precision = best_precision(lowest(point)["resources"]["gpu"] > 0)
-        point = replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), precision)))
-        (planned,) = plan(point, [], [0])
-        check_run(planned.config, agent_of(planned.config))
-        if part := learner_of(planned.config):
-            remedy = "learn one with `pyrite learn`, and name its folder"
-            raise BadInput("there is no agent", f"{part}.checkpoint", remedy)
-        planned.config["weights"] = planned.config["weights"] or options["out"] is not None
-        storage = None if options["out"] is None else Storage(options["out"])
-        return cls(planned, storage, options.get("track", {}), pushed[-1] if pushed else None)
+    @property
+    def arguments(self) -> list[str]:
+        """The overrides of the run."""
+        return list(self.planned.overrides)
 
-    def prepare(self, console: Console) -> Work:
-        planned = self.planned
-        if self.push_to is not None:
-            check_push(self.push_to, self.storage)
-        if self.storage is not None:
-            _refuse_others(self.storage, planned)
-        console.print(f"[bold]{planned.name}[/]")
-        self.artifacts = artifacts = self.artifacts_of(console)
-        artifacts.make([planned.config])
-        self.collection = collection = artifacts.collection(planned.config)
-        self.parts, self.made_of = artifacts.parts(planned.config), artifacts.provenance(planned.config)
-        print_lines(console, sentence(collection, planned.config), *artifacts.cut_texts([planned.config]))
-        console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
-        several = planned.config["resources"]["workers"] > 1
-        shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
-        return Work(True, shared, shared, {"run": planned.name}, reads=list(local_paths(planned.config["ranker"])))
 
-    def manifest(self) -> dict[str, Any]:
+def plan_run(arguments: list[str]) -> TrainPlan:
+    """Plan a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
+    pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
+    arguments = [text for text in arguments if root_of(text) != "push"]
+    output = [text for text in arguments if root_of(text) in ("out", "track")]
+    options = compose(output, "study")
+    track = options.get("track", {})  # track=[] removes the group
+    if options["out"] is None and len(trackers(track, "user")) > 1:
+        raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
+    overrides = [text for text in arguments if text not in output]
+    refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
+    (point,) = points([], [], overrides)
+    precision = best_precision(lowest(point)["resources"]["gpu"] > 0)
+    point = replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), precision)))
+    (planned,) = plan(point, [], [0])
+    check_run(planned.config, agent_of(planned.config))
+    if part := learner_of(planned.config):
+        remedy = "learn one with `pyrite learn`, and name its folder"
+        raise BadInput("there is no agent", f"{part}.checkpoint", remedy)
+    planned.config["weights"] = planned.config["weights"] or options["out"] is not None
+    storage = None if options["out"] is None else Storage(options["out"])
+    return TrainPlan(planned, storage, track, pushed[-1] if pushed else None)
+
+
+def prepare(experiment: Experiment, console: Console) -> TrainWork:
+    """Make the inputs of the run."""
+    planned, storage = experiment.plan.planned, experiment.plan.storage
+    if experiment.plan.push is not None:
+        check_push(experiment.plan.push, storage)
+    if storage is not None:
+        _refuse_others(storage, planned)
+    console.print(f"[bold]{planned.name}[/]")
+    artifacts = experiment.artifacts_of(console)
+    artifacts.make([planned.config])
+    collection = artifacts.collection(planned.config)
+    says = sentence(collection, planned.config)
+    print_lines(console, says, *artifacts.cut_texts([planned.config]))
+    console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
+    several = planned.config["resources"]["workers"] > 1
+    shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
+    return TrainWork(
+        experiment=experiment,
+        load=Load(True, shared, shared, {"run": planned.name}, reads=list(local_paths(planned.config["ranker"]))),
+        inputs=inputs_of([collection]),
+        read={collection.name: [says]},
+        planned=planned,
+        storage=storage,
+        artifacts=artifacts,
+        collection=collection,
+    )
+
+
+@dataclass(kw_only=True)
+class TrainWork(Work):
+    """A run with its inputs, and what it has reached once it is trained."""
+
+    planned: Planned
+    storage: Storage | None
+    artifacts: Artifacts
+    collection: Collection
+    outcome: Outcome = field(init=False)
+
+    def content(self) -> dict[str, Any]:
         content = {key: value for key, value in self.planned.config.items() if key != CHOICES}
-        content |= {"run": self.planned.name, "overrides": list(self.planned.overrides)}
-        content["collections"] = {self.collection.fingerprint: self.collection.name}
-        content["read"] = {self.collection.name: [sentence(self.collection, self.planned.config)]}
-        return content
-
-    def check_unchanged(self, before: dict[str, Any]) -> None:
-        if self.collection.fingerprint not in before.get("collections", {}):
-            what = f"the collection {self.collection.name} has changed since this run began"
-            raise BadInput(what, before.get("run"), "choose another out=")
+        return content | {"run": self.planned.name}
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         from pyrite.cluster.runs.execute import execute_run
 
         planned, started = self.planned, time.perf_counter()
-        if not self.local:
+        if not self.experiment.local:
             check_resources([planned.config], None)
         measure, batches = planned.config["validation"]["measure"], Throttle(5 if console.is_terminal else 60)
         watch = Watch() if tracking is None else RunWatch(LiveTable(Console(quiet=True), 1, 0, measure), tracking)
@@ -163,18 +185,20 @@ class TrainExperiment(Experiment):
             return [Ask("a run", later)] if (later := later_bundles(planned.config)) else []
 
         start = launcher(planned.config, planned.name, on_note)
-        with nullcontext() if self.local else waits_said(asks, on_wait):
+        parts = self.artifacts.parts(planned.config)
+        with nullcontext() if self.experiment.local else waits_said(asks, on_wait):
             if self.storage is None:
-                self.outcome = start(planned.config, self.parts, on_progress, watch=run_tags("train", planned.config))
+                self.outcome = start(planned.config, parts, on_progress, watch=run_tags("train", planned.config))
                 return
             task = task_of(planned, self.artifacts, self.storage)
             watch.started(task)
+            made_of = self.artifacts.provenance(planned.config)
             self.outcome = outcome = execute_run(
-                planned.name, planned.config, self.made_of, self.parts, self.storage, on_progress, start
+                planned.name, planned.config, made_of, parts, self.storage, on_progress, start
             )
         watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
 
-    def finalize(self, console: Console) -> int:
+    def report(self, console: Console) -> int:
         if self.storage is not None:
             tables = tables_of(self.storage, [self.planned], {self.planned.name: self.collection}, {})
             write_tables(self.storage, tables)
@@ -192,9 +216,17 @@ class TrainExperiment(Experiment):
         if self.storage is not None:
             print_failures(self.storage, console)
             print_lines(console, f"results: {self.storage}")
-            if self.push_to is not None:
-                console.print(f"pushed: {push(self.storage, self.planned.name, self.push_to)}", markup=False)
+            if (repository := self.experiment.plan.push) is not None:
+                console.print(f"pushed: {push(self.storage, self.planned.name, repository)}", markup=False)
         return 0
+
+
+TRAIN = Verb("train", "training", plan_run, prepare, may_change=("push", "track"), same_folder=True)
+
+
+def run_verb(chosen: argparse.Namespace, console: Console) -> int:
+    """Run `pyrite train`."""
+    return run_command(TRAIN, chosen, console)
 
 
 def _refuse_others(storage: Storage, planned: Planned) -> None:

@@ -16,20 +16,27 @@ from pyrite.cluster.config.groups import group_options, groups_of
 from pyrite.cluster.output.provenance import release
 from pyrite.ranking.errors import BadInput
 
-RESUME = ("--resume", {"metavar": "OUT", "help": "continue what this folder or URI holds after an interrupt"})
+RESUME = (
+    "--resume",
+    {
+        "metavar": "OUT",
+        "help": "continue what this folder or URI holds after an interrupt; "
+        "the whole command with resume=auto out=OUT starts, or goes on",
+    },
+)
 SUBMITTABLE = ("study", "train", "learn", "pool")
 """Verbs that can be sent to a cluster as a job."""
 
 
 @dataclass(frozen=True)
-class Verb:
-    """A verb of the command line.
+class Usage:
+    """A verb as the command line reads it.
 
     Args:
         summary: one sentence for `pyrite --help`.
         details: what `pyrite VERB --help` adds; `{group}` is replaced by the names in a group.
-        runs: its `Experiment` class, as `package.module:Class`, or a function that takes the parsed arguments and a
-            console and returns the exit code.
+        runs: the function, as `package.module:name`, that takes the parsed arguments and a console and returns the exit
+            code.
         arguments: those before the overrides, and flags, with what argparse needs to know of them.
         words: how the help names further words that are no overrides; empty if there are none.
         overrides: whether it takes `key=value`.
@@ -48,8 +55,8 @@ RUN_OPTIONS = (
     "  any value by its path, e.g. training.patience=3 function.bm25.k1=1.2 (see `pyrite options`)"
 )
 
-VERBS: dict[str, Verb] = {
-    "study": Verb(
+VERBS: dict[str, Usage] = {
+    "study": Usage(
         "Compare ways of choosing negatives over many seeds and options, in parallel.",
         RUN_OPTIONS + "\n\nsweeps, in Hydra's grammar:\n"
         "  policy=fixed,random   training.batch_size=choice(16,32)   training.patience=range(1,4)\n"
@@ -62,7 +69,7 @@ VERBS: dict[str, Verb] = {
         "  track=[mlflow,wandb]  in addition to TensorBoard\n\n"
         "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
         "  pyrite study study.yaml   (a YAML list of overrides)",
-        runs="pyrite.cluster.commands.study:StudyExperiment",
+        runs="pyrite.cluster.commands.study:run_verb",
         words="study.yaml",
         arguments=(
             RESUME,
@@ -71,15 +78,15 @@ VERBS: dict[str, Verb] = {
                          "variation in this study"}),
         ),
     ),
-    "train": Verb(
+    "train": Usage(
         "Train and evaluate one ranker, in this process.",
         RUN_OPTIONS + "\n  out=FOLDER_OR_URI  saves the result, the state and the weights\n"
         "  push=OWNER/NAME  uploads the ranker and its card to the Hugging Face hub, with your HF_TOKEN\n\n"
         "example:\n  pyrite train policy=fixed function=bm25 selector=dynamic scale=small seed=1",
-        runs="pyrite.cluster.commands.train:TrainExperiment",
+        runs="pyrite.cluster.commands.train:run_verb",
         arguments=(RESUME,),
     ),
-    "mine": Verb(
+    "mine": Usage(
         "Mine negatives for the queries of a collection into a data set that other trainers load.",
         "options, as Hydra overrides:\n  collection={collection}\n  function={function}\n  selector={selector}\n"
         "  count=N negatives per pair   guard.relative=0.05 guard.absolute=…   queries=train|dev|test|all\n"
@@ -89,21 +96,21 @@ VERBS: dict[str, Verb] = {
         "examples:\n  pyrite mine collection.path=FOLDER function=bm25 guard.relative=0.05 "
         "out=outputs/m\n"
         "  pyrite train collection=pairs collection.path=outputs/m ranker=static function=given",
-        runs="pyrite.cluster.commands.mine:MineExperiment",
+        runs="pyrite.cluster.commands.mine:run_verb",
         arguments=(RESUME,),
     ),
-    "rank": Verb(
+    "rank": Usage(
         "Rank a collection, or the candidates of a first stage, with a trained ranker, into a TREC run.",
         "options, as Hydra overrides:\n  collection={collection}\n"
         "  origin=bm25|full|run_file origin.run_file.path=RUN origin.bm25.depth=N   the candidates\n"
         "  queries=train|dev|test|all topics=FILE depth=N tag=NAME out=FILE   (all: `pyrite options --for rank`)\n\n"
         "examples:\n  pyrite rank outputs/static collection.path=FOLDER out=outputs/static.run\n"
         "  pyrite rank outputs/s/weights/NAME.safetensors origin=full depth=100 out=runs/static.run.gz",
-        runs="pyrite.cluster.commands.rank:run",
+        runs="pyrite.cluster.commands.rank:run_verb",
         arguments=(("trained", {"metavar": "RANKER", "help": "a folder of `pyrite train weights=true`, weights in "
                                 "it, or a checkpoint"}),),
     ),
-    "learn": Verb(
+    "learn": Usage(
         "Let an agent learn which function should supply a ranker's negatives, and when.",
         "options, as Hydra overrides: those of one run (which is one episode), and\n"
         "  agent={agent}\n  reward={reward}\n  actions={actions}\n  state={state}\n"
@@ -112,10 +119,10 @@ VERBS: dict[str, Verb] = {
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "examples:\n  pyrite learn agent=actor_critic function=[bm25,random] scale=small out=outputs/agent\n"
         "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
-        runs="pyrite.cluster.commands.learn:LearnExperiment",
+        runs="pyrite.cluster.commands.learn:run_verb",
         arguments=(RESUME,),
     ),
-    "pool": Verb(
+    "pool": Usage(
         "Compare orders of judging a pool in simulation, over many seeds, in parallel.",
         "options, as Hydra overrides:\n  method={method}|all\n  preset={preset}\n  stopping=[{stopping}]\n"
         "  method.NAME.option=…  an option of a method; lists are swept: method.mm.rate=0,0.5,1\n"
@@ -124,10 +131,10 @@ VERBS: dict[str, Verb] = {
         "  seeds=N 'budgets=[100,300]' baseline=METHOD 'contrasts=[[METHOD,METHOD]]'\n"
         "  ranking_quality=false reuse=true out=FOLDER_OR_URI concurrent=N pool_scale={pool_scale}\n\n"
         "example:\n  pyrite pool runs=trec8/runs qrels=trec8/qrels.txt.gz method=mtf,mm,mm_ns,posterior_fusion",
-        runs="pyrite.cluster.commands.pool:PoolExperiment",
+        runs="pyrite.cluster.commands.pool:run_verb",
         arguments=(RESUME,),
     ),
-    "judge": Verb(
+    "judge": Usage(
         "Serve a page on which people judge a pool, in the order of a method.",
         "options, as Hydra overrides:\n"
         "  runs=FOLDER collection.path=FOLDER topics=FILE qrels=FILE depth=N method=NAME out=FOLDER\n"
@@ -140,13 +147,13 @@ VERBS: dict[str, Verb] = {
         runs="pyrite.cluster.commands.judge:run_verb",
         arguments=(
             ("--resume", {"metavar": "FOLDER", "help": "continue, and let the pool grow: runs= adds runs, depth= may "
-                          "rise"}),
+                          "rise; the whole command with resume=auto starts, or goes on"}),
             ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.txt, .json, .jsonl, .tsv, "
                           ".parquet; .csv: as a table; each with .gz), and end"}),
             ("--backup", {"metavar": "FILE", "help": "write a copy of the judgements' file, and end"}),
         ),
     ),
-    "evaluate": Verb(
+    "evaluate": Usage(
         "Measure retrieval runs by judgements, and test their differences from a baseline.",
         "The last word names the judgements, unless qrels= does (several files: 'qrels=[a.txt,b.txt]').\n"
         "options, as Hydra overrides:\n"
@@ -159,7 +166,7 @@ VERBS: dict[str, Verb] = {
         runs="pyrite.cluster.commands.evaluate:run_verb",
         words="RUN… QRELS",
     ),
-    "audit": Verb(
+    "audit": Usage(
         "Estimate how many of the negatives that rankers were shown are relevant.",
         "options, as Hydra overrides:\n"
         "  'studies=[FOLDER,…]' or the folders themselves: studies with sampling.recorded above 0\n"
@@ -170,7 +177,7 @@ VERBS: dict[str, Verb] = {
         runs="pyrite.cluster.commands.audit:run_verb",
         words="FOLDER",
     ),
-    "report": Verb(
+    "report": Usage(
         "Write the summary, the figures and the report of a study again.",
         "options: baseline='policy=… function=… selector=…' 'factors=[KEY,…]' 'contrasts=[METHOD,…]',\n"
         "or of a pool baseline=METHOD\n\n"
@@ -178,7 +185,7 @@ VERBS: dict[str, Verb] = {
         runs="pyrite.cluster.commands.report:run_verb",
         arguments=(("out", {"metavar": "OUT", "help": "the study's folder or URI"}),),
     ),
-    "compare": Verb(
+    "compare": Usage(
         "Compare studies: what differs between them, and whether their methods differ, paired by seed.",
         "Runs that several studies have in common are counted once.\n"
         "options: baseline='policy=… function=…' out=FOLDER\n\n"
@@ -186,19 +193,19 @@ VERBS: dict[str, Verb] = {
         runs="pyrite.cluster.commands.compare:run_verb",
         words="FOLDER",
     ),
-    "list": Verb(
+    "list": Usage(
         "List the studies and other results in a folder (default: outputs), with their state.",
         "example:\n  pyrite list outputs",
         runs="pyrite.cluster.commands.list_studies:run_verb",
         words="FOLDER",
     ),
-    "doctor": Verb(
+    "doctor": Usage(
         "Check what this machine offers, and what is missing for which verb.",
         "Exit code 1 if something keeps `pyrite study` from running.",
         runs="pyrite.cluster.commands.doctor:run_verb",
         overrides=False,
     ),
-    "options": Verb(
+    "options": Usage(
         "Show the whole configuration that overrides give, with an explanation of each option.",
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
         runs="pyrite.cluster.commands.options:run_verb",
@@ -208,7 +215,7 @@ VERBS: dict[str, Verb] = {
                        "help": "the verb, unless train or study"}),
         ),
     ),
-    "submit": Verb(
+    "submit": Usage(
         "Send a study, a training, a learning or a pooling study to a Ray cluster as a job.",
         "The files of the working folder are sent, and the command runs in their copy on the cluster. Files that\n"
         ".gitignore or .rayignore name stay. Other inputs must be URIs or paths that every node sees (--shared).\n"

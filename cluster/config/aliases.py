@@ -12,6 +12,7 @@
 | `collection.mix=[A,B]` alone | `collection=mix collection.mix=[A,B]` |
 | `measures=[AP,RBP(p=0.8)]` | each measure in quotes |
 | `ranker.precision=float32` of such a verb | `precision=float32` |
+| `trainer=X` | `trainer.run=X` |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -56,6 +57,10 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
         key, _, value = text.partition("=")
         if config in READS_CHECKPOINT and key == "ranker.precision":
             key, text = "precision", f"precision={value}"
+        if key == "trainer" and value:
+            text = f"trainer.run={value}"
+        elif key.startswith("trainer.") and key not in ("trainer.run", "trainer.format"):
+            text = f"++{text}"
         if key in FLAT:
             key, text = FLAT[key], f"{FLAT[key]}={value}"
         if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):
@@ -146,8 +151,10 @@ def read_overrides(path: str) -> list[str]:
 
 
 def quoted_baseline(override: str) -> str:
-    """Return an override, with a baseline of several key=value pairs in quotes."""
+    """Return an override, with a baseline of several key=value pairs, or a command that trains, in quotes."""
     key, _, value = override.partition("=")
+    if key in ("trainer", "trainer.run") and " " in value and value[0] not in QUOTES:
+        return f"{key}={as_override(value)}"
     return f"{key}='{value}'" if key == "baseline" and "=" in value and value[0] not in QUOTES else override
 
 

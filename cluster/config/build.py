@@ -21,7 +21,7 @@ from pyrite.ranking.part import Part, parameters_of
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-EXTRAS = {"starlette": "judge", "uvicorn": "judge"}
+EXTRAS = {"optuna": "search", "starlette": "judge", "uvicorn": "judge"}
 """Extras of pyproject.toml by the modules that they install."""
 
 

@@ -47,7 +47,7 @@ def _command(overrides: list[str]) -> str | None:
     others = [f"selector.{name}" for name in config["function"] if name not in names]
     of_selectors = [text for text in overrides if key_of(text).startswith("selector.")]
     options += [text for text in of_selectors if not key_of(text).startswith(tuple(others))]
-    options += [text.replace("sampling.", "", 1) for text in overrides if key_of(text).startswith("sampling.guard.")]
+    options += [text for text in overrides if root_of(text) == "guard"]
     if len(names) > 1 and counts:
         options += [f"negatives.{name}={counts[name]}" for name in names]
     else:

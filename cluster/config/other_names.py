@@ -27,10 +27,10 @@ OF_OPTION: dict[str, str] = {
     "resources.gpu": "gpu gpus",
     "resources.workers": "num_workers",
     "samples": "n_trials num_samples",
-    "sampling.guard.absolute": "absolute_margin margin",
-    "sampling.guard.ceiling": "max_score",
-    "sampling.guard.ranker": "cross_encoder",
-    "sampling.guard.relative": "guard relative_margin",
+    "guard.absolute": "absolute_margin margin",
+    "guard.ceiling": "max_score",
+    "guard.ranker": "cross_encoder",
+    "guard.relative": "relative_margin",
     "sampling.negatives": "hard_negatives num_hard_negatives num_negatives train_group_size",
     "save_every_batches": "save_steps",
     "scheduler": "lr_scheduler lr_scheduler_type",
@@ -54,9 +54,7 @@ WITHIN: dict[str, dict[str, str]] = {"collection": {"document": "positive", "ans
 """Names of options by other names, within a group."""
 CONVERTED: dict[str, tuple[str, Callable[[float], float]]] = {
     # Negatives below 95% of the positive's score are those with a margin of 5%.
-    **dict.fromkeys(
-        ["ratio", "margin_ratio", "percent", "hn_filter_ratio"], ("sampling.guard.relative", lambda v: 1 - v)
-    ),
+    **dict.fromkeys(["ratio", "margin_ratio", "percent", "hn_filter_ratio"], ("guard.relative", lambda v: 1 - v)),
 }
 """Options with another scale, and their value here."""
 OF_VALUE: dict[str, dict[str, str]] = {
@@ -76,9 +74,10 @@ NEEDS: dict[str, str] = {
     "ranker.checkpoint": "ranker=bi_encoder",
 }
 """What an option needs besides itself."""
+RENAMED: dict[str, str] = {"sampling.guard": "guard"}
+"""New names by those of the last release, of options and of all that stand below them."""
 OF_VERB: dict[str, dict[str, str]] = {
     "mine": {
-        "sampling.guard.": "guard.",
         "sampling.negatives": "count",
         "ranker=bi_encoder ranker.checkpoint": "checkpoint",
     },

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, group_options, groups_of
-from pyrite.cluster.config.other_names import suggest_all
+from pyrite.cluster.config.other_names import RENAMED, suggest_all
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.ranking.errors import BadInput
 
@@ -258,7 +258,7 @@ def _siblings(unknown: str, overrides: Sequence[str], config: str, compose: Comp
     *path, last = unknown.split(".")
     if path and path[0] in groups_of(config) and not node.get(path[0]):
         return f"; is {path[0]}={'|'.join(group_options()[path[0]])} missing?"
-    if path and path[0] not in node:  # guard.relative for sampling.guard.relative
+    if path and path[0] not in node:  # the option of a part, without the part
         owners = [name for name, part in node.items() if name != CHOICES and isinstance(part, dict) and path[0] in part]
         path = [*owners[:1], *path]
     for depth, key in enumerate(path):
@@ -287,6 +287,10 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
     for text in overrides:
         key, _, value = text.lstrip("+~").partition("=")
         root, dot, rest = key.partition(".")
+        for old, new in RENAMED.items():
+            if f"{key}.".startswith(f"{old}."):
+                instead = f"{new}{key.removeprefix(old)}={value or '…'}"
+                raise BadInput(f"is called {new} in every verb", text, f"write {instead}")
         if root in renamed:
             new = f"{renamed[root]}{dot}{rest}={value}"
             raise BadInput(f"there is no option {root} in `pyrite {config}`", text, f"it is called {new} now")

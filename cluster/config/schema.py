@@ -24,6 +24,8 @@ Local = bool | Literal["auto"]
 
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+Resume = Literal["auto"] | None
+"""Whether a command goes on if `out` holds what it left; `commands.resuming` reads it before anything is composed."""
 
 
 class Config(BaseModel):
@@ -53,7 +55,6 @@ class TrainingConfig(PartConfig):
 
 class SamplingConfig(Config):
     negatives: Count
-    guard: PartConfig
     recorded: Annotated[float, Field(ge=0, le=1)]
 
 
@@ -87,6 +88,14 @@ class IndexConfig(Config):
     gpu: Annotated[float, Field(ge=0)]
 
 
+class TrainerConfig(Config):
+    """A training of the user's own, and its options."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    run: Name | None
+    format: Literal["json", "parquet", "csv", "tevatron", "flagembedding", "swift", "nemo"] | None
+
+
 class NegativesConfig(Config):
     """Options that runs and mining share: what is read, and how negatives are chosen."""
 
@@ -96,6 +105,7 @@ class NegativesConfig(Config):
     policy: PartConfig
     selector: PartConfig
     selectors: dict[str, PartConfig]
+    guard: PartConfig
     negatives: dict[str, Natural | None]
     seed: Natural
     encoding: PartConfig
@@ -121,6 +131,7 @@ class RunConfig(NegativesConfig):
     limits: LimitsConfig
     resources: ResourcesConfig
     index: IndexConfig
+    trainer: TrainerConfig
     relabel: str | None
     save_every: Annotated[float, Field(ge=0)]
     save_every_batches: Count | None
@@ -137,6 +148,7 @@ class CommandConfig(Config):
     """Options of commands that leave a folder, and may run on a cluster."""
 
     out: Name | None
+    resume: Resume = None
     address: str | None
     dashboard: bool
 
@@ -291,6 +303,7 @@ class JudgeConfig(RunListsConfig):
     seed: Natural
     stemming: str | None
     out: Name | None
+    resume: Resume = None
     title: str
     host: str
     url: str | None
@@ -304,7 +317,6 @@ class MineConfig(NegativesConfig, CommandConfig):
     ranker: PartConfig | None
     precision: Precision
     count: Count
-    guard: PartConfig
     promote: bool
     scores: Literal["function", "ranker"]
     queries: Literal["train", "dev", "test", "all"]

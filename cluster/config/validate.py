@@ -17,6 +17,7 @@ from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
+from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.ranking.errors import BadInput, no_teacher
 
@@ -71,13 +72,16 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     from pyrite.sampling.retrieval.dense import Dense
     from pyrite.sampling.retrieval.memory import Memory
 
+    elsewhere = trains_elsewhere(config)
+    if elsewhere:
+        check_trainer(config)
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: build(config[key], key, trust="composed") for key in (*kinds, "batches")}
     ranker = type(parts["ranker"])
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = build(node, f"{group}.{name}", trust="composed")
-            if isinstance(part, Dense | Memory) and not issubclass(ranker, DenseRanker):
+            if isinstance(part, Dense | Memory) and not elsewhere and not issubclass(ranker, DenseRanker):
                 remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
                 raise BadInput(f"it compares vectors, and {ranker.__name__} has none", f"function={name}", remedy)
     check_optimizer(config["optimizer"])
@@ -88,7 +92,7 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     if least is not None and least > workers:
         what = f"least is {least}, but the run starts with {workers} workers"
         raise BadInput(what, "resources.least", "choose no more than resources.workers")
-    build(config["sampling"]["guard"], "sampling.guard", trust="composed")
+    build(config["guard"], "guard", trust="composed")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
 

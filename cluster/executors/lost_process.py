@@ -8,7 +8,7 @@ Work that is lost continues from its last state, so that the results are the sam
 - a worker of an agent: it starts again and repeats its decisions since the last state (`pyrite.rl.rllib.algorithm`);
 - its learner or a ranker host: the learning returns to its last state (`rollouts.backends`);
 - any other task: `RayExecutor` runs it again;
-- the command itself, or the head of the cluster: `--resume` (`commands.experiment.Experiment.read`).
+- the command itself, or the head of the cluster: `--resume` (`commands.resuming.read`).
 
 If a machine is taken away on notice, runs and learnings save their state first.
 """
@@ -23,6 +23,7 @@ from ray import exceptions
 from ray.exceptions import RayActorError
 
 from pyrite.cluster.executors.session import connected
+from pyrite.ranking.errors import BadInput
 
 LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""
@@ -43,10 +44,20 @@ LOST = (
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """Return the error that a task raised, without Ray's wrapping."""
-    while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
-        error = error.cause
-    return error
+    """Return the error that a task raised, or that was raised while it was unpacked, without Ray's wrapping."""
+    while True:
+        if isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
+            error = error.cause
+        elif isinstance(error, exceptions.RaySystemError) and isinstance(error.client_exc, BaseException):
+            error = error.client_exc
+        else:
+            return error
+
+
+def bad_input(error: Exception) -> Exception:
+    """Return the `BadInput` that caused an error; the error itself if another kind did."""
+    cause = cause_of(error)
+    return cause if isinstance(cause, BadInput) else error
 
 
 def is_loss(error: BaseException) -> bool:

@@ -24,7 +24,6 @@ from pyrite.cluster.executors.task import (
 from pyrite.cluster.executors.waiting import Ask, waits_said
 from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
 from pyrite.cluster.limits import POLL_S
-from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     import ray
@@ -76,7 +75,7 @@ class RayExecutor(Executor):
         """Run tasks; `running` holds the task and the actor of each that has started."""
         import ray
 
-        from pyrite.cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
+        from pyrite.cluster.executors.lost_process import KILLED, bad_input, is_draining, is_loss, killed_for_memory
 
         shared, attempts = _stored(self.shared), Attempts(retries)
         idle: list[Any] = []
@@ -99,8 +98,8 @@ class RayExecutor(Executor):
                 try:
                     value, error = ray.get(ref)
                 except ray.exceptions.RayError as raised:
-                    cause = cause_of(raised)
-                    error = cause if isinstance(cause, BadInput) else raised  # while the task was unpacked
+                    error = raised
+                error = error and bad_input(error)
                 draining = is_draining(error)
                 lost = error is not None and not draining and is_loss(error)
                 if actor is not None and not lost:

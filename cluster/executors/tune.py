@@ -16,7 +16,7 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.trainable.function_trainable import wrap_function
 
 from pyrite.cluster.executors.hooks import HookErrors, SafeCallback
-from pyrite.cluster.executors.lost_process import is_loss, killed_processes, leave
+from pyrite.cluster.executors.lost_process import bad_input, is_loss, killed_processes, leave
 from pyrite.cluster.executors.task import (
     AGAIN,
     BEGUN,
@@ -172,6 +172,7 @@ def attempt(content: bytes, shared: Mapping[str, Any], retries: int, report: Cal
         except Exception as error:
             if is_loss(error):
                 raise  # Tune starts the trial again
+            error = bad_input(error)
             content_of_error = cloudpickle.dumps(portable(error))
             if attempts.after_error("", error) is not None:
                 report({ERROR: content_of_error, FINAL: True})

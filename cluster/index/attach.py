@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.runs.part_options import bm25_in_shards
 from pyrite.ranking.errors import BadInput
@@ -28,6 +29,8 @@ LIVE_MODES = ("async", "lagged")
 
 def live_functions(config: Mapping[str, Any]) -> list[str]:
     """Return the names of a configuration's functions whose index is on Ray actors."""
+    if trains_elsewhere(config):  # a training of the user's own builds its index beside itself
+        return []
     functions = config["function"].items()
     return [name for name, node in functions if (node.get("refresh") or {}).get("mode") in LIVE_MODES]
 

@@ -136,9 +136,7 @@ class Miner:
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
         if config["scores"] == "ranker" and self.ranker is None:
             raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")
-        if config["promote"] and self.guard.ranker is None:
-            remedy = "name a ranker that recognises relevant documents: guard.ranker=FOLDER"
-            raise BadInput("no ranker says which documents are relevant", "promote", remedy)
+        self._check_promote()
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
         self.names = list(self.functions)
         self._check_scores()
@@ -146,6 +144,12 @@ class Miner:
             what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
             raise BadInput(what, "guard", "leave it out, or choose a function that ranks: bm25, dense, …")
         self._check_count(self._sampler(np.random.default_rng(0)))  # refuses unsuitable parts before anything is mined
+
+    def _check_promote(self) -> None:
+        """Refuse positives by the scores of a function, which does not recognise relevant documents."""
+        if self.config["promote"] and self.guard.ranker is None:
+            remedy = "name a ranker that recognises relevant documents: guard.ranker=FOLDER"
+            raise BadInput("no ranker says which documents are relevant", "promote", remedy)
 
     def _check_scores(self) -> None:
         """Refuse a column of scores for losses in which some are missing, or are not on one scale."""

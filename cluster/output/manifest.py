@@ -17,11 +17,10 @@ from pyrite.ranking.errors import BadInput
 
 CONFIG = "config.yaml"
 HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"
-VERBS = {
-    "study": ("study", "study"), "pools": ("pool", "pooling study"), "learn": ("learn", "learning"),
-    "mined": ("mine", "mining"),
-}  # fmt: skip
-"""Verbs, with the noun of what they leave, by a key that only their configuration has; that of `train` has no key."""
+NOUNS = {"study": "study", "train": "training", "learn": "learning", "mine": "mining", "pool": "pooling study"}
+"""Verbs that leave a folder of results, with the noun of what they leave."""
+MARKS = {"study": "study", "pools": "pool", "learn": "learn", "mined": "mine"}
+"""Verbs by a key that only their configuration has, for folders that don't name the verb."""
 
 
 def write_config(storage: Storage, content: Mapping[str, Any]) -> None:
@@ -41,7 +40,7 @@ def read_config(storage: Storage, kind: str = "study") -> dict[str, Any]:
         config = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError):  # an invalid date or text
         config = None
-    if not sealed and not (isinstance(config, dict) and {*VERBS, "run", "overrides"} & config.keys()):
+    if not sealed and not (isinstance(config, dict) and {*MARKS, "verb", "run", "overrides"} & config.keys()):
         raise BadInput("is not a file of Pyrite's", f"{storage.place}/{CONFIG}", "name another folder")
     if not isinstance(config, dict) or (sealed and _seal(body + b"\n") != last + b"\n"):
         remedy = "delete this one file and give the first command again: finished results are kept"
@@ -55,7 +54,8 @@ def _seal(body: bytes) -> bytes:
 
 def verb_of(config: Mapping[str, Any]) -> str:
     """Return the verb that wrote a configuration."""
-    return next((verb for key, (verb, _) in VERBS.items() if key in config), "train")
+    named = config.get("verb")
+    return named if named in NOUNS else next((verb for key, verb in MARKS.items() if key in config), "train")
 
 
 def resume_command(verb: str, place: str) -> str:
@@ -97,7 +97,7 @@ def refuse_taken(storage: Storage) -> None:
 
 def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
     """Read the configuration of a folder whose results will be continued; refuse those of another verb."""
-    noun = dict(VERBS.values()).get(verb, "training")
+    noun = NOUNS[verb]
     config = read_config(storage, noun)
     if verb_of(config) != verb:
         what = f"was written by `pyrite {verb_of(config)}`, and not by a {noun}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,15 +52,10 @@ class Variant:
 class PoolPlan:
     """A pooling study as the user requested it."""
 
-    config: dict[str, Any]
+    options: dict[str, Any]
     arguments: list[str]
     variants: list[Variant]
     storage: Storage
-
-    @property
-    def command(self) -> str:
-        """The command that starts it, for users to copy."""
-        return shlex.join(["pyrite", "pool", *self.arguments])
 
 
 def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:

@@ -413,6 +413,8 @@ def function_name(config: dict[str, Any]) -> str:
 def identity(config: dict[str, Any]) -> str:
     """Return the digest of all that a run's result depends on. Runs with the same digest are the same run."""
     digested = {key: value for key, value in with_old_paths(config).items() if key not in (CHOICES, *UNIDENTIFIED)}
+    # As runs were named when the guard was an option of `sampling`.
+    digested["sampling"] = config["sampling"] | {"guard": digested.pop("guard")}
     # The number of workers changes only the rounding, and a run may resume with another number.
     digested["resources"] = {key: config["resources"][key] for key in ("cpu", "gpu")}
     return digest(digested)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.build import build
@@ -22,9 +22,12 @@ from pyrite.cluster.runs.agent_file import FILE, agent_of
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
 
+if TYPE_CHECKING:
+    from pyrite.ranking.collections.collection import Collection
+
 MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
 """Options that may change when a learning is resumed, because its result does not depend on them."""
-NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "cache", "weights")
+NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "resume", "cache", "weights")
 """Keys of a configuration on which the result does not depend."""
 CODE = ("ranking", "sampling", "rl", "cluster/runs", "cluster/training", "cluster/rollouts")
 """Folders of the code on which the result depends."""
@@ -37,8 +40,13 @@ class LearnRequest:
     """The learning that a user requested."""
 
     config: dict[str, Any]
-    overrides: list[str]
+    arguments: list[str]
     storage: Storage
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of its command; RLlib needs Ray."""
+        return self.config | {"local": False}
 
     def store(self, keys: Mapping[str, str]) -> ResultStore:
         """Return the store of the learning's state."""
@@ -46,27 +54,19 @@ class LearnRequest:
         ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
         return ResultStore(self.storage, "trainings", {**keys, **ranker, **code(*CODE)})
 
-    def manifest(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """Return the content of `config.yaml`, with facts about the collection."""
-        return {
-            "command": shlex.join(["pyrite", "learn", *self.overrides]),
-            "learn": self.overrides,
-            "facts": facts,
-            **{key: value for key, value in self.config.items() if key != CHOICES},
-        }
+    def content(self) -> dict[str, Any]:
+        """Return what `config.yaml` says of a learning alone."""
+        return {key: value for key, value in self.config.items() if key != CHOICES}
 
-    def check_unchanged(self, before: dict[str, Any], facts: dict[str, Any]) -> None:
-        """Refuse to continue if the collection is not that of the manifest."""
-        if before.get("facts") != facts:
-            what = "the collection has changed since this learning began"
-            raise BadInput(what, self.storage.place, "start another")
-
-    def record(self, facts: dict[str, Any]) -> None:
-        """Write the manifest, or compare it with the existing one."""
+    def record(self, collection: Collection) -> None:
+        """Write the manifest of an agent that a study learns; refuse to continue over another collection."""
         if self.storage.read(CONFIG) is None:
-            write_config(self.storage, self.manifest(facts))
-        else:
-            self.check_unchanged(read_config(self.storage), facts)
+            command = shlex.join(["pyrite", "learn", *self.arguments])
+            manifest = {"verb": "learn", "command": command, **self.content(), "overrides": self.arguments}
+            write_config(self.storage, manifest | {"collections": {collection.fingerprint: collection.name}})
+        elif collection.fingerprint not in (read_config(self.storage).get("collections") or {}):
+            what = f"the collection {collection.name} has changed since this learning began"
+            raise BadInput(what, self.storage.place, "start another")
 
 
 def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:

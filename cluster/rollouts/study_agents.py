@@ -43,14 +43,14 @@ def learn_agents(
     for name, request in requests.items():
         collection = artifacts.collection(request.config)
         facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
-        request.record(facts)
+        request.record(collection)
         keys = artifacts.keys(request.config)
         arguments = {"config": request.config, "keys": keys, "store": request.store(keys), "facts": facts}
         resources = request.config["resources"]
         placed = replace(Resources.of(resources), strategy=resources["placement"].upper())
         body, overrides = (
             "pyrite.cluster.rollouts.study_agents:learn_agent",
-            {"overrides": shlex.join(request.overrides)},
+            {"overrides": shlex.join(request.arguments)},
         )
         tasks.append(Task(name, body, arguments, placed, facts=overrides))
     measure = next(iter(requests.values())).config["validation"]["measure"]

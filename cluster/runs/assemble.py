@@ -140,7 +140,7 @@ def make_sampler(
     for name, node in config["function"].items():
         functions[name] = build(node, trust="composed")
         if isinstance(functions[name], Dense):
-            functions[name].guard = build(config["sampling"]["guard"], "sampling.guard", trust="composed")
+            functions[name].guard = build(config["guard"], "guard", trust="composed")
             if functions[name].guard.ranker is not None:
                 remedy = "leave the guard's ranker out, or choose bm25, tfidf, embedding or run_file"
                 raise BadInput("a ranker guards lists that are fixed while others train", "function.dense", remedy)

@@ -43,6 +43,7 @@ class Outcome:
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: best weights of the last fold's ranker, if requested: by name or, for a pretrained ranker, the files of
             a checkpoint.
+        learned: a digest of the weights that a training of the user's own left; empty for Pyrite's rankers.
         made_of: keys of its parts, version and commit (`Artifacts.provenance`).
     """
 
@@ -70,6 +71,7 @@ class Outcome:
     embeddings: dict[str, NDArray[Any]] = field(default_factory=dict)
     zero_shot: list[dict[str, Any]] = field(default_factory=list)
     weights: dict[str, Any] | None = None
+    learned: str = ""
     made_of: dict[str, str] = field(default_factory=dict)
 
     @property

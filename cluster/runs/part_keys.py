@@ -6,7 +6,8 @@ import hashlib
 from typing import Any
 
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
-from pyrite.cluster.output.provenance import checkpoints_of, code
+from pyrite.cluster.config.trainer_option import files_of_trainer
+from pyrite.cluster.output.provenance import checkpoints_of, code, contents
 from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
 from pyrite.cluster.runs.agent_file import agent_content, has_agent
 from pyrite.cluster.runs.collections import Collections
@@ -36,4 +37,5 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
     folders += ["cluster/index"] if any("refresh" in node for node in config["function"].values()) else []
     folders += ["rl"] if checkpoint_of(config) or "state" in config else []
     ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
-    return keys_of(config, collections) | ranker | code(*folders)
+    theirs = {"trainer": digest(contents(files))} if (files := files_of_trainer(config)) else {}
+    return keys_of(config, collections) | ranker | theirs | code(*folders)

@@ -170,7 +170,7 @@ def objective(config: Config, sources: Sources) -> RankedLists:
 
 
 def _function_options(config: Config, name: str) -> list[Any]:
-    node, guard = config["function"][name], config["sampling"]["guard"]
+    node, guard = config["function"][name], config["guard"]
     # With shards, some runs have lists and others do not.
     listed = name in bm25_in_shards(config, listed=True)
     guides = [files_of(each.get("ranker") or {}) for each in (guard, node.get("guard") or {})]
@@ -181,7 +181,7 @@ def _function_options(config: Config, name: str) -> list[Any]:
 def function(config: Config, name: str, sources: Sources, base: Base, note: Note) -> Lists:
     """Return a function's guarded lists. A guard's ranker is slow, so it guards only lists of training queries."""
     function = build(config["function"][name], trust="composed")
-    guard = build(config["sampling"]["guard"], "sampling.guard", trust="composed")
+    guard = build(config["guard"], "guard", trust="composed")
     if isinstance(function, BM25) and name in bm25_in_shards(config):
         sources.bm25(function.options, function.shards)  # indexed now, and searched while rankers train
         return Lists(None, GuardedDocuments.joined([]))

@@ -36,11 +36,13 @@ class WorkerCoordinator:
         from ray.train import ControllerError, FailureConfig, RunConfig, UserCallback
         from ray.train.torch import TorchConfig, TorchTrainer
 
+        from pyrite.cluster.executors.lost_process import bad_input
+
         class Refusal(UserCallback):
             """Ends the run at bad input, which would fail again, instead of restarting the workers."""
 
             def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
-                for error in worker_exceptions.values():
+                for error in map(bad_input, worker_exceptions.values()):
                     if isinstance(error, BadInput):
                         raise error
 

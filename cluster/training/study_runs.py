@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.resources import Resources, at_once, check_demand, workers_bundles
 from pyrite.cluster.executors.task import Context, Task
@@ -76,7 +77,7 @@ def study_run(
     parts = opened.of(config, keys, lambda line: context.report({"notes": [line]}))
     start = launcher(config, name, notes.append, context.leave)
     outcome = execute_run(name, config, made_of, parts, storage, report, start)
-    return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes}
+    return {"best": mean_best(outcome), "numbers": outcome.means(), "notes": notes, "learned": outcome.learned}
 
 
 def report_of(progress: Progress) -> dict[str, Any]:
@@ -98,6 +99,10 @@ def launcher(
         note: called with lines about actors that start or are lost.
         leave: see `pyrite.cluster.runs.execute.Leave`. Workers always leave nodes that will be taken away.
     """
+    if trains_elsewhere(config):
+        from pyrite.cluster.training.trainer_runs import run_trainer
+
+        return partial(run_trainer, name=name)
     if config["resources"]["workers"] > 1:
         from pyrite.cluster.training.workers import run_on_workers
 

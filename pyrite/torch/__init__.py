@@ -14,5 +14,6 @@ for batch in negatives:                          # or in a loop of one's own: an
 
 from pyrite.torch.negatives import Negatives, Score, ServedBatch
 from pyrite.torch.report import NegativesReport
+from pyrite.torch.training_data import TrainingData
 
-__all__ = ["Negatives", "NegativesReport", "Score", "ServedBatch"]
+__all__ = ["Negatives", "NegativesReport", "Score", "ServedBatch", "TrainingData"]

@@ -22,6 +22,7 @@ from pyrite.cluster.runs.assemble import make_sampler
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.parts import of_negatives, part_given
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
+from pyrite.ranking.collections.collection import Collection as RunCollection
 from pyrite.ranking.dropout import DropoutSeeds
 from pyrite.ranking.errors import BadInput
 from pyrite.running import listed, settings
@@ -36,7 +37,7 @@ from pyrite.torch.moving_index import MovingIndex, refresh_of
 from pyrite.torch.pair_draws import PairDraws
 from pyrite.torch.report import NegativesReport, ShownFiles
 from pyrite.torch.served_dense import ServedDense
-from pyrite.torch.text_encoder import COLUMNS, Encode, encoder_of
+from pyrite.torch.text_encoder import COLUMNS, Encode, TextEncoder, encoder_of
 from pyrite.torch.text_pairs import TextPairs
 
 if TYPE_CHECKING:
@@ -127,27 +128,49 @@ class Negatives(IterableDataset[ServedBatch]):
         options: Mapping[str, object] | None = None,
         note: Callable[[str], None] = lambda line: None,
     ) -> None:
-        super().__init__()
         data = as_collection(data)
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
-        texts += [*of_negatives(negatives), *part_given("guard", guard, "sampling.guard")]
+        texts += [*of_negatives(negatives), *part_given("guard", guard)]
         config = compose([*texts, *settings(options=options)])
         artifacts = Artifacts(note)
         with about_tables():
-            self.collection = artifacts.collection(config)
+            collection = artifacts.collection(config)
         wanted = [name for name in artifacts.keys(config) if name.split(":")[0] in _PARTS]
-        self._parts: dict[str, Any] = {name: artifacts.part(config, name) for name in wanted}
-        self._config, self._score, self._encoder, self._form = _served(config), score, encoder_of(model, encode), rows
-        base = self._parts["base"]
-        _, order, sampling = np.random.SeedSequence([config["seed"], 0]).spawn(3)
+        parts = {name: artifacts.part(config, name) for name in wanted}
+        self._prepare(config, collection, parts, 0, encoder_of(model, encode), score, refresh, rows)
+
+    @classmethod
+    def of_run(
+        cls, config: dict[str, Any], collection: RunCollection, parts: dict[str, Any], fold: int = 0
+    ) -> Negatives:
+        """Return the negatives of a run of a study, whose parts exist."""
+        negatives = cls.__new__(cls)
+        negatives._prepare(config, collection, parts, fold)
+        return negatives
+
+    def _prepare(
+        self,
+        config: dict[str, Any],
+        collection: RunCollection,
+        parts: dict[str, Any],
+        fold: int,
+        encoder: TextEncoder | None = None,
+        score: Score | None = None,
+        refresh: Refresh | int | str | None = None,
+        rows: str = "tuples",
+    ) -> None:
+        super().__init__()
+        self.collection, self._parts, self._split = collection, parts, parts["base"].splits[fold]
+        self._config, self._score, self._encoder, self._form = _served(config), score, encoder, rows
+        base, split = parts["base"], self._split
+        _, order, sampling = np.random.SeedSequence([config["seed"], fold]).spawn(3)
         self._rng = np.random.default_rng(order)
         DropoutSeeds(self._rng)  # a run's training draws these first
         self.sampler = make_sampler(self._config, self._parts, np.random.default_rng(sampling))
-        split = base.splits[0]
         self._batches = build(config["batches"], "batches", trust="composed")
         self._batches.prepare(base.encoded, base.vectors, split.train)
         self._refresh = refresh_of(self.sampler, refresh)
-        self.training = self._training(split.train)
+        self.training = self._training()
         self.shown = ShownFiles(self._temporary / "shown")
         self._index: MovingIndex | None = None
         self._callback: IndexCallback | None = None
@@ -302,7 +325,7 @@ class Negatives(IterableDataset[ServedBatch]):
         from sentence_transformers.evaluation import InformationRetrievalEvaluator
         from sentence_transformers.sparse_encoder.evaluation import SparseInformationRetrievalEvaluator
 
-        encoded, dev = self.training.encoded, self._parts["base"].splits[0].dev
+        encoded, dev = self.training.encoded, self._split.dev
         if not len(dev):
             raise BadInput("has no validation queries", "collection", "give it a dev split")
         ids = {name: getattr(self.collection, name)["id"].to_list() for name in ("queries", "documents")}
@@ -349,7 +372,7 @@ class Negatives(IterableDataset[ServedBatch]):
         from pyrite.torch.trainer_batches import BatchNegatives
 
         sampler = self._trainer_sampler()
-        training = self._training(self._parts["base"].splits[0].train)
+        training = self._training()
         training._score = None
         if self._encoder is not None and self._asks_for_versions:
             self._index = self._new_index(sampler, training)
@@ -388,11 +411,11 @@ class Negatives(IterableDataset[ServedBatch]):
         self._encoder.prompts = {kind: of.get(column) or "" for kind, column in COLUMNS.items()}
         self._encoder.routes = {kind: routes[column] for kind, column in COLUMNS.items() if column in (routes or {})}
 
-    def _training(self, queries: NDArray[np.int64]) -> ExternalTraining:
+    def _training(self) -> ExternalTraining:
         base, config = self._parts["base"], self._config
         of_run = (config["training"], self._parts.get("teacher"), self._score)
         training = ExternalTraining(self.collection, base.encoded, *of_run)
-        training.examples = pairs_of(base.encoded, queries, config["limits"]["examples"])
+        training.examples = pairs_of(base.encoded, self._split.train, config["limits"]["examples"])
         return training
 
     def observe(self, batch: ServedBatch, scores: Any, loss: float = 0.0, gradient_norm: float = 0.0) -> None:

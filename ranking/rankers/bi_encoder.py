@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.packing import Packing, buckets
+from pyrite.ranking.packing import Packing
 from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
@@ -224,10 +224,10 @@ class BiEncoder(TransformerRanker, DenseRanker):
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
         if not len(padded):
             return torch.zeros(0, self.dimension, device=self.device)
-        places = list(buckets((padded > 0).sum(1) + self.packing.specials, tower.budget))
+        places = tower.cut((padded > 0).sum(1) + self.packing.specials)
         passes = [
-            {name: tensor.to(self.device) for name, tensor in self.packing.pack(padded[rows]).items()}
-            for rows in places
+            {name: tensor.to(self.device) for name, tensor in packed.items()}
+            for packed in (self.packing.pack(padded[rows], multiple=tower.cost.multiple) for rows in places)
         ]
         pooled = [
             self._pooled(head, output, packed, lead)

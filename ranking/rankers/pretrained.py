@@ -12,13 +12,11 @@ from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.packing import buckets
+from pyrite.ranking.packing import PASS_COSTS, PassCost, buckets
 from pyrite.ranking.precision import AUTO, PRECISIONS, best_precision
 from pyrite.ranking.rankers.attention import use_float32_attention
 
 DTYPES = {name: getattr(torch, name) for name in PRECISIONS}
-TOKEN_BUDGET = {"cpu": 2048, "cuda": 65536}
-"""Tokens per forward pass by device: as many as fit in a core's cache, or fill a GPU."""
 FIRST_READ = ("bert", "electra", "roberta", "xlm-roberta")
 """Architectures whose head for one score reads only the first token of the last layer."""
 
@@ -169,9 +167,13 @@ class Pretrained(nn.Module):
             lengths: int64 [n], tokens of each sequence.
             read: returns the results [rows, …] of the sequences at some rows.
         """
-        places = list(buckets(lengths, self.budget))
+        places = self.cut(lengths)
         results = torch.cat([read(rows) for rows in places])
         return results[torch.argsort(torch.cat(places)).to(results.device)]
+
+    def cut(self, lengths: Tensor) -> list[Tensor]:
+        """Return the rows of each pass over sequences of some lengths, as suits the device."""
+        return list(buckets(lengths, self.budget, self.cost.passes))
 
     def outputs(self, passes: Sequence[dict[str, Tensor]]) -> Iterator[Any]:
         """Yield the model's output of each pass, whose `last_hidden_state` is [texts, tokens, width].
@@ -200,7 +202,12 @@ class Pretrained(nn.Module):
     @property
     def budget(self) -> int:
         """Tokens per forward pass."""
-        return self._budget or TOKEN_BUDGET.get(self._device, TOKEN_BUDGET["cuda"])
+        return self._budget or self.cost.budget
+
+    @property
+    def cost(self) -> PassCost:
+        """The cost of a pass on its device."""
+        return PASS_COSTS.get(self._device, PASS_COSTS["cuda"])
 
     @property
     def reach(self) -> float:

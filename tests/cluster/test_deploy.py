@@ -22,7 +22,8 @@ import psutil
 import pytest
 import yaml
 
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.resuming import read
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.commands.verbs import parser
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.jobs.submission import STOP_AS_CTRL_C
@@ -222,20 +223,18 @@ def test_the_image_has_what_the_project_has():
 def test_the_entrypoint_is_a_study_of_ours(tmp_path):
     out, overrides = split_output(parsed(job()["entrypoint"]))
     assert shlex.split(job()["entrypoint"])[1] == "study"
-    study = StudyExperiment.read([*overrides, f"out={tmp_path / 'out'}"]).plan
+    study = read(STUDY, [*overrides, f"out={tmp_path / 'out'}"]).plan
     runs = [planned for point in study.points() for planned in plan(point, [], study.seeds)]
     assert len(study.points()) == 4
     assert len(runs) == 4 * 20
     assert {planned.config["resources"]["gpu"] for planned in runs} == {0.25}
     assert out is not None
     assert compose([f"out={out}"], "study")["out"] == out
-    # It is resumed as the manifest says, and interrupted as ours are.
-    again = next(line for line in head_of("rayjob.yaml") if line.startswith("entrypoint: "))
-    chosen, more = parser().parse_known_args(shlex.split(again.removeprefix("entrypoint: "))[1:])
-    assert (chosen.verb, chosen.resume, chosen.overrides, more) == ("study", out, [], [])
+    # A second attempt goes on, and it is interrupted as ours are.
+    assert "resume=auto" in overrides
     assert f"`pyrite report {out}`" in " ".join(head_of("rayjob.yaml"))
     assert yaml.safe_load(job()["runtimeEnvYAML"]) == {"env_vars": STOP_AS_CTRL_C}
-    assert job()["backoffLimit"] == 0
+    assert job()["backoffLimit"] > 0
     assert job()["shutdownAfterJobFinishes"]
 
 
@@ -287,7 +286,7 @@ def test_slurm_starts_ray_on_every_node_and_hands_on_how_the_study_ended(tmp_pat
     steps = [line for line in asked if line.startswith("srun") and "ray start" in line]
     assert sum("--head" in line and "--nodelist=n1" in line and "--num-cpus=16" in line for line in steps) == 1
     assert sum("--exclude=n1" in line and "--address=10.0.0.1:20007" in line for line in steps) == 1
-    assert f"pyrite study seeds=2 out={tmp_path}/outputs/slurm-7" in asked
+    assert f"pyrite study seeds=2 out={tmp_path}/outputs/slurm-7 resume=auto" in asked
 
 
 def test_slurm_ends_with_rays_exit_code_if_the_head_can_not_start_and_does_not_wait_for_ever(tmp_path):
@@ -306,8 +305,6 @@ def test_a_ray_job_whose_head_can_not_start_fails_in_minutes():
 
 
 def test_slurm_continues_a_study_and_queues_it_again_if_it_ran_out_of_time(tmp_path):
-    (tmp_path / "outputs" / "slurm-7").mkdir(parents=True)
-    (tmp_path / "outputs" / "slurm-7" / "config.yaml").touch()
     wait = (
         f"trap 'sleep 0.5; touch {tmp_path}/written; exit 130' INT; touch {tmp_path}/ready; "
         "for i in $(seq 300); do sleep 0.1; done"
@@ -315,7 +312,7 @@ def test_slurm_continues_a_study_and_queues_it_again_if_it_ran_out_of_time(tmp_p
     code, asked = submitted(tmp_path, wait, interrupt=True)
     assert code == 130
     assert (tmp_path / "written").exists()
-    assert f"pyrite study --resume {tmp_path}/outputs/slurm-7" in asked
+    assert f"pyrite study seeds=2 out={tmp_path}/outputs/slurm-7 resume=auto" in asked
     assert "scontrol requeue 7" in asked
 
 

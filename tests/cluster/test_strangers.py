@@ -22,7 +22,7 @@ from pyrite.results import StudyResult
 from tests.cluster.command_line import command
 
 STARTED = "STARTED"
-GUARDED = ["sampling.guard.ranker=w/good.safetensors", "sampling.guard.absolute=0"]
+GUARDED = ["guard.ranker=w/good.safetensors", "guard.absolute=0"]
 POPEN = {"_target_": "subprocess.Popen", "args": ["touch", STARTED]}
 OWN = {"_target_": "intruder.Part"}
 PART = "{_target_: intruder.Part}"
@@ -141,17 +141,18 @@ def test_a_study_from_python(study, tmp_path, here):
 @pytest.mark.parametrize(
     "content",
     [
-        {"mined": "pyrite mine", "overrides": [f"+guard.x={PART}"]},
-        {"mined": "pyrite mine", "overrides": ["function=bm25"], "selector": OWN},
-        {"learn": ["reward._target_=intruder.Part"], "overrides": []},
-        {"learn": [], "overrides": [], "track": {"x": POPEN}},
-        {"pools": {}, "overrides": [f"method=[docid] +method.docid.x={PART}"], "method": {"x": OWN}},
+        {"verb": "mine", "overrides": [f"+guard.x={PART}"]},
+        {"verb": "mine", "overrides": ["function=bm25"], "selector": OWN},
+        {"verb": "learn", "overrides": ["reward._target_=intruder.Part"]},
+        {"verb": "learn", "overrides": [], "track": {"x": POPEN}},
+        {"verb": "pool", "overrides": [f"method=[docid] +method.docid.x={PART}"], "method": {"x": OWN}},
     ],
 )
 def test_mine_learn_and_pool(content, refused):
-    verb = {"mined": "mine", "learn": "learn", "pools": "pool"}[next(iter(content))]
     write_config(Storage("copy"), content)
-    refused(verb, "--resume", "copy")
+    refused(content["verb"], "--resume", "copy")
+    write_config(Storage("again"), content | {"typed": ["out=again"]})
+    refused(content["verb"], "out=again", "resume=auto")
 
 
 def weights(folder: Path, poison: dict[str, Any]) -> Path:

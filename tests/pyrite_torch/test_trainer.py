@@ -170,7 +170,7 @@ def test_selectors_read_the_scores_of_the_version_and_the_guard_drops(bert, tmp_
     assert set(table["function"]) == {"bm25", "dense"}
     assert table["may_be_relevant"].null_count() == 0
     guarded = Negatives(words(60), Dense(1, refresh=1, pick=Top()), guard=Guard(relative=0.05), model=open_model(bert))
-    assert guarded._config["sampling"]["guard"]["relative"] == 0.05
+    assert guarded._config["guard"]["relative"] == 0.05
 
 
 @pytest.mark.parametrize(

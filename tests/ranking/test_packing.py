@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyrite.ranking.packing import PASSES, Packing, buckets
+from pyrite.ranking.packing import PASS_COSTS, PASSES, Packing, buckets
 from pyrite.ranking.tokenization import read_tokenizer, subwords
 from tests.ranking.checkpoints import KINDS
 
@@ -84,3 +84,20 @@ def test_buckets_partition_and_keep_to_the_budget(lengths, budget):
     for part, following in pairwise(parts):  # no bucket is left early
         further = [*part, following[0]]
         assert len(further) * lengths[following[0]] > budget or padding(further) > budget // PASSES
+
+
+def test_rows_are_padded_to_a_multiple_whose_padding_is_masked():
+    first = torch.tensor([[5, 6, 7], [8, 0, 0]], dtype=torch.int32)
+    plain, wide = (BY_HAND.pack(first, first[:, :2], multiple=multiple) for multiple in (1, 8))
+    width = plain["input_ids"].shape[1]
+    assert wide["input_ids"].shape[1] == 16 > width > 8
+    for name, tensor in plain.items():
+        assert torch.equal(wide[name][:, :width], tensor), name
+    assert (wide["input_ids"][:, width:] == BY_HAND.padding).all()
+    assert not wide["attention_mask"][:, width:].any()
+
+
+def test_a_device_whose_passes_cost_more_makes_fewer():
+    lengths = torch.arange(1, 129).repeat(8)
+    parts = [len(list(buckets(lengths, cost.budget, cost.passes))) for cost in PASS_COSTS.values()]
+    assert parts == [37, 2]  # of 66,048 tokens

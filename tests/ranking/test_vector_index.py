@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pyrite.ranking import embedding
+from pyrite.ranking import embedding, torch_topk
 from pyrite.ranking import inner_products as products_module
 from pyrite.ranking.embedding import block_starts, embed
 from pyrite.ranking.errors import BadInput
@@ -63,7 +63,8 @@ def whole_numbers(seed: int, rows: int, dimension: int, span: int = 3) -> NDArra
 @pytest.mark.parametrize("memory", ["ram", "mapped"])
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_a_flat_index_is_exact_with_ties(precision, memory, tmp_path, monkeypatch):
-    monkeypatch.setattr(products_module, "CHUNK", 37)
+    monkeypatch.setattr(torch_topk, "CHUNK", 37)
+    monkeypatch.setattr(torch_topk, "ASKED", 9)
     monkeypatch.setattr(products_module, "ASKED", 9)
     vectors, queries = whole_numbers(0, 300, 6), whole_numbers(1, 40, 6)
     vectors[200:250] = vectors[:50]  # documents that are alike

@@ -1,5 +1,7 @@
 """How much each setting explains."""
 
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -64,3 +66,14 @@ def test_nothing_is_told_without_a_search():
     assert importance(few).is_empty()
     assert _importance(few) == []
     assert importance(searched(lambda method, a, b, c: 0.5)).is_empty()  # all alike
+
+
+def test_without_optuna_the_section_is_a_line_that_names_the_extra(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "optuna"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    (section,) = _importance(searched(lambda method, a, b, c: 0.3 + 0.2 * a))
+    (line,) = section.parts
+    assert "pip install 'pyrite-ir[search]'" in line
+    assert not section.frames
+    assert _importance(searched(lambda method, a, b, c: 0.3, count=3)) == []  # nothing to say, extra or not

@@ -77,6 +77,16 @@ def test_a_link_is_printed_with_what_is_worth_knowing(start, files):
     assert read(files / "out").settings["method"].startswith("posterior_fusion ")
 
 
+def test_the_same_line_starts_a_judging_and_goes_on(start, files):
+    line = [*options(files), "depth=5", "resume=auto"]
+    assert "continuing" not in start(*line)
+    judged(files)
+    assert "continuing after 1 judgement" in start(*line)
+    assert "continuing after 1 judgement" in start(*line)
+    with pytest.raises(BadInput, match="the depth was 5, and may only rise"):
+        start(*options(files), "depth=4", "resume=auto")
+
+
 def test_the_second_time_the_folder_is_enough(start, files):
     first = start(*options(files), "method=mm", "grades=[0,1,2]", "seed=3")
     settings = judged(files)

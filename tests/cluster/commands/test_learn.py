@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 import ray
 
-from pyrite.cluster.commands.learn import LearnExperiment, _comparison, show
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.learn import LEARN, _comparison, show
+from pyrite.cluster.commands.resuming import read, started
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
@@ -154,12 +155,12 @@ def test_copies_are_shared_out_evenly_and_what_can_not_be_learned_or_resumed_is_
     assert workers_of(config | four | {"agent": config["agent"] | {"learners": 1}}, nodes) == 2
     assert workers_of(config | four | {"agent": config["agent"] | {"learners": 2}}, nodes) == 1
     with pytest.raises(BadInput, match=r"resources.workers.*by workers=2$"):
-        LearnExperiment.read([*base, "resources.workers=2"])
+        read(LEARN, [*base, "resources.workers=2"])
     with pytest.raises(BadInput, match=r"config\.yaml"):
-        LearnExperiment.read([], str(tmp_path))
+        read(LEARN, [], str(tmp_path))
     (tmp_path / "config.yaml").write_text("learn: []\nfacts: {}\n")
     with pytest.raises(BadInput, match="can't change"):
-        LearnExperiment.read(["episodes=3"], str(tmp_path))
+        read(LEARN, ["episodes=3"], str(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +252,7 @@ def test_an_interrupted_learning_of_picks_goes_on(picking, folder, tmp_path):
 def test_the_study_that_a_learning_proposes_is_of_its_own_ranker_and_functions(tmp_path):
     overrides = ["agent=ppo", "collection=pydocs", "scale=tiny", "episodes=8"]
     proposed = _comparison(compose_learning(overrides), overrides, str(tmp_path / "agent"))
-    runs, _ = StudyExperiment.new([*proposed, "seeds=1", f"out={tmp_path / 'out'}"]).plan.runs()
+    runs, _ = started(STUDY, [*proposed, "seeds=1", f"out={tmp_path / 'out'}"]).plan.runs()
     policies = {run.config["policy"]["_target_"].rpartition(".")[2] for run in runs}
     assert policies == {"LearnedPolicy", "RandomPolicy"}
     assert {run.config[CHOICES]["ranker"] for run in runs} == {"feed_forward"}  # a study's own experiment has another

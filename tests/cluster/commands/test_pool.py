@@ -91,7 +91,7 @@ def test_a_study_that_is_finished_is_not_started_anew(study, small_pool, of_smal
     try:
         qrels.write_text(before.replace(" 1\n", " 0\n", 1))
         line = refusal("pool", "--resume", str(study))
-        assert f"the pool small has changed since this study began: {qrels} differs" in line
+        assert f"the pool small has changed since this pooling study began: {qrels} differs" in line
     finally:
         qrels.write_text(before)
 

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,10 +17,12 @@ import psutil
 import pytest
 from rich.console import Console
 
-from pyrite.cluster.commands import cli
+from pyrite.cluster.commands import conduct
+from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
+from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.signals import Terminated, exit_code, handled_signals
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
@@ -84,19 +88,17 @@ def test_the_signal_that_arrived_counts_and_one_that_nohup_ignores_stays_ignored
     ],
 )
 def test_a_command_that_is_terminated_prints_how_to_continue(verb, config, again, monkeypatch):
-    class Ended:
-        @classmethod
-        def read(cls, overrides: Any, resume: Any) -> Any:
-            return SimpleNamespace(verb=verb, storage=SimpleNamespace(place="here", read=lambda name: config))
+    folder = SimpleNamespace(place="here", read=lambda name: config)
 
-    def conduct(experiment: Any, console: Console) -> int:
+    def stop(experiment: Any, console: Console) -> int:
         raise Terminated(signal.SIGTERM)
 
-    monkeypatch.setattr("pyrite.cluster.commands.cli.kind_of", lambda verb: Ended)
-    monkeypatch.setattr("pyrite.cluster.commands.experiment.conduct", conduct)
+    monkeypatch.setattr(conduct, "read", lambda *_: SimpleNamespace(storage=folder))
+    monkeypatch.setattr(conduct, "conduct", stop)
     printed = io.StringIO()
     with handled_signals(restore=True):
-        assert cli.run_experiment(verb, [], None, Console(file=printed)) == 143
+        chosen = Namespace(overrides=[], resume=None)
+        assert conduct.run_command(verb_named(verb), chosen, Console(file=printed)) == 143
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # a third Ctrl-C prints no traceback
     assert printed.getvalue() == f"Stopped. To {again}\n"
     assert signal.getsignal(signal.SIGINT) != signal.SIG_IGN
@@ -121,18 +123,14 @@ def test_characters_that_the_output_lacks_are_replaced(encoding):
     assert ended.stdout.decode(encoding).replace("?", "").split()[-1].startswith("r")
 
 
-class Continued(StudyExperiment):
-    """A study that keeps where it was continued."""
+def continued_there(arguments: list[str], saved: dict[str, Any], storage: Storage) -> Any:
+    """A plan that keeps where it was made."""
+    if "fails" in saved:
+        raise BadInput("fails")
+    return SimpleNamespace(options={}, arguments=[], storage=storage, folder=os.getcwd())
 
-    def __init__(self, storage: Storage) -> None:
-        super(StudyExperiment, self).__init__({}, storage)
-        self.folder = os.getcwd()
 
-    @classmethod
-    def continued(cls, arguments: list[str], saved: dict[str, Any], storage: Storage) -> Any:
-        if "fails" in saved:
-            raise BadInput("fails")
-        return cls(storage)
+CONTINUED = replace(STUDY, continued=continued_there)
 
 
 def test_relative_paths_refer_to_the_folder_of_the_first_command(tmp_path, monkeypatch):
@@ -141,13 +139,13 @@ def test_relative_paths_refer_to_the_folder_of_the_first_command(tmp_path, monke
     write_config(Storage(str(tmp_path / "other" / "out")), {"study": {}, STARTED_IN: str(tmp_path / "first")})
     write_config(Storage(str(tmp_path / "other" / "bad")), {"study": {}, "fails": 1, STARTED_IN: str(tmp_path)})
     monkeypatch.chdir(tmp_path / "other")
-    experiment = Continued.read([], "out")
+    experiment = read(CONTINUED, [], "out")
     with experiment.joined:
-        assert experiment.folder == os.getcwd() == str(tmp_path / "first")
+        assert experiment.plan.folder == os.getcwd() == str(tmp_path / "first")
         assert experiment.storage.path("x") == str(tmp_path / "other" / "out" / "x")
     assert os.getcwd() == str(tmp_path / "other")
     with pytest.raises(BadInput, match="fails"):
-        Continued.read([], "bad")
+        read(CONTINUED, [], "bad")
     assert os.getcwd() == str(tmp_path / "other")
 
 
@@ -219,13 +217,12 @@ def test_ctrl_c_twice_prints_how_to_continue(monkeypatch, tmp_path, capsys):
 
     storage = Storage(str(tmp_path / "out"))
     write_config(storage, {"study": {}, "overrides": []})
-    kind = SimpleNamespace(read=lambda *_: SimpleNamespace(storage=storage, workers=None))
-    monkeypatch.setattr(cli, "kind_of", lambda verb: kind)
-    monkeypatch.setattr(cli.Processes, "for_command", lambda *_: Twice())
-    monkeypatch.setattr("pyrite.cluster.commands.experiment.conduct", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(conduct, "read", lambda *_: SimpleNamespace(storage=storage, workers=None))
+    monkeypatch.setattr(conduct.Processes, "for_command", lambda *_: Twice())
+    monkeypatch.setattr(conduct, "conduct", lambda *_: signal.raise_signal(signal.SIGINT))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        assert cli.run_experiment("study", [], None, Console(), warm=True) == 130
+        assert conduct.run_command(STUDY, Namespace(overrides=[], resume=None), Console(), "math:sqrt") == 130
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

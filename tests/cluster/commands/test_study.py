@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.resuming import read
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
@@ -167,15 +168,15 @@ def test_the_report_of_half_a_study(base, tmp_path):
     whole = (out / "report.html").read_text()
     assert "still running" not in whole
     next((out / "runs").glob("*random*")).unlink()
-    study = StudyExperiment.read([], str(out))
-    study.prepare(Console(quiet=True))
-    study.renew()
+    study = read(STUDY, [], str(out))
+    work = study.prepare(Console(quiet=True))
+    work.renew()
     page = (out / "report.html").read_text()
     assert "1 done, 1 to come, the study is still running" in page
     assert "bm25 · uniform" in page
     assert "random · uniform" not in page
     (out / "report.html").unlink()
-    study.renew()  # nothing has happened since
+    work.renew()  # nothing has happened since
     assert not (out / "report.html").exists()
     assert command("study", "--resume", str(out), "local=true") == 0
     assert "2 done</dd>" in (out / "report.html").read_text()

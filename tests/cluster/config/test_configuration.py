@@ -286,7 +286,7 @@ READ = ["collection=pairs", "collection.path='data/pairs.csv'", "collection.posi
 
 def test_the_mine_command_draws_what_the_run_drew():
     given = [*READ, "function=[in_batch,bm25]", "negatives.bm25=3", "policy=fixed", "selector=uniform", "seed=3"]
-    command = mine_command([*given, "function.bm25.depth=50", "sampling.guard.relative=.05"])
+    command = mine_command([*given, "function.bm25.depth=50", "guard.relative=.05"])
     assert command == (
         "pyrite mine collection=pairs collection.path=data/pairs.csv 'collection.positive=Answer text' function=bm25 "
         "function.bm25.depth=50 selector=uniform guard.relative=.05 count=3"

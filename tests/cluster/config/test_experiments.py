@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks.published import map_methods, printed, read_published
 from pyrite.analysis.methods import items_of
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.resuming import read
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CONF, group_options
 from pyrite.cluster.config.validate import check_run
@@ -33,7 +34,7 @@ def study(name: str, *arguments: str) -> StudyPlan:
     pretrained = (*PU, "sir", "saeidi2017_rankers", "adore", "negatives_cross_encoder", "policies_bi_encoder")
     own = ["ranker.checkpoint=some/where"] if name in pretrained else []
     folder = ["data=somewhere"] if "${data}" in (CONF / "experiment" / f"{name}.yaml").read_text("utf-8") else []
-    return StudyExperiment.read([f"experiment={name}", *folder, "out=nowhere", *own, *arguments]).plan
+    return read(STUDY, [f"experiment={name}", *folder, "out=nowhere", *own, *arguments]).plan
 
 
 def planned(of: StudyPlan, ends: bool = False) -> list[Planned]:
@@ -162,7 +163,7 @@ def test_the_tables_and_limits_of_cohen():
 def test_what_is_absent_is_one_line(refusal, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match=r"leave it out; for a file of your own: collection\.path=pairs\.csv"):
-        StudyExperiment.read(["data=pairs.csv"])
+        read(STUDY, ["data=pairs.csv"])
     line = refusal("study", "experiment=pu2021_table2", "scale=small", "out=out")
     assert line.startswith("ranker.checkpoint has no default; give it with ranker.checkpoint=")
     absent = "data/medquad: there is no such folder; put the collection medquad there.*data=.*PYRITE_DATA"

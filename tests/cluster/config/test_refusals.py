@@ -32,7 +32,7 @@ OF_RUNS = [
     ("function=nothing@x", "no function 'nothing'"),
     ("function=run_file@x", "function.x.path has no default"),
     ("a=[b", "[b"),
-    ("~sampling.guard", "sampling.guard"),
+    ("~guard", "guard"),
     ("~seed", "seed"),
     ("+seeds=3", "there is no option seeds"),
     ("training=5", "training is 5; give a mapping"),
@@ -47,7 +47,7 @@ OF_RUNS = [
     ("selector.from=3", "no option selector.from; selector has no options"),
     ("limits.trian=3", "limits has examples, train, dev, test"),
     ("seed.of=3", "seed is a value and has no options"),
-    ("guard.relativ=.05", "did you mean sampling.guard.relative=.05?"),
+    ("guard.relativ=.05", "did you mean guard.relative=.05?"),
     ("selector.bm25.lam=0", "no option selector.bm25.lam; is selector.bm25=NAME missing?"),
     ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
     ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
@@ -59,7 +59,7 @@ OF_RUNS = [
     ("policy=mixture policy.weights=[inf,1]", "give one number ≥ 0 per function"),
     ("policy=mixture policy.window=3", "policy.window is 3; give a list"),
     ("function=bm25 function.bm25.k1=-1", "function.bm25.k1 is -1; choose"),
-    ("sampling.guard.ceiling=nan", "sampling.guard.ceiling is nan; choose a number"),
+    ("guard.ceiling=nan", "guard.ceiling is nan; choose a number"),
     (
         "selector._target_=pyrite.sampling.policies.fixed.Fixed",
         "selector._target_: Fixed is no selector; name a subclass",
@@ -128,7 +128,7 @@ OF_RUNS = [
     ("training.epochs=3", "did you mean training.max_epochs=3?"),
     ("function.bm25.k=1", "did you mean function.bm25.k1=1?"),
     ("training.batchsize=8", "did you mean training.batch_size=8?"),
-    ("sampling.guard.relativ=0.1", "did you mean sampling.guard.relative=0.1?"),
+    ("guard.relativ=0.1", "did you mean guard.relative=0.1?"),
     ("range_min=10", "did you mean selector=window selector.first=10?"),
     ("collection=pairs collection.pth=x", "did you mean collection.path=x?"),
 ]
@@ -196,6 +196,7 @@ OTHER_WORDS = {
         "relative_margin=0.05", "absolute_margin=0.1", "ratio=0.95", "max_score=0.9", "num_negatives=5", "loss=mnrl",
         "tokenizer=characters", "learning_rate=2e-5", "num_train_epochs=3", "per_device_train_batch_size=16",
         "max_grad_norm=1.0", "warmup_ratio=0.1", "guard=0.05", "metric_for_best_model=nDCG@10",
+        "sampling.guard.relative=0.05",
     ],
     "mine": [
         "relative_margin=0.05", "absolute_margin=0.1", "ratio=0.95", "max_score=0.9", "num_negatives=5",
@@ -219,8 +220,8 @@ def test_a_remedy_for_another_tools_word_is_accepted(verb, word):
 
 def test_values_on_another_scale_are_converted():
     assert suggestion("ratio=0.95", "mine") == "guard.relative=0.05"
-    assert suggestion("hn_filter_ratio=0.8") == "sampling.guard.relative=0.2"
-    assert suggestion("ratio=high") == "sampling.guard.relative=…"
+    assert suggestion("hn_filter_ratio=0.8") == "guard.relative=0.2"
+    assert suggestion("ratio=high") == "guard.relative=…"
     assert suggestion("relative_margin=.1", "mine") == "guard.relative=.1"
     assert suggestion("model=/a/b", "rank") == "checkpoint=/a/b"
 

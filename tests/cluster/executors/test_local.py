@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.resuming import started
+from pyrite.cluster.commands.study import STUDY, StudyWork
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.processes import Processes, ProcessLost, in_process
 from pyrite.cluster.executors.task import Done, Once, Task, TaskLost, Wait, Watch
@@ -197,11 +198,12 @@ ROOT = Path(__file__).resolve().parents[3]
 OPTIONS = ["ranker=static", "policy=fixed", "function=random", "selector=uniform", "training.max_epochs=1"]
 
 
-def study(base: list[str], out: Path, *more: str) -> StudyExperiment:
-    experiment = StudyExperiment.new([*base, *OPTIONS, f"out={out}", "local=true", *more])
-    experiment.prepare(Console(quiet=True))
+def study(base: list[str], out: Path, *more: str) -> StudyWork:
+    experiment = started(STUDY, [*base, *OPTIONS, f"out={out}", "local=true", *more])
+    work = experiment.prepare(Console(quiet=True))
     experiment.local = True
-    return experiment
+    assert isinstance(work, StudyWork)
+    return work
 
 
 def test_runs_in_another_process_are_what_they_are_here(base, tmp_path):
@@ -257,12 +259,12 @@ def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluste
     monkeypatch.setattr("pyrite.cluster.commands.study.cores", lambda: 8)
     for concurrent, room in ((1, 1), (2, 2), (9, 4)):  # of a resumed study, which only its files tell
         experiment = study(base, tmp_path / str(concurrent), f"concurrent={concurrent}")
-        experiment.workers = Processes(3, "math:sqrt")
+        experiment.experiment.workers = Processes(3, "math:sqrt")
         executor = experiment._executor()
         assert isinstance(executor, LocalExecutor)
         assert executor._room() == room
     experiment = study(base, tmp_path / "wide", "resources.cpu=3")  # runs that take three cores each
-    experiment.workers = Processes(3, "math:sqrt")
+    experiment.experiment.workers = Processes(3, "math:sqrt")
     executor = experiment._executor()
     assert isinstance(executor, LocalExecutor)
     assert executor._room() == 2

@@ -2,12 +2,19 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ray
+from ray import cloudpickle
 
 from pyrite.cluster.executors import reach
+from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import check_nodes, local_paths
+from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.task import ERROR, FINAL, Task
+from pyrite.cluster.executors.tune import attempt
+from pyrite.cluster.executors.worker import TaskOrigin
 from pyrite.cluster.output.storage import Storage, Unwritable
 from pyrite.ranking.errors import BadInput
 
@@ -54,3 +61,32 @@ def test_nodes_without_cores_are_not_asked(ray_session, tmp_path, monkeypatch):
     nodes = [{**node, "Resources": {"CPU": 0}} for node in ray.nodes()]
     monkeypatch.setattr(ray, "nodes", lambda: nodes)
     check_nodes(None, [str(tmp_path / "absent")])
+
+
+def refused_there() -> None:
+    raise Unwritable("is no folder to write to (no keys)", "s3://lab/s")
+
+
+class OfTheDriverAlone:
+    """What can't be unpacked on a node."""
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return (refused_there, ())
+
+
+def test_an_error_while_a_trial_is_unpacked_is_one_line_and_not_tried_again():
+    reports = list[dict[str, Any]]()
+    content = cloudpickle.dumps((Task("one", dict, {"storage": OfTheDriverAlone()}), TaskOrigin()))
+    attempt(content, {}, retries=3, report=reports.append)
+    assert [FINAL in report for report in reports] == [False, True]
+    error = cloudpickle.loads(reports[-1][ERROR])
+    assert isinstance(error, Unwritable)
+    assert str(error) == "s3://lab/s: is no folder to write to (no keys)"
+
+
+@pytest.mark.parametrize("actors", [None, Resources(cpu=0.5)])
+def test_an_error_while_a_task_is_unpacked_is_one_line_too(actors, ray_session):
+    executor = RayExecutor(actors=actors)
+    (done,) = executor.run([Task("one", dict, {"storage": OfTheDriverAlone()}, Resources(cpu=0.5))], retries=2)
+    assert isinstance(done.error, BadInput)
+    assert str(done.error) == "s3://lab/s: is no folder to write to (no keys)"

@@ -18,7 +18,8 @@ from ray import cloudpickle
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from rich.console import Console
 
-from pyrite.cluster.commands.mine import MineExperiment
+from pyrite.cluster.commands.mine import MINE
+from pyrite.cluster.commands.resuming import started
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.lost_process import KILLED, NOTICE, NodeDraining
 from pyrite.cluster.executors.resources import Resources, at_once, check_bundle, check_demand, demand, workers_bundles
@@ -320,7 +321,7 @@ def test_pooling_and_mining_ask_for_what_a_cluster_calls_its_own():
     with pytest.raises(BadInput, match=r"^custom.rack_a: a method asks for 0.5 and this machine has 0"):
         check_bundle(method, {"CPU": 8, "memory": 8e9}, "a method")
     with pytest.raises(BadInput, match="mines in this process"):  # one worker reserves nothing
-        MineExperiment.new(["custom={rack_a: 1}"])
+        started(MINE, ["custom={rack_a: 1}"])
 
 
 @pytest.mark.parametrize(

@@ -121,14 +121,14 @@ def test_a_run_is_the_same_whether_lists_are_made_before_or_asked_for(base):
     assert outcome(1) == outcome(2)
 
 
-@pytest.mark.parametrize("wanted", ["sampling.guard.relative=0.9", "teacher=bm25", "policy=learned"])
+@pytest.mark.parametrize("wanted", ["guard.relative=0.9", "teacher=bm25", "policy=learned"])
 def test_lists_that_are_wanted_before_the_training_are_made_from_the_shards(base, wanted):
     made, config = [], {}
     for shards in (1, 2):
         config = compose([*base, wanted, "function=bm25", f"function.bm25.shards={shards}"])
         assert served_functions(config) == []
         part = Artifacts()._make(config, "function:bm25")
-        assert (part.guarded.total > 0) == (wanted == "sampling.guard.relative=0.9")
+        assert (part.guarded.total > 0) == (wanted == "guard.relative=0.9")
         made.append((part.lists.documents.tobytes(), part.lists.scores.tobytes(), part.guarded.total))
     assert made[0] == made[1]
     asked = compose([*base, "function=bm25", "function.bm25.shards=2"])

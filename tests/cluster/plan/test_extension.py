@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from pyrite.cluster.commands import experiment
-from pyrite.cluster.commands.experiment import Work, runs_here
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.experiment import Load, runs_here
+from pyrite.cluster.commands.resuming import read, started
+from pyrite.cluster.commands.study import STUDY
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.quoting import quoted_path
 from pyrite.cluster.plan import size
@@ -26,7 +27,7 @@ SMALL = ["scale=tiny", "policy=fixed", "function=bm25", "selector=uniform"]
 
 
 def plan_of(tmp_path: Path, *more: str) -> StudyPlan:
-    return StudyExperiment.new([*SMALL, *more, f"out={tmp_path / 'out'}"]).plan
+    return started(STUDY, [*SMALL, *more, f"out={tmp_path / 'out'}"]).plan
 
 
 def ids(plan: StudyPlan) -> set[str]:
@@ -108,7 +109,7 @@ def test_a_finished_study_is_extended_by_the_command(base, tmp_path):
     assert [text.partition(str(out))[2] for text in config["extended"]] == [" seeds=2", " selector=top"]
     for change, reason in (("seeds=1", "nothing is removed"), ("stop=decided", "depend on it"), ("out=x", "stay in")):
         with pytest.raises(BadInput, match=reason):
-            StudyExperiment.read([change], str(out))
+            read(STUDY, [change], str(out))
 
 
 RANDOM = ["scale=tiny", "policy=fixed", "function=random", "selector=uniform"]
@@ -117,12 +118,11 @@ EXPERIMENTS = ("adore", "cohen2019_patience", "negatives", "saeidi2017_figure5",
 
 def same_study(arguments: list[str]) -> str:
     """Compose a study, print its command, compose that, and compare both; returns the command."""
-    study = StudyExperiment.new(arguments)
-    study.collections = {}
-    command = study.manifest()["command"]
+    study = started(STUDY, arguments)
+    command = study.command
     words = shlex.split(command)
     assert words[:2] == ["pyrite", "study"]
-    again = StudyExperiment.read(words[2:])
+    again = read(STUDY, words[2:])
     assert again.plan.options == study.plan.options
     assert again.plan.design == study.plan.design
     (runs, adaptive), (other_runs, other_adaptive) = study.plan.runs(), again.plan.runs()
@@ -173,7 +173,7 @@ def test_any_path_is_text(name, tmp_path):
         assert compose([quoted_path(f"out={path}")], "mine")["out"] == path
         assert compose([f"out={path}"], "mine")["out"] == path
         assert quoted_path(quoted_path(f"out={path}")) == quoted_path(f"out={path}")
-        assert StudyExperiment.read([*RANDOM, "seeds=1", f"out={path}/new"]).plan.storage.place == f"{path}/new"
+        assert read(STUDY, [*RANDOM, "seeds=1", f"out={path}/new"]).plan.storage.place == f"{path}/new"
 
 
 def test_paths_of_the_home_folder_of_odd_names_lists_and_sweeps(monkeypatch, tmp_path, own_cache):
@@ -187,7 +187,7 @@ def test_paths_of_the_home_folder_of_odd_names_lists_and_sweeps(monkeypatch, tmp
     assert compose(["collection=beir", f"collection.path={folder}"])["collection"]["path"] == str(folder)
 
 
-LITTLE, LARGE = Work(True, saved=RAY_START / 2), Work(True, saved=RAY_START * 2)
+LITTLE, LARGE = Load(True, saved=RAY_START / 2), Load(True, saved=RAY_START * 2)
 
 
 @pytest.fixture
@@ -200,8 +200,8 @@ def alone(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("local", "work", "here"),
     [
-        ("auto", LITTLE, True), ("auto", LARGE, False), ("auto", Work(True), False), (False, LITTLE, False),
-        (True, LARGE, True), (True, Work(True), True), ("auto", Work(True, saved=1, needs="an index"), False),
+        ("auto", LITTLE, True), ("auto", LARGE, False), ("auto", Load(True), False), (False, LITTLE, False),
+        (True, LARGE, True), (True, Load(True), True), ("auto", Load(True, saved=1, needs="an index"), False),
     ],
 )  # fmt: skip
 def test_a_plan_smaller_than_the_start_of_ray_runs_here(alone, local, work, here):
@@ -217,7 +217,7 @@ def test_a_ray_that_is_there_is_used_and_what_wants_one_refused_without_it(alone
     monkeypatch.setattr(experiment, "connected", lambda: True)
     assert not runs_here({"address": None, "local": "auto"}, LITTLE)
     with pytest.raises(BadInput, match="workers"):
-        runs_here({"address": None, "local": True}, Work(True, needs="resources.workers=2"))
+        runs_here({"address": None, "local": True}, Load(True, needs="resources.workers=2"))
 
 
 def test_what_takes_longer_is_larger_and_cores_save(monkeypatch):

@@ -1,6 +1,7 @@
 import pytest
 
-from pyrite.cluster.commands.pool import DEFAULT, read_plan
+from pyrite.cluster.commands.pool import DEFAULT
+from pyrite.cluster.commands.pool import plan as read_plan
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.plan.pool_methods import split, variants
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
@@ -41,7 +42,7 @@ def test_a_class_from_elsewhere_is_a_method_under_the_name_that_it_is_given():
 
 def test_a_scale_cuts_topics_depth_and_seeds_and_the_user_has_the_last_word():
     def sizes(*arguments: str) -> tuple[int, int | None, int]:
-        config = read_plan(["method=mm", *arguments]).config
+        config = read_plan(["method=mm", *arguments]).options
         return config["seeds"], config["most_topics"], config["depth"]
 
     assert sizes() == sizes("pool_scale=full") == (10, None, 100)
@@ -60,8 +61,8 @@ def test_swept_options_make_a_variant_each_whose_label_may_be_the_baseline():
     assert found[1].overrides == ("method=mm", "method.mm.rate=0", "method.mm.ties=first")
     assert found[1].identity != found[2].identity
     plan = read_plan(["method=mtf,mm", "method.mm.rate=0,1", "baseline='mm[rate=1]'", "contrasts=[['mm[rate=0]',mtf]]"])
-    assert (plan.config["baseline"], plan.config["contrasts"]) == ("mm[rate=1]", [["mm[rate=0]", "mtf"]])
-    assert read_plan(["method=mtf", "method.mtf.rate=0,1"]).config["baseline"] == "mtf[rate=0]"  # by default
+    assert (plan.options["baseline"], plan.options["contrasts"]) == ("mm[rate=1]", [["mm[rate=0]", "mtf"]])
+    assert read_plan(["method=mtf", "method.mtf.rate=0,1"]).options["baseline"] == "mtf[rate=0]"  # by default
 
 
 def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_word():

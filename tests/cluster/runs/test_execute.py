@@ -46,9 +46,9 @@ def prepared(overrides: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_what_can_not_be_trained_is_said(base):
     with pytest.raises(BadInput, match=r"diverged in epoch 1 \(.*\); lower optimizer.lr \(now 1e\+30\)"):
         run(*prepared([*base, "optimizer.lr=1e30"]))
-    config, parts = prepared([*base, "sampling.guard.relative=0.5"])
+    config, parts = prepared([*base, "guard.relative=0.5"])
     assert run(config, parts).sampler[0]["guarded"] > 0
-    config, parts = prepared([*base, "sampling.guard.relative=1"])
+    config, parts = prepared([*base, "guard.relative=1"])
     with pytest.raises(BadInput, match="no query had a negative in the whole epoch"):
         run(config, parts)
 

@@ -105,7 +105,7 @@ def test_a_result_outlives_a_commit_that_leaves_its_code_as_it_is():
 
 def test_a_run_writes_what_the_guard_dropped(base, tmp_path):
     out = tmp_path / "out"
-    assert command("train", *base, "sampling.guard.relative=0.3", f"out={out}") == 0
+    assert command("train", *base, "guard.relative=0.3", f"out={out}") == 0
     guarded = pl.read_parquet(out / "guarded.parquet")
     samplers = pl.read_parquet(out / "samplers.parquet")
     assert guarded.columns == [
@@ -129,7 +129,7 @@ def test_shared_lists_stand_once_and_what_a_run_dropped_by_itself_beside_them(ba
     write_outcome(storage, planned.name, Outcome())
     write_guarded(storage, [planned], artifacts)
     assert not (tmp_path / "guarded.parquet").exists()  # without a guard
-    runs = [run for point in points([], [], [*base, "sampling.guard.relative=0.3"]) for run in plan(point, [], [0, 1])]
+    runs = [run for point in points([], [], [*base, "guard.relative=0.3"]) for run in plan(point, [], [0, 1])]
     own = {
         "fold": 0, "function": "dense", "queries": np.array([1], np.int32), "documents": np.array([2], np.int32),
         "scores": np.array([3.0], np.float32), "positives": np.array([2.5], np.float32),

@@ -108,8 +108,8 @@ def test_a_checkpoint_scores_as_it_does_elsewhere_and_guards_and_teaches_by_its_
     assert found[0, 2] == -np.inf
     np.testing.assert_allclose(found[documents >= 0], 20 * expected[documents >= 0], atol=1e-3)  # cosines, by its scale
     assert len(np.unique(found[documents >= 0])) > 4
-    given = [f"sampling.guard.ranker={small_bert}", "sampling.guard.relative=0.1"]
-    guard = build(compose(given)["sampling"]["guard"], "sampling.guard", trust="composed")
+    given = [f"guard.ranker={small_bert}", "guard.relative=0.1"]
+    guard = build(compose(given)["guard"], "guard", trust="composed")
     assert isinstance(guard.ranker, RankerTeacher)
     assert guard.ranker.checkpoint == small_bert
     teacher = build(compose(["teacher=ranker", f"teacher.checkpoint={small_bert}"])["teacher"], trust="composed")

@@ -14,7 +14,8 @@ from ray.tune import Callback, Stopper
 from ray.tune.schedulers import FIFOScheduler
 
 from pyrite import StudyResult
-from pyrite.cluster.commands.study import StudyExperiment
+from pyrite.cluster.commands.resuming import started
+from pyrite.cluster.commands.study import STUDY, continued
 from pyrite.cluster.config.groups import CHOICES, option
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.executors.local import LocalExecutor
@@ -164,10 +165,10 @@ def test_few_combinations_are_all_run_and_what_a_sampler_can_not_search_is_refus
         ("gp", "optimizer=adam,lazy_adam", "optimizer.lr depends on another choice"),
     ):
         with pytest.raises(BadInput, match=says):
-            StudyExperiment.new([*SWEEP, more, "search=optuna", f"sampler={sampler}", f"out={tmp_path}"]).plan.runs()
+            started(STUDY, [*SWEEP, more, "search=optuna", f"sampler={sampler}", f"out={tmp_path}"]).plan.runs()
     names = [*SWEEP[:3], "optimizer=adam,adamw", "training.batch_size=16,32", "search=optuna", f"out={tmp_path}"]
     for samples, counts in ((4, [4, 0]), (3, [0, 4])):
-        assert [*map(len, StudyExperiment.new([*names, f"samples={samples}", "seeds=1"]).plan.runs())] == counts
+        assert [*map(len, started(STUDY, [*names, f"samples={samples}", "seeds=1"]).plan.runs())] == counts
 
 
 def test_no_run_begins_when_the_time_is_over():
@@ -239,11 +240,11 @@ def test_callbacks_hear_of_trials_and_those_of_a_folder_are_trusted_by_name_alon
     with pytest.raises(BadInput, match=r"is no callback of Ray Tune; subclass ray\.tune\.Callback"):
         built_as(Callback, [{"_target_": "pathlib.Path"}], "callbacks", "user")
     asked = [*base, "policy=fixed", "function=bm25", "callbacks=[tests.mine.Slack]", f"out={tmp_path}"]
-    plan = StudyExperiment.new(asked).plan
+    plan = started(STUDY, asked).plan
     assert plan.options["callbacks"] == [{"_target_": "tests.mine.Slack"}]  # the user's own word is enough
     saved = {"study": plan.options, "overrides": plan.arguments, "design": plan.design}
     with from_folder(), pytest.raises(BadInput, match=r"tests\.mine\.Slack"):
-        StudyExperiment.continued([], saved, plan.storage)
+        continued([], saved, plan.storage)
 
 
 def test_results_are_copied_and_a_resumed_search_replaces_them(tmp_path):
@@ -422,7 +423,7 @@ def test_a_study_stops_what_is_behind(base, tmp_path, capsys, ray_session, refus
 
 def test_a_scheduler_of_ones_own_and_those_that_a_search_can_not_have(tmp_path):
     asked = ["trial_scheduler=asha", "trial_scheduler._target_=ray.tune.schedulers.FIFOScheduler"]
-    experiment = StudyExperiment.new([*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
+    experiment = started(STUDY, [*asked, "optimizer.lr=interval(1e-4,1e-2)", f"out={tmp_path}"])
     assert experiment.plan.options["trial_scheduler"] == {"_target_": "ray.tune.schedulers.FIFOScheduler"}
     assert schedulers_of(experiment.plan.options["trial_scheduler"], "user") is not None
     assert experiment.plan.seeds == [0]

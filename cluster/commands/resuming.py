@@ -1,0 +1,187 @@
+"""Starts an experiment from its overrides, or continues one from its folder: `--resume OUT`, or `resume=auto`.
+
+An experiment is planned again from `config.yaml`. Its preparation then leaves out finished results that were built from
+the same data and code (`output.result_store.ResultStore`). The others continue from their last state
+(`output.result_store.SavedState`), or start.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, chdir, nullcontext
+from typing import Any
+
+from pyrite.cluster.commands.experiment import Experiment, Plan, Verb
+from pyrite.cluster.commands.first_folder import absolute, recorded_folder
+from pyrite.cluster.config.aliases import QUOTES, quoted_baseline
+from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
+from pyrite.cluster.config.quoting import override_of, quoted_path
+from pyrite.cluster.config.relocated import KEY, moves, relocated
+from pyrite.cluster.config.secrets import concealed
+from pyrite.cluster.config.trainer_option import typed_again
+from pyrite.cluster.config.trust import check_classes, from_folder, named_classes, trusting
+from pyrite.cluster.executors.address import is_foreign
+from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
+from pyrite.cluster.output.storage import Storage
+from pyrite.ranking.errors import BadInput
+
+MOVED = "moved"
+"""Key in `config.yaml` of the new paths of collections, by the old ones."""
+EXTENDED = "extended"
+"""Key in `config.yaml` of the commands that added to an experiment."""
+TYPED = "typed"
+"""Key in `config.yaml` of the overrides of the first command."""
+RESUME = "resume"
+"""The option that starts an experiment, or goes on with it: `resume=auto`."""
+
+
+def read(verb: Verb, arguments: Sequence[str], resume: str | None = None) -> Experiment:
+    """Start an experiment from its overrides, or continue one from its folder.
+
+    Args:
+        arguments: its overrides. With `resume=auto` among them, it continues if `out=` holds what the same verb left.
+        resume: the folder of an experiment to continue, with overrides that change it; None starts a new one.
+    """
+    typed = [quoted_baseline(quoted_path(text)) for text in arguments]
+    automatic = is_automatic(typed, resume)
+    typed = [text for text in typed if key_of(text) != RESUME]
+    if automatic and holds_results(out := output_of(typed)):
+        return _continued(verb, typed, out, again=True)
+    return started(verb, typed) if resume is None else _continued(verb, typed, resume)
+
+
+def started(verb: Verb, typed: list[str]) -> Experiment:
+    """Start an experiment from its overrides."""
+    plan = verb.plan(typed)
+    if plan.storage is not None and not verb.same_folder:
+        refuse_taken(plan.storage)
+    return Experiment(verb, plan, typed)
+
+
+def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
+    """Return whether overrides say `resume=auto`; refuse other values, and `--resume` beside it."""
+    given = [text for text in arguments if key_of(text) == RESUME]
+    for text in given:
+        if text.partition("=")[2].strip(QUOTES) != "auto":
+            raise BadInput("has no such value", text, "write resume=auto to start or go on, or --resume FOLDER")
+    if given and resume is not None:
+        raise BadInput("--resume and resume=auto exclude each other", resume, "leave one of them out")
+    return bool(given)
+
+
+def output_of(arguments: Sequence[str]) -> str:
+    """Return the folder of `out=`, which `resume=auto` needs."""
+    out = values_by_key(arguments).get("out", "null").strip(QUOTES)
+    if out == "null":
+        raise BadInput("resume=auto goes on in a folder", RESUME, "name it with out=FOLDER")
+    return out
+
+
+def holds_results(folder: str) -> bool:
+    """Return whether a command has written its configuration to a folder."""
+    return Storage(folder).read(CONFIG) is not None
+
+
+def recorded(saved: Mapping[str, Any], first: bool = False) -> list[str]:
+    """Return the overrides in a manifest: those of the first command, and unless `first` those that added to it."""
+    typed = _texts(saved.get(TYPED))
+    if first:
+        return typed
+    added = [text for command in _texts(saved.get(EXTENDED)) for text in shlex.split(command)[4:]]
+    return [*typed, *_texts(saved.get("overrides")), *added]
+
+
+def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -> Experiment:
+    """Continue an experiment from its folder, which may come from anywhere.
+
+    Args:
+        again: whether the whole command was typed again, instead of what changes.
+    """
+    storage = Storage(folder)
+    saved = read_config_of(verb.name, storage)
+    others = typed_again(typed, saved, verb.name, folder)
+    classes, start, started_in = named_classes(typed), recorded_folder(saved), os.getcwd()
+    with nullcontext() if start is None else chdir(start):
+        moved = {**_mapping(saved.get(MOVED)), **moves(recorded(saved), absolute(typed, started_in))}
+    if again:
+        _refuse_shorter(verb, typed, saved, folder)
+    changes = _changes(verb, others, saved, start or os.curdir, started_in, bool(moved), again)
+    for text in changes:
+        if root_of(text) not in verb.may_change:
+            verb.check_change(verb, text, folder)
+    with ExitStack() as entered:
+        entered.enter_context(relocated(moved))
+        entered.enter_context(trusting(classes))  # recorded classes that are typed again
+        check_classes(saved, "file")
+        if start is not None:
+            storage = storage if "://" in folder else Storage(os.path.abspath(folder))
+            changes = absolute(changes, started_in)
+            entered.enter_context(chdir(start))
+        with from_folder():
+            plan = (verb.continued or _planned_again(verb))(changes, saved, storage)
+        _refuse_foreign_cluster(plan.options.get("address"), typed, folder)
+        joined = entered.pop_all()
+    additions = [text for text in changes if root_of(text) not in verb.may_change]
+    first = recorded(saved, first=True)
+    chosen = [text for text in _texts(saved.get("overrides")) if key_of(text) not in map(key_of, first)]
+    return Experiment(verb, plan, first, chosen, resumed=True, moved=moved, additions=additions, joined=joined)
+
+
+def _planned_again(verb: Verb) -> Any:
+    """Return what plans a verb from the overrides in its manifest, and those that are given again."""
+
+    def plan(changes: list[str], saved: dict[str, Any], storage: Storage) -> Plan:
+        overrides = saved.get("overrides")
+        if not isinstance(overrides, list):
+            what = f"is not the configuration of a {verb.noun}"
+            raise BadInput(what, f"{storage}/{CONFIG}", "name the folder of one")
+        return verb.plan(replaced(list(map(str, overrides)), [override_of("out", storage.place), *changes]))
+
+    return plan
+
+
+def _changes(
+    verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], start: str, started_in: str, moved: bool, again: bool
+) -> list[str]:
+    """Return the overrides that say more than the manifest, and all that may change.
+
+    One that repeats a recorded one, or only trusts its class, says nothing new, nor does the new path of a collection.
+    """
+    texts = recorded(saved)
+    known = {*texts, *absolute(texts, os.path.abspath(start))}
+    left_out = {KEY} if moved else set()
+    left_out |= {"out"} if again else set()
+
+    def is_known(text: str) -> bool:
+        classes = named_classes([text])
+        repeated = any(key_of(each) == key_of(text) and named_classes([each]) == classes for each in texts)
+        return bool(known & {text, concealed(text), *absolute([text], started_in)}) or bool(classes and repeated)
+
+    new = [text for text in typed if key_of(text) not in left_out]
+    return [text for text in new if root_of(text) in verb.may_change or not is_known(text)]
+
+
+def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], folder: str) -> None:
+    """Refuse a command that lacks an option of the one that it goes on with: another was probably meant."""
+    given = {*map(key_of, typed), "out"}
+    for text in recorded(saved, first=True):
+        if key_of(text) not in given and root_of(text) not in verb.may_change:
+            what = f"holds a {verb.noun} with {text}, and resume=auto goes on with the same overrides"
+            raise BadInput(what, folder, f"give {text} too, or choose another out=")
+
+
+def _refuse_foreign_cluster(address: str | None, typed: Sequence[str], folder: str) -> None:
+    """Refuse to join a cluster that only a folder names."""
+    if is_foreign(address) and "address" not in map(key_of, typed):
+        what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
+        raise BadInput(what, folder, f"if it is yours, give it again: address={address}")
+
+
+def _texts(value: Any) -> list[str]:
+    return list(map(str, value)) if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> dict[str, str]:
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,138 @@
+"""Reads the option `trainer`: checks a training function of the user's without importing it, and finds its files."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from pyrite.ranking.errors import BadInput
+
+GIVEN = ("data", "seed", "folder")
+"""The arguments that every training function receives."""
+NAMED = ("run", "format")
+"""Options of `trainer` that are not the function's."""
+RECORDED = re.compile(r"\+*trainer(?:\.run)?=(.*)", re.DOTALL)
+
+
+def trains_elsewhere(config: Mapping[str, Any]) -> bool:
+    """Return whether a run trains with a function or a command of the user's."""
+    return bool(config.get("trainer", {}).get("run"))
+
+
+def is_command(run: str) -> bool:
+    """Return whether `trainer.run` is a command, and not a file and a function."""
+    return " " in run.strip()
+
+
+def check_trainer(config: Mapping[str, Any]) -> None:
+    """Refuse a training function that does not exist, options that it does not have, and moving negatives of a command.
+
+    The file is read, not imported.
+    """
+    run = str(config["trainer"]["run"])
+    options = [name for name in config["trainer"] if name not in NAMED]
+    if is_command(run):
+        _check_command(run, options, config)
+        return
+    if config["trainer"].get("format") is not None:
+        what = "a function reads data.dataset, and needs no format"
+        raise BadInput(what, "trainer.format", "leave it out, or give a command with {data}")
+    path, _, name = run.rpartition(":")
+    if not path.endswith(".py") or not Path(path).is_file():
+        remedy = "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}"
+        raise BadInput(
+            "there is no such file" if path.endswith(".py") else "names no function", f"trainer={run}", remedy
+        )
+    body = ast.parse(Path(path).read_text("utf-8"), path).body
+    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if not found:
+        named = ", ".join(node.name for node in body if isinstance(node, ast.FunctionDef)) or "none"
+        raise BadInput(f"{path} defines no function {name}", "trainer", f"it defines {named}")
+    arguments = found[-1].args
+    every = [each.arg for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
+    if len([*arguments.posonlyargs, *arguments.args]) < len(GIVEN) and arguments.vararg is None:
+        raise BadInput(f"{name} takes {', '.join(every)}", "trainer", f"define it as {name}(data, seed, folder, …)")
+    for option in options:
+        if option not in every and arguments.kwarg is None:
+            known = ", ".join(every[len(GIVEN) :]) or "none"
+            raise BadInput(f"{name} has no argument {option}", f"trainer.{option}", f"it has {known}")
+
+
+def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> None:
+    dense = [name for name, node in config["function"].items() if "refresh" in node]
+    if dense:
+        what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
+        raise BadInput(what, f"function={dense[0]}", "give a function, FILE.py:NAME, or mine with checkpoint=")
+    if not {f"{{{name}}}" for name in ("out", "folder")} & set(_fields(run)):
+        raise BadInput("names no folder to leave weights in", "trainer", "write {out} into the command")
+    for option in options:
+        if f"{{{option}}}" not in _fields(run):
+            raise BadInput(f"the command has no {{{option}}}", f"trainer.{option}", "write it into the command")
+
+
+def _fields(run: str) -> list[str]:
+    return [f"{{{name}}}" for _, name, _, _ in Formatter().parse(run) if name]
+
+
+def files_of_trainer(config: Mapping[str, Any]) -> list[str]:
+    """Return the files of a training function or command, whose content is an input of a run."""
+    run = str(config.get("trainer", {}).get("run") or "")
+    words = run.split() if is_command(run) else [run.rpartition(":")[0]]
+    return [word for word in words if word and Path(word).is_file()]
+
+
+def place_of(trainer: Any) -> str:
+    """Return `trainer=` for a function or a command.
+
+    Raises:
+        BadInput: if no process of a run can import the function.
+    """
+    if isinstance(trainer, str):
+        return trainer
+    try:
+        file = inspect.getsourcefile(trainer)
+    except TypeError:
+        raise BadInput(f"is a {type(trainer).__name__}", "trainer", "give a function, or a command") from None
+    if file is None or not Path(file).is_file() or trainer.__qualname__ != trainer.__name__:
+        what = f"{trainer.__qualname__} is not in a file, where the process of a run could import it"
+        raise BadInput(what, "trainer", "define it at the top level of a script or module")
+    return f"{os.path.relpath(file)}:{trainer.__name__}"
+
+
+def typed_again(arguments: Sequence[str], saved: Mapping[str, Any], verb: str, folder: str) -> list[str]:
+    """Return the overrides given on resume without `trainer=`, which must repeat what the folder names: it is code.
+
+    Raises:
+        BadInput: if the folder names a training that was not typed, or another one.
+    """
+    recorded, typed = sorted({*_trainers(saved)}), sorted({*_trainers(list(arguments))})
+    if recorded != typed and recorded:
+        command = shlex.join(["pyrite", verb, "--resume", folder, *(f"trainer={each}" for each in recorded)])
+        what = f"its runs train with {', '.join(recorded)}, and no code runs that only a folder names"
+        if typed:
+            what = f"its runs train with {', '.join(recorded)}, not with trainer={', '.join(typed)}"
+        raise BadInput(what, folder, f"see what it does, then type {command}")
+    return [text for text in arguments if not (recorded and RECORDED.fullmatch(text))]
+
+
+def _trainers(content: Any) -> Iterator[str]:
+    """Yield the trainings that a nest of overrides names."""
+    if isinstance(content, str):
+        if found := RECORDED.fullmatch(content):
+            yield found[1].strip("'\"")
+    elif isinstance(content, Mapping):
+        run = content.get("trainer")
+        if isinstance(run, Mapping) and run.get("run"):
+            yield str(run["run"])
+        for each in content.values():
+            yield from _trainers(each)
+    elif isinstance(content, list):
+        for each in content:
+            yield from _trainers(each)

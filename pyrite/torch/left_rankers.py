@@ -1,0 +1,146 @@
+"""Scores with what a training function left behind: a checkpoint, a TREC run, or an object with encode or predict."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyrite.cluster.runs.trained import read_ranker
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
+from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.run_files import lists_of_run
+from pyrite.torch.external_training import numbers
+from pyrite.torch.text_encoder import FunctionEncoder, as_bytes
+
+Values = dict[str, NDArray[np.float64]]
+RUNS = ("*.run", "*.trec", "*.run.gz", "*.trec.gz")
+"""The names of TREC runs."""
+
+
+@dataclass(frozen=True)
+class LeftRanker:
+    """What was left behind.
+
+    Args:
+        measure: returns the values of each measure by query, given candidates and measures.
+        digest: a digest of the weights, or of the scores: equal if nothing was learned differently.
+    """
+
+    measure: Callable[[Candidates, Sequence[str]], Values]
+    digest: str
+
+
+def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedCollection) -> LeftRanker:
+    """Open what a training function returned, or left in its folder.
+
+    Raises:
+        BadInput: if it is nothing that ranks.
+    """
+    if result is not None and hasattr(result, "save_pretrained"):
+        result.save_pretrained(str(folder))
+        result = None
+    for name, opened in OBJECTS.items():
+        if result is not None and callable(getattr(result, name, None)):
+            return opened(getattr(result, name), collection, encoded)
+    if result is not None:
+        what = f"returned {type(result).__name__}, which has no encode, predict or score"
+        raise BadInput(what, "trainer", "save a checkpoint into the folder, or return an object that ranks")
+    runs = sorted(file for pattern in RUNS for file in folder.glob(pattern))
+    if runs:
+        return _of_run(runs, collection, encoded)
+    if not any(folder.iterdir()):
+        raise BadInput("left nothing in its folder", "trainer", "save a checkpoint or a TREC run there")
+    trained = read_ranker(str(folder))
+    read = trained.read(collection, encoded)
+    return LeftRanker(
+        lambda candidates, measures: Evaluation(read, candidates, measures)(trained.ranker), digest_of(folder)
+    )
+
+
+def digest_of(folder: Path) -> str:
+    """Return a digest of the weights in a folder."""
+    content = hashlib.sha256()
+    for file in sorted([*folder.rglob("*.safetensors"), *folder.rglob("*.bin")]):
+        content.update(file.relative_to(folder).as_posix().encode() + file.read_bytes())
+    return content.hexdigest()
+
+
+def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
+    """Compare vectors by inner products; `encode` takes texts, and their kind if it has such an argument."""
+    of_kind = getattr(encode, "__self__", None)
+
+    def vectors(texts: list[str], kind: str) -> Any:
+        return getattr(of_kind, f"encode_{kind}", encode)(texts)
+
+    ranker = FunctionEncoder(vectors)
+    documents, queries = (as_bytes(each["text"].to_list()) for each in (collection.documents, collection.queries))
+    read = replace(encoded, documents=documents, queries=queries)
+    probe = numbers(vectors(["a", collection.queries["text"][0]], "query"))
+    return LeftRanker(
+        lambda candidates, measures: Evaluation(read, candidates, measures)(ranker),
+        hashlib.sha256(probe.tobytes()).hexdigest(),
+    )
+
+
+def _of_pairs(predict: Callable[[list[tuple[str, str]]], Any]) -> Callable[[list[str], list[list[str]]], Any]:
+    def score(queries: list[str], documents: list[list[str]]) -> Any:
+        pairs = [(query, text) for query, row in zip(queries, documents, strict=True) for text in row]
+        return numbers(predict(pairs)).reshape(len(queries), -1)
+
+    return score
+
+
+def _of_score(score: Callable[..., Any], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
+    """Score lists of candidates; `score` takes queries and the documents of each."""
+    texts, queries = collection.documents["text"], collection.queries["text"]
+    seen = hashlib.sha256()
+
+    def measure(candidates: Candidates, measures: Sequence[str]) -> Values:
+        if candidates.documents is None:
+            what = "predict and score rank candidates, and origin=full ranks all documents"
+            raise BadInput(what, "origin", "choose bm25 or random, or return an object with encode")
+        scores = np.full(candidates.documents.shape, -np.inf, np.float32)
+        for row, (query, documents) in enumerate(zip(candidates.queries, candidates.documents, strict=True)):
+            shown = documents[documents >= 0]
+            read = numbers(score([queries[int(query)]], [texts.gather(shown.astype(np.uint32)).to_list()]))
+            scores[row, documents >= 0] = read.reshape(-1)
+        seen.update(scores.tobytes())
+        return Evaluation(encoded, candidates, measures).of_scores(scores)
+
+    return LeftRanker(measure, "")
+
+
+def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
+    """Rank candidates as a run does; those that it lacks come last."""
+    lists = lists_of_run(list(map(str, files)), collection, None)
+    content = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+    def measure(candidates: Candidates, measures: Sequence[str]) -> Values:
+        documents, scores = lists.documents[candidates.queries], lists.scores[candidates.queries]
+        if candidates.documents is None:  # the run ranks all documents
+            ranked = replace(candidates, documents=documents, categories=None)
+            return Evaluation(encoded, ranked, measures).of_scores(scores)
+        same = (candidates.documents[:, :, None] == documents[:, None, :]) & (documents >= 0)[:, None, :]
+        found = np.take_along_axis(scores, same.argmax(2), 1)
+        return Evaluation(encoded, candidates, measures).of_scores(
+            np.where(same.any(2), found, np.finfo(np.float32).min).astype(np.float32)
+        )
+
+    return LeftRanker(measure, content)
+
+
+OBJECTS: dict[str, Callable[..., LeftRanker]] = {
+    "encode": _of_encode,
+    "predict": lambda predict, *of: _of_score(_of_pairs(predict), *of),
+    "score": _of_score,
+}
+"""By the method of an object, what measures with it."""

@@ -1,0 +1,198 @@
+"""`pyrite study trainer=…`: seeds, tests and costs of a training function or command of the user's."""
+
+from pathlib import Path
+
+import pytest
+
+import pyrite
+from pyrite import Random, Study
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.outcome import read_outcome
+from pyrite.ranking.errors import BadInput
+from tests.pyrite_torch.tiny_trainer import open_model
+
+TRAIN = '''
+"""Trains nothing, quickly."""
+import os
+import shutil
+import torch
+
+
+def untouched(data, seed, folder):
+    shutil.copytree(data.checkpoint, folder, dirs_exist_ok=True)
+
+
+def train(data, seed, folder, lr=0.1, *, fail=-1):
+    if seed == fail:
+        raise ValueError("no such batch")
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(data.checkpoint, folder, dirs_exist_ok=True)
+    weights = load_file(f"{folder}/model.safetensors")
+    method = sum(len(row) for row in data.negatives.columns)
+    noise = torch.Generator().manual_seed(seed + 100 * method)
+    changed = {name: each + lr * torch.randn(each.shape, generator=noise) if each.is_floating_point() else each
+               for name, each in weights.items()}
+    save_file(changed, f"{folder}/model.safetensors", {"format": "pt"})
+    assert len(data.dataset) and data.scratch.is_dir()
+    data.steps = 7
+
+
+class Encoder:
+    def __init__(self, seed):
+        self.seed = seed
+
+    def encode(self, texts):
+        return torch.stack([torch.randn(4, generator=torch.Generator().manual_seed(len(text) + self.seed))
+                            for text in texts])
+
+
+def returned(data, seed, folder):
+    return Encoder(seed)
+
+
+def nothing(data, seed, folder):
+    os._exit(3)
+'''
+COMMAND = """
+import json, shutil, sys
+data, out, seed, start = sys.argv[1:]
+rows = [json.loads(line) for line in open(data)]
+assert set(rows[0]) == {"query_id", "query", "positive_passages", "negative_passages"}, rows[0]
+from safetensors.torch import load_file, save_file
+import torch
+shutil.copytree(start, out, dirs_exist_ok=True)
+torch.manual_seed(int(seed) + len(rows[0]["negative_passages"]))
+weights = {name: each + 0.1 * torch.randn(each.shape) if each.is_floating_point() else each
+           for name, each in load_file(out + "/model.safetensors").items()}
+save_file(weights, out + "/model.safetensors", {"format": "pt"})
+"""
+
+
+@pytest.fixture(scope="module")
+def start(bert, tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("start") / "model"
+    open_model(bert).save_pretrained(str(folder))
+    return str(folder)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, own_cache) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(TRAIN)
+    Path("command.py").write_text(COMMAND)
+    return tmp_path
+
+
+ALONE = ["policy=fixed", "selector=uniform"]
+"""One method per function."""
+
+
+def overrides(base: list[str], start: str, *more: str) -> list[str]:
+    texts = [text for text in base if not text.startswith(("ranker.", "optimizer.", "training.max"))]
+    return [*texts, "ranker=bi_encoder", f"ranker.checkpoint={start}", "origin=bm25", "local=true", *ALONE, *more]
+
+
+def study(base, start, *more):
+    return pyrite.StudyResult(*pyrite.running.run("study", overrides(base, start, *more), None, None))
+
+
+@pytest.mark.nightly
+def test_a_function_is_compared_over_seeds_and_methods(base, start, place):
+    result = study(
+        base, start, "trainer=train.py:train", "function=random,bm25", "seeds=2", "out=out", "trainer.lr=0.2"
+    )
+    trials = result.trials
+    assert trials.select("method", "seed").n_unique() == 4
+    assert set(trials["steps"]) == {7}
+    assert result.failed == 0
+
+
+def test_the_seed_must_act(base, start, place):
+    with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):
+        study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=2", "out=out")
+
+
+def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place):
+    result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", "out=out")
+    (name,) = set(result.trials["run"])
+    outcome = read_outcome(Storage("out"), name)
+    assert outcome.untrained["bm25"].keys() == outcome.values["bm25"].keys()
+    for measure, values in outcome.values["bm25"].items():
+        assert values.tobytes() == outcome.untrained["bm25"][measure].tobytes()
+
+
+@pytest.mark.nightly
+def test_a_run_that_raises_is_lost_alone(base, start, place, caplog):
+    result = study(base, start, "trainer=train.py:train", "trainer.fail=1", "function=bm25", "seeds=3", "out=out")
+    assert result.failed == 1
+    assert set(result.trials["seed"]) == {0, 2}
+    assert "no such batch" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.nightly
+def test_a_function_that_exits_leaves_nothing(base, start, place):
+    result = pyrite.running.run(
+        "study", overrides(base, start, "trainer=train.py:nothing", "function=bm25", "seeds=1", "out=out"), None, None
+    )
+    assert result[1] == 1
+
+
+@pytest.mark.nightly
+def test_an_object_that_encodes_is_measured(base, start, place):
+    result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", "out=out")
+    assert len(result.trials) >= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["trainer=train.py:train", "trainer.lrr=1"], "train has no argument lrr"),
+        (["trainer=train.py:missing"], "defines no function missing"),
+        (["trainer=absent.py:train"], "there is no such file"),
+        (["trainer='python command.py {data} {out} {seed}'", "trainer.lr=1"], r"the command has no \{lr\}"),
+        (["trainer='python command.py {data}'"], "names no folder to leave weights in"),
+        (["trainer='python command.py {data} {out}'", "function=dense"], "negatives that stand still"),
+    ],
+)
+def test_options_are_checked_before_the_first_run(base, start, place, options, message):
+    with pytest.raises(BadInput, match=message):
+        study(base, start, "function=bm25", *options, "seeds=1", "out=out")
+    assert not (place / "out" / "config.yaml").exists()
+
+
+@pytest.mark.nightly
+def test_a_command_reads_a_file(base, start, place):
+    run = "trainer='python command.py {data} {out} {seed} {checkpoint}'"
+    result = study(base, start, run, "trainer.format=tevatron", "function=bm25", "seeds=2", "out=out")
+    assert result.failed == 0
+    assert set(result.trials["seed"]) == {0, 1}
+
+
+@pytest.mark.nightly
+def test_a_resumed_study_needs_its_trainer_typed_again(base, start, place, capsys):
+    options = ["trainer=train.py:train", "function=bm25", "seeds=2", "out=out"]
+    study(base, start, *options)
+    finished = {file.name: file.read_bytes() for file in Path("out/runs").iterdir()}
+    with pytest.raises(BadInput, match=r"pyrite study --resume out trainer=train\.py:train"):
+        pyrite.running.run("study", [], "out", None)
+    with pytest.raises(BadInput, match=r"trainer=other\.py:train"):
+        pyrite.running.run("study", ["trainer=other.py:train"], "out", None)
+    pyrite.running.run("study", ["trainer=train.py:train"], "out", None)
+    assert {file.name: file.read_bytes() for file in Path("out/runs").iterdir()} == finished
+    Path("train.py").write_text(TRAIN + "\n# changed\n")
+    pyrite.running.run("study", ["trainer=train.py:train"], "out", None)
+    assert {file.name: file.read_bytes() for file in Path("out/runs").iterdir()} != finished
+
+
+def test_a_study_takes_the_function_itself(base, start, place):
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("train", place / "train.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    described = Study("pairs.csv", {"random": Random(1)}, trainer=module.train, seeds=2)
+    assert "trainer.run=train.py:train" in described.overrides()
+    with pytest.raises(BadInput, match="could import it"):
+        Study("pairs.csv", {"random": Random(1)}, trainer=lambda data, seed, folder: None)
