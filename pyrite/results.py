@@ -301,6 +301,11 @@ class StudyResult(ReportedResult):
     best_settings = Frame("Of a search, one row per method: the settings that validated best, and what they reached.")
 
     @property
+    def costs(self) -> pl.DataFrame:
+        """One row per method, candidate origin and measure: seconds and memory, which no repetition repeats."""
+        return self._csv("costs", "no run has finished", "see the column error of trials")
+
+    @property
     def runs(self) -> pl.DataFrame:
         """One row per run: its overrides, its costs and all measures."""
         return self.trials
