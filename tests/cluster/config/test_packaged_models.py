@@ -33,12 +33,12 @@ def test_a_package_that_is_absent_and_a_folder_of_its_name(monkeypatch, tmp_path
 
 
 def test_a_guard_by_the_ranker_itself(tmp_path):
-    for key, verb, more in (
-        ("sampling.guard", "config", ["ranker=bi_encoder", f"ranker.checkpoint={tmp_path}"]),
-        ("guard", "mine", ["function=dense", f"checkpoint={tmp_path}"]),
+    for verb, more in (
+        ("config", ["ranker=bi_encoder", f"ranker.checkpoint={tmp_path}"]),
+        ("mine", ["function=dense", f"checkpoint={tmp_path}"]),
     ):
-        config = compose([f"{key}.ranker=itself", *more], verb)
-        guard = (config["sampling"] if verb == "config" else config)["guard"]
+        config = compose(["guard.ranker=itself", *more], verb)
+        guard = config["guard"] if "guard" in config else config["sampling"]["guard"]
         assert guard["ranker"]["checkpoint"] == str(tmp_path)
     with pytest.raises(BadInput, match="the ranker starts from no checkpoint"):
-        compose(["ranker=static", "sampling.guard.ranker=itself"])
+        compose(["ranker=static", "guard.ranker=itself"])
