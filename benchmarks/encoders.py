@@ -25,6 +25,7 @@ from benchmarks.tokenizing import tokenizing
 from benchmarks.transformers import default_checkpoint
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.parts import read_encoded
 from pyrite.ranking.embedding import embed
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.cross_encoder import CrossEncoder
@@ -66,7 +67,7 @@ def encoding(chosen: argparse.Namespace, precision: str) -> None:
         f"ranker.checkpoint={chosen.checkpoint}", f"ranker.max_document={chosen.length}", *chosen.overrides,
     ])  # fmt: skip
     artifacts = Artifacts()
-    encoded, collection = artifacts.parts(config)["encoded"], artifacts.collection(config)
+    encoded, collection = read_encoded(artifacts.parts(config)), artifacts.collection(config)
     rows = np.arange(min(chosen.texts, len(encoded.documents)))
     ours = BiEncoder(chosen.checkpoint, layers=chosen.layers, max_document=chosen.length, precision="float32")
     ours.start(RankerInputs(torch.Generator().manual_seed(0))).eval()
@@ -99,7 +100,7 @@ def scoring(chosen: argparse.Namespace, precision: str) -> None:
         f"ranker.checkpoint={chosen.checkpoint}", f"ranker.max_document={chosen.length}", *chosen.overrides,
     ])  # fmt: skip
     artifacts = Artifacts()
-    encoded, collection = artifacts.parts(config)["encoded"], artifacts.collection(config)
+    encoded, collection = read_encoded(artifacts.parts(config)), artifacts.collection(config)
     count = min(chosen.texts, len(encoded.documents), len(encoded.queries))
     rows = np.arange(count)
     ours = CrossEncoder(chosen.checkpoint, layers=chosen.layers, max_document=chosen.length, precision="float32")
@@ -111,8 +112,6 @@ def scoring(chosen: argparse.Namespace, precision: str) -> None:
     if precision == "bfloat16":
         peers["predict, bfloat16"].bfloat16()
         read_in(ours, precision)
-    for peer in peers.values():
-        peer.max_length = ours.max_query + chosen.length + ours.packing.specials
 
     @torch.no_grad()
     def score() -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ir_measures
@@ -45,12 +45,12 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--topics", type=int, default=200)
     parser.add_argument("--depth", type=int, default=1000)
     parser.add_argument("--times", type=int, default=3)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         run, qrels = write(Path(folder), chosen.topics, chosen.depth)
         measures = [ir_measures.parse_measure(name) for name in MEASURES]

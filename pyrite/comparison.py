@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 
+from pyrite.analysis.methods import UNTRAINED
 from pyrite.cluster.config.trainer_option import place_of
 from pyrite.cluster.config.trust import trusting
 from pyrite.cluster.output.manifest import CONFIG
@@ -82,7 +83,7 @@ class Study(Public):
             `Static()`.
         objective: the training objective.
         seeds: the number of seeds, or the seeds themselves.
-        baseline: the label of the method that the others are compared with.
+        baseline: the label of the method that the others are compared with, or "before training".
         measure: the measure that validates, stops and leads the tables, as `nDCG@10`.
         search: what rankers rank in evaluation: `all` passages, BM25's candidates, or random ones; several as a list.
         scale: `tiny`, `small`, `medium` or `full`.
@@ -121,7 +122,7 @@ class Study(Public):
         if not negatives:
             raise BadInput("a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
         negatives = {str(label): each for label, each in negatives.items()}
-        if baseline is not None and str(baseline) not in negatives:
+        if baseline is not None and str(baseline) not in (*negatives, UNTRAINED):
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
         self.out = None if out is None else os.fspath(out)
         self._storage: Storage | None = None

@@ -22,11 +22,13 @@ from pyrite.cluster.config.aliases import is_override
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.relocated import new_path
 from pyrite.parts import chosen, part_of, path_text, written
 from pyrite.public import Public
 from pyrite.ranking.collections.cache import cache_folder
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.hub import HUB, URI
 from pyrite.ranking.part import described
 from pyrite.ranking.whole_file import replace_file
 
@@ -68,7 +70,10 @@ class Collection(Public):
         """
         from pyrite.ranking.collections.format_of import format_of
 
-        return _read_by(format_of(_path(path)), path=_path(path), **options)
+        text = _path(path)
+        if not (URI.fullmatch(text) or text.startswith(HUB) or os.path.exists(os.path.expanduser(new_path(text)))):
+            raise BadInput("no such file or folder", text, "check the path")
+        return _read_by(format_of(text), path=text, **options)
 
     @classmethod
     def from_pairs(cls, path: object, **options: Any) -> Collection:

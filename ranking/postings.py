@@ -60,7 +60,7 @@ def search_postings(
 
     def search_part(rows: NDArray[np.integer]) -> None:
         space = Workspace.of(postings.size, depth, most)
-        search(*postings, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores, space)
+        search(postings, flat, offsets, rows[0], rows[-1] + 1, documents, scores, pairs, pair_scores, space)
 
     threads = threads or cores()
     parts = [rows for rows in np.array_split(np.arange(len(terms)), threads * 8) if len(rows)]

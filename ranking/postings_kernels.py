@@ -130,37 +130,37 @@ def _last_of_best(scores, documents, score, touched, count):  # type: ignore[no-
 
 
 @kernel
-def _weight(index_offsets, index_documents, index_weights, term, document):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _weight(index, term, document):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return a term's weight in a document, 0 if it does not occur there."""
-    low, end = index_offsets[term], index_offsets[term + 1]
+    low, end = index.offsets[term], index.offsets[term + 1]
     high = end
     while low < high:
         middle = (low + high) // 2
-        if index_documents[middle] < document:
+        if index.documents[middle] < document:
             low = middle + 1
         else:
             high = middle
-    return index_weights[low] if low < end and index_documents[low] == document else np.float32(0)
+    return index.weights[low] if low < end and index.documents[low] == document else np.float32(0)
 
 
 @kernel
-def _exact(index_offsets, index_documents, index_weights, terms, document):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _exact(index, terms, document):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Return a document's score: the weights of its terms in the query's order."""
     score = np.float32(0)
     for term in terms:
-        score += _weight(index_offsets, index_documents, index_weights, term, document)
+        score += _weight(index, term, document)
     return score
 
 
 @kernel
-def _add(index_offsets, index_documents, index_weights, term, score, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _add(index, term, score, touched, count):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Add a term's weights to its documents' scores; return the number of documents that have a score.
 
     Here and below documents are unsigned: an index that can't be negative is used as it is, which saves a tenth to a
     quarter of the time.
     """
-    some = index_documents[index_offsets[term] : index_offsets[term + 1]]
-    weights = index_weights[index_offsets[term] : index_offsets[term + 1]]
+    some = index.documents[index.offsets[term] : index.offsets[term + 1]]
+    weights = index.weights[index.offsets[term] : index.offsets[term + 1]]
     for posting in range(len(some)):
         document = np.uint32(some[posting])
         if score[document] == 0.0:
@@ -185,45 +185,45 @@ def _keep(score, touched, count, more, least):  # type: ignore[no-untyped-def]  
 
 
 @kernel
-def _rarest_first(index_offsets, terms, order, scratch):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _rarest_first(index, terms, order, scratch):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Fill `order` with the terms' positions in the query; those of the terms with the fewest documents come first."""
-    for index in range(len(terms)):
-        size = index_offsets[terms[index] + 1] - index_offsets[terms[index]]
-        order[index] = (np.uint64(size) << np.uint64(32)) | np.uint64(index)
+    for place in range(len(terms)):
+        size = index.offsets[terms[place] + 1] - index.offsets[terms[place]]
+        order[place] = (np.uint64(size) << np.uint64(32)) | np.uint64(place)
     sort(order, len(terms), scratch)
-    for index in range(len(terms)):
-        order[index] &= np.uint64(LAST)
+    for place in range(len(terms)):
+        order[place] &= np.uint64(LAST)
 
 
 @kernel
-def _candidates(index_offsets, index_documents, index_weights, bounds, terms, space):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _candidates(index, terms, space):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Fill `touched` with the best documents and a few more; return their number, with `score` reset to 0."""
     score, touched, heap_scores, heap_documents = space.score, space.touched, space.heap_scores, space.heap_documents
     order, rest = space.order, space.rest
-    _rarest_first(index_offsets, terms, order, space.scratch)
+    _rarest_first(index, terms, order, space.scratch)
     rest[len(terms)] = 0.0  # the most that the terms from here on can add to a document
-    for index in range(len(terms) - 1, -1, -1):
-        rest[index] = rest[index + 1] + bounds[terms[order[index]]]
+    for place in range(len(terms) - 1, -1, -1):
+        rest[place] = rest[place + 1] + index.bounds[terms[order[place]]]
     rounded = ROUNDING * len(terms) * rest[0]
     count, closed = 0, False
-    for index in range(len(terms)):
-        term = terms[order[index]]
-        size = index_offsets[term + 1] - index_offsets[term]
+    for place in range(len(terms)):
+        term = terms[order[place]]
+        size = index.offsets[term + 1] - index.offsets[term]
         # To find the last of the best costs about as much as to add that many postings.
-        if count >= len(heap_scores) and (closed or (size >= count and rest[index] < rest[0] - rest[index])):
+        if count >= len(heap_scores) and (closed or (size >= count and rest[place] < rest[0] - rest[place])):
             least = _last_of_best(heap_scores, heap_documents, score, touched, count) - rounded
-            closed = closed or rest[index] < least
+            closed = closed or rest[place] < least
             if closed:
-                count = _keep(score, touched, count, rest[index], least)
+                count = _keep(score, touched, count, rest[place], least)
         if not closed:
-            count = _add(index_offsets, index_documents, index_weights, term, score, touched, count)
+            count = _add(index, term, score, touched, count)
         elif count * LOOK < size:
             for position in range(count):
                 document = touched[position]
-                score[document] += _weight(index_offsets, index_documents, index_weights, term, document)
+                score[document] += _weight(index, term, document)
         else:
-            some = index_documents[index_offsets[term] : index_offsets[term + 1]]
-            weights = index_weights[index_offsets[term] : index_offsets[term + 1]]
+            some = index.documents[index.offsets[term] : index.offsets[term + 1]]
+            weights = index.weights[index.offsets[term] : index.offsets[term + 1]]
             for posting in range(len(some)):
                 document = np.uint32(some[posting])
                 if score[document] > 0:
@@ -231,8 +231,8 @@ def _candidates(index_offsets, index_documents, index_weights, bounds, terms, sp
     if count >= len(heap_scores):
         least = _last_of_best(heap_scores, heap_documents, score, touched, count) - rounded
         count = _keep(score, touched, count, 0.0, least)
-    for index in range(count):
-        score[touched[index]] = 0.0
+    for place in range(count):
+        score[touched[place]] = 0.0
     return count
 
 
@@ -296,63 +296,98 @@ def _likely(space):  # type: ignore[no-untyped-def]  # pragma: no cover
     return count
 
 
+@kernel
+def _postings_of(index, terms):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Return the number of postings of a query's terms."""
+    postings = 0
+    for term in terms:
+        postings += index.offsets[term + 1] - index.offsets[term]
+    return postings
+
+
+@kernel
+def _score_pairs(index, terms, pairs, pair_scores):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Score the documents of a query's pairs, each by itself."""
+    for column in range(len(pairs)):
+        if pairs[column] >= 0:
+            pair_scores[column] = _exact(index, terms, pairs[column])
+
+
+@kernel
+def _search_by_bounds(index, terms, documents, scores, space):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill a query's list, considering only documents whose terms may be enough."""
+    heap_scores, heap_documents, held = space.heap_scores, space.heap_documents, 0
+    for position in range(_candidates(index, terms, space)):
+        value = _exact(index, terms, space.touched[position])
+        held = _push(heap_scores, heap_documents, held, value, space.touched[position])
+    # The worst comes off the heap first, so fill the list from its end.
+    for position in range(held - 1, -1, -1):
+        documents[position], scores[position] = heap_documents[0], heap_scores[0]
+        heap_scores[0], heap_documents[0] = heap_scores[position], heap_documents[position]
+        _sift_down(heap_scores, heap_documents, position)
+
+
+@kernel
+def _add_all(index, terms, dense, space):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Add all terms' weights to their documents' scores; return the number of documents with a score, or of all."""
+    count = 0
+    for term in terms:
+        if not dense:
+            count = _add(index, term, space.score, space.touched, count)
+            continue
+        some = index.documents[index.offsets[term] : index.offsets[term + 1]]
+        weights = index.weights[index.offsets[term] : index.offsets[term + 1]]
+        for posting in range(len(some)):
+            space.score[np.uint32(some[posting])] += weights[posting]
+    return index.size if dense else count
+
+
+@kernel
+def _clear(score, touched, dense, count):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Set all scores to 0 if `dense`, or else those of the touched documents."""
+    if dense:
+        for document in range(len(score)):
+            score[document] = 0.0
+    else:
+        for position in range(count):
+            score[touched[position]] = 0.0
+
+
+@kernel
+def _search_by_sums(index, terms, dense, documents, scores, pairs, pair_scores, space):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill a query's list and the scores of its pairs from the scores of all documents that have one."""
+    depth, score, keys = len(documents), space.score, space.keys
+    count = _add_all(index, terms, dense, space)
+    for column in range(len(pairs)):
+        if pairs[column] >= 0:
+            pair_scores[column] = score[pairs[column]]
+    by_block = dense and 0 < 2 * depth < len(space.highest)
+    likely = _likely(space) if by_block else count
+    chosen = _select(space, likely, dense and not by_block) if depth > 0 else 0
+    for position in range(chosen):
+        document = LAST - np.int64(keys[chosen - 1 - position] & np.uint64(LAST))
+        documents[position], scores[position] = document, score[document]
+    _clear(score, space.touched, dense, count)
+
+
 @loop
-def search(  # type: ignore[no-untyped-def]  # pragma: no cover
-    index_offsets, index_documents, index_weights, bounds, size, terms, offsets, first, last,
-    documents, scores, pairs, pair_scores, space,
-):  # fmt: skip
-    """Fill rows `first` to `last` of the outputs with the best documents and the scores of pairs."""
+def search(index, terms, offsets, first, last, documents, scores, pairs, pair_scores, space):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill rows `first` to `last` of the outputs with the best documents and the scores of pairs.
+
+    Args:
+        index: see `pyrite.ranking.postings.Postings`.
+    """
     depth = documents.shape[1]
-    score, touched, keys = space.score, space.touched, space.keys
-    heap_scores, heap_documents = space.heap_scores, space.heap_documents
     for query in range(first, last):
-        query_terms = terms[offsets[query] : offsets[query + 1]]
-        postings = 0
-        for term in query_terms:
-            postings += index_offsets[term + 1] - index_offsets[term]
-        held = 0
-        best = depth > 0 and postings > MANY * depth * len(query_terms)
-        if best:
-            count = _candidates(index_offsets, index_documents, index_weights, bounds, query_terms, space)
-            for index in range(count):
-                value = _exact(index_offsets, index_documents, index_weights, query_terms, touched[index])
-                held = _push(heap_scores, heap_documents, held, value, touched[index])
-        if best or (depth == 0 and pairs.shape[1] * len(query_terms) * LOOK < postings):
-            for column in range(pairs.shape[1]):
-                if pairs[query, column] >= 0:
-                    pair_scores[query, column] = _exact(
-                        index_offsets, index_documents, index_weights, query_terms, pairs[query, column]
-                    )
+        own = terms[offsets[query] : offsets[query + 1]]
+        postings = _postings_of(index, own)
+        if depth > 0 and postings > MANY * depth * len(own):
+            _search_by_bounds(index, own, documents[query], scores[query], space)
+            _score_pairs(index, own, pairs[query], pair_scores[query])
+        elif depth == 0 and pairs.shape[1] * len(own) * LOOK < postings:
+            _score_pairs(index, own, pairs[query], pair_scores[query])
         else:
-            dense, count = postings > DENSE * size, size
-            if dense:
-                for term in query_terms:
-                    some = index_documents[index_offsets[term] : index_offsets[term + 1]]
-                    weights = index_weights[index_offsets[term] : index_offsets[term + 1]]
-                    for posting in range(len(some)):
-                        score[np.uint32(some[posting])] += weights[posting]
-            else:
-                count = 0
-                for term in query_terms:
-                    count = _add(index_offsets, index_documents, index_weights, term, score, touched, count)
-            for column in range(pairs.shape[1]):
-                if pairs[query, column] >= 0:
-                    pair_scores[query, column] = score[pairs[query, column]]
-            by_block = dense and 0 < 2 * depth < len(space.highest)
-            if by_block:
-                count = _likely(space)
-            chosen = _select(space, count, dense and not by_block) if depth > 0 else 0
-            for index in range(chosen):
-                document = LAST - np.int64(keys[chosen - 1 - index] & np.uint64(LAST))
-                documents[query, index], scores[query, index] = document, score[document]
-            if dense:
-                for index in range(size):
-                    score[index] = 0.0
-            else:
-                for index in range(count):
-                    score[touched[index]] = 0.0
-        # The worst comes off the heap first, so fill the list from its end.
-        for index in range(held - 1, -1, -1):
-            documents[query, index], scores[query, index] = heap_documents[0], heap_scores[0]
-            heap_scores[0], heap_documents[0] = heap_scores[index], heap_documents[index]
-            _sift_down(heap_scores, heap_documents, index)
+            _search_by_sums(
+                index, own, postings > DENSE * index.size, documents[query], scores[query], pairs[query],
+                pair_scores[query], space,
+            )  # fmt: skip

@@ -11,6 +11,7 @@ from pyrite.ranking.alike import digests, group_alike, tie_repeats
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.ranker import Ranker, joined
+from pyrite.ranking.reading_progress import reading
 from pyrite.ranking.sparse_products import sparse_products
 from pyrite.ranking.texts import Texts
 
@@ -25,7 +26,8 @@ SCORES = 1 << 22
 def represent(ranker: Ranker, texts: Texts, rows: NDArray[np.integer], queries: bool = False) -> Tensor:
     """Represent the texts at `rows`, `READ` at a time. Shape [rows, …]."""
     read = ranker.represent_queries if queries else ranker.represent_documents
-    parts = [read(texts.take(rows[start : start + READ])) for start in range(0, len(rows), READ)]
+    with reading(len(rows)):
+        parts = [read(texts.take(rows[start : start + READ])) for start in range(0, len(rows), READ)]
     return joined(parts)
 
 
@@ -46,6 +48,21 @@ def score_candidates(
     if not documents.size:
         return scores
     step = max(1, ranker.held // documents.shape[1])
+    with reading(0 if ranker.reads_apart else int((documents >= 0).sum())):
+        _score_blocks(ranker, encoded, queries, documents, scores, step)
+    scores[documents < 0] = -np.inf
+    return scores
+
+
+def _score_blocks(
+    ranker: Ranker,
+    encoded: EncodedCollection,
+    queries: NDArray[np.integer],
+    documents: NDArray[np.integer],
+    scores: NDArray[np.float32],
+    step: int,
+) -> None:
+    """Write the scores of candidates, `step` queries at a time."""
     for start in range(0, len(queries), step):
         block = documents[start : start + step]
         wanted = np.zeros(len(encoded.documents) + 1, bool)  # the last one is for −1
@@ -68,8 +85,6 @@ def score_candidates(
             scores[start + row : start + row + len(part)] = scored.float().cpu().numpy()
         places = numbers[block]
         tie_repeats(scores[start : start + step], places, repeated[places] & (block >= 0))
-    scores[documents < 0] = -np.inf
-    return scores
 
 
 def products(ranker: Ranker, queries: Tensor, documents: Tensor, scale: float = 1.0) -> Tensor:

@@ -20,7 +20,7 @@ _LETTERS = np.array([ord(chr(b).lower()) if b > 127 or chr(b).isalnum() else 0 f
 _LETTERS[128:] = _ANY[128:]
 
 
-class Words(NamedTuple):
+class KnownWords(NamedTuple):
     """The known words, by number.
 
     Args:
@@ -35,7 +35,7 @@ class Words(NamedTuple):
     ends: NDArray[np.int64]
     spelled: NDArray[np.uint8]
 
-    def with_room(self, count: int, letters: int) -> Words:
+    def with_room(self, count: int, letters: int) -> KnownWords:
         """Return the same `count` words with room for one more of this many letters: what is full is doubled."""
         table, hashes, ends, spelled = self
         if count == len(hashes):
@@ -44,7 +44,7 @@ class Words(NamedTuple):
             _fill(table, hashes, count)
         if ends[count] + letters > len(spelled):
             spelled = _longer(spelled, 2 * (len(spelled) + letters))
-        return Words(table, hashes, ends, spelled)
+        return KnownWords(table, hashes, ends, spelled)
 
 
 class WordIds:
@@ -53,7 +53,7 @@ class WordIds:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._count = 0
-        self._words = Words(
+        self._words = KnownWords(
             np.full(1 << 12, -1, np.int32),
             np.empty(1 << 11, np.uint64),
             np.zeros((1 << 11) + 1, np.int64),

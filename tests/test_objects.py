@@ -331,7 +331,8 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {}), "needs negatives"),
         (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; give a path, a table of"),
-        (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such folder; check the path"),
+        (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such file or folder; check the path"),
+        (lambda: pyrite.Study("nowhere.csv", {"a": BM25()}), "nowhere.csv: no such file or folder; check the path"),
         (lambda: study_of(negatives=[BM25()]), "negatives: is a list, and methods need labels"),
         (lambda: study_of(rankers=Static()), "rankers: is a Static, no list"),
         (lambda: study_of(rankers=["static"]), "'static' is no ranker"),
@@ -412,6 +413,8 @@ def test_a_study_of_objects_leaves_what_its_command_leaves(base, tmp_path, monke
     result = study.run()
     assert result.failed == 0
     assert set(result.summary["method"]) >= {"in-batch", "+1 BM25"}
+    first = ["method", "ranker", "candidates", "measure", "runs", "mean", "std"]
+    assert result.summary.columns[:10] == [*first, "baseline", "baseline_difference", "baseline_p_both_holm"]
     command = [*shlex.split(study.command)[2:]]
     again = pyrite.study([text for text in command if not text.startswith("out=")] + [f"out={tmp_path / 'command'}"])
     costs = [name for name in result.summary.columns if name in COSTS]

@@ -154,8 +154,8 @@ def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
 
 
 def _variation(frame: pl.DataFrame) -> list[Section]:
-    figure, frames = draw.variation_figure(frame), {"spread.parquet": frame}
-    if figure is None:
+    frames = {"spread.parquet": frame}
+    if frame.drop_nulls("beats").is_empty():
         return [Section("", [], frames=frames)] if len(frame) else []
 
     def interval(row: dict[str, Any], name: str, form: str) -> str | None:
@@ -188,9 +188,8 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
         f"below {value(frame[0, 'line'])}, failed ones among them. Intervals in brackets are 95% intervals; of few "
         "runs they are wide."
     )
-    caption = "Each method against the best baseline, over the leading origin; lines are 95% intervals."
     table = Table([*head, "one run", "best of 5", "below the line"], rows, words=3)
-    return [Section("Beyond the mean", [table, text, Drawing("spread", figure, caption)], frames=frames)]
+    return [Section("Beyond the mean", [table, text], frames=frames)]
 
 
 def across(frame: pl.DataFrame) -> list[Section]:

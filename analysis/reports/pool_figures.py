@@ -14,16 +14,33 @@ from matplotlib.ticker import NullFormatter
 from pyrite.analysis.reports.canvas import INK, Look, grid, legend, looks, name_axes
 from pyrite.analysis.statistics.pool_summary import over_seeds
 
+NAMED, MOST_COLOURS = 3, 6
+"""The lines with a name next to them, and the methods up to which all have a colour."""
+GREY = "#b9bec4"
 Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def found(totals: pl.DataFrame) -> Figure:
-    """Draw relevant documents found against judgements, a panel per pool (the paper's figure 1)."""
+    """Draw relevant documents found against judgements, a panel per pool (the paper's figure 1).
+
+    The lines of the best three have their names; of more than six methods the others are grey.
+    """
     pools, styles = _pools(totals), looks(totals["method"])
     figure, axes = grid([""], pools, 4.2)
     for pool, ax in zip(pools, axes, strict=True):
-        for method, curve in _curves(totals, pool).items():
-            ax.plot(*curve, color=styles[method].colour, ls=styles[method].line, lw=1.5)
+        curves = _curves(totals, pool)
+        best = sorted(curves, key=lambda method: (-float(np.trapezoid(curves[method][1], curves[method][0])), method))
+        for method, curve in curves.items():
+            faint = len(curves) > MOST_COLOURS and method not in best[:NAMED]
+            colour = GREY if faint else styles[method].colour
+            ax.plot(*curve, color=colour, ls=styles[method].line, lw=1.0 if faint else 1.5, zorder=1 if faint else 2)
+        for place, method in enumerate(best[:NAMED]):
+            budgets, values = curves[method]
+            at = int(np.searchsorted(budgets, budgets[-1] * (place + 1) / (NAMED + 2)))
+            ax.annotate(
+                method, (budgets[at], values[at]), (6, -10 - 8 * place), textcoords="offset points",
+                color=styles[method].colour, fontsize=8,
+            )  # fmt: skip
         name_axes(ax, "judgements per topic", "relevant documents found per topic")
         ax.set_xlim(0)
         ax.set_ylim(0)

@@ -8,13 +8,12 @@ from typing import Any
 import polars as pl
 
 from pyrite.analysis.methods import EMBEDDINGS, first_stage_of
-from pyrite.analysis.reports.analysis_figures import query_histogram
 from pyrite.analysis.reports.labels import by_family, p_value, title_of, value
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
-from pyrite.analysis.reports.run_figures import curves, density, hyperparameters, runs
+from pyrite.analysis.reports.run_figures import curves, hyperparameters
 from pyrite.analysis.statistics.by_query import best_two
 from pyrite.analysis.statistics.oscillation import dev_losses
-from pyrite.analysis.statistics.summary import marks
+from pyrite.analysis.statistics.summary import MEASURED, marks
 
 Row = dict[str, Any]
 READING = "* differs from {}, p < .05 (for other seeds and queries, Holm); ‡ by Student's t-test; † by KS"
@@ -62,7 +61,8 @@ def results(summary: pl.DataFrame) -> list[Section]:
     table = side_by_side(summary, first)
     folds = [Fold(measure, [side_by_side(summary, measure)]) for measure in others]
     parts: list[Part] = [table, *folds, Fold("How to read this", HOW_TO_READ)]
-    return [Section("Results", parts, (), {"summary.csv": summary})]
+    costs = summary.select("collection", "ranker", "method", "measure", "candidates", *MEASURED)
+    return [Section("Results", parts, (), {"summary.csv": summary.drop(MEASURED), "costs.csv": costs})]
 
 
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
@@ -108,26 +108,13 @@ def _runs(rows: Sequence[Row]) -> str:
     return "/".join(map(str, sorted({row["runs"] for row in rows}))) + (f" ({mishaps})" if mishaps else "")
 
 
-def figures(trials: pl.DataFrame, summary: pl.DataFrame, measure: str) -> list[Section]:
-    """The figures of all runs."""
-    parts = [
-        Drawing(
-            "runs", runs(trials, summary, measure),
-            f"{measure} of every run; below it the mean and its 95% bootstrap interval. The best mean of a panel "
-            "is a star. Methods are in the order of the left panel.",
-        ),
-        Drawing(
-            "density", density(trials, measure),
-            f"Kernel density of the runs' {measure}, and each run as a tick. Two humps mean that some runs "
-            "learned and others did not.",
-        ),
-    ]  # fmt: skip
-    if dev_losses(trials).is_empty():
-        parts.append(Drawing("curves", curves(trials), CURVES))
+def figures(trials: pl.DataFrame, measure: str) -> list[Section]:
+    """Validation by epoch, and the measure against a swept number."""
+    parts = [] if len(dev_losses(trials)) else [Drawing("curves", curves(trials), CURVES)]
     if (drawn := hyperparameters(trials, measure)) is not None:
         swept = "what was swept. Lines join the means of a method; boxes, for names, span all methods."
         parts.append(Drawing("hyperparameters", drawn, f"{measure} against {swept}"))
-    return [Section("Figures", parts)]
+    return [Section("Figures", parts)] if parts else []
 
 
 CURVES = (
@@ -158,12 +145,4 @@ def by_query(
         f"{measure} per query, averaged over runs first; paired t-test over queries. The same queries chose the two "
         "methods, as the highest means: another study would show less of a difference, and p is too small."
     )
-    parts: list[Any] = [Table(head, rows, words=3, note=note)]
-    drawn = query_histogram(compared, measure)
-    if drawn is not None:
-        caption = (
-            f"Difference of {measure} per query between the two best methods, averaged over runs first: blue if "
-            "the better method wins, orange if it loses, grey ties; the mean is dashed."
-        )
-        parts.append(Drawing("queries", drawn, caption))
-    return [Section("Query by query", parts)]
+    return [Section("Query by query", [Table(head, rows, words=3, note=note)])]

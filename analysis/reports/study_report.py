@@ -21,9 +21,11 @@ from pyrite.analysis.methods import (
     with_methods,
 )
 from pyrite.analysis.reports import analysis_sections, result_sections
+from pyrite.analysis.reports.comparison_figures import differences_figure, quality_figure
 from pyrite.analysis.reports.labels import Letters, duration, value
 from pyrite.analysis.reports.report import (
     Cell,
+    Drawing,
     Fold,
     Report,
     Section,
@@ -90,8 +92,10 @@ def study_report(
     measure = measures_of(summary)[0]
     rule = SequentialRule.of_options(options) if "equal_within" in options else None
     letters = Letters()  # the same in all tables
+    conclusion = _conclude(results, trials, summary)
     sections = [
-        verdict_section(_conclude(results, trials, summary), summary, trials, letters, results.commands),
+        verdict_section(conclusion, summary, trials, letters, results.commands),
+        *_comparison(conclusion),
         facts,
         *result_sections.results(summary),
         *examples_section(results.trials, results.examples),
@@ -99,7 +103,7 @@ def study_report(
         *analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries),
         *analysis_sections.zero_shot(trials, results.zero_shot),
         *analysis_sections.convergence_rates(trials, measure),
-        *result_sections.figures(trials, summary, measure),
+        *result_sections.figures(trials, measure),
         *analysis_sections.steadiness(trials),
         *([] if results.steps is None else hardness_section(trials, results.steps)),
         *result_sections.by_query(trials, queries, summary, measure),
@@ -118,6 +122,23 @@ def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
 def _conclude(results: StudyResults, trials: pl.DataFrame, summary: pl.DataFrame) -> Conclusion:
     limit = None if results.commands is None else results.commands.test_limit
     return conclude(trials, summary, results.queries, results.options.get("equal_within"), limit)
+
+
+def _comparison(conclusion: Conclusion) -> list[Section]:
+    """The differences with their intervals, and quality against cost."""
+    drawn = {
+        "differences": (
+            differences_figure(conclusion.verdicts),
+            "Each method's difference from the reference, with an interval that holds for all at once; a diamond is "
+            "the recommended method. On the right the documents that a run reads.",
+        ),
+        "quality": (
+            quality_figure(conclusion.verdicts),
+            "Mean and 95% bootstrap interval of each method against the documents that its runs read.",
+        ),
+    }
+    parts = [Drawing(name, figure, caption) for name, (figure, caption) in drawn.items() if figure is not None]
+    return [Section("", parts)] if parts else []
 
 
 def compared(

@@ -163,10 +163,34 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
-    """The result of a pool in a sentence: which method finds 90% of the relevant documents first, and what is tested.
+    """The result of a pool: which method finds 90% of the relevant documents first, what is tested, and which one finds
+    most at each budget, if that is not always the same.
 
-    Of methods that do so at once, it is the one that finds more over all budgets. `effort` is the frame of `efforts`.
+    Of methods that find 90% at once, it is the one that finds more over all budgets. `effort` is the frame of
+    `efforts`.
     """
+    return _first_to_90(pool, summary, effort, baseline) + _most_at_budgets(summary.filter(pl.col("pool") == pool))
+
+
+def _most_at_budgets(summary: pl.DataFrame) -> str:
+    """Say which method finds most up to which budget; nothing if one does at all of them.
+
+    At a budget at which several find most, the one of the budget before goes on.
+    """
+    leaders: list[tuple[str, str]] = []  # the method and the last budget at which it leads
+    for budget in summary.filter(pl.col("budget") != WHOLE)["budget"].unique().sort():
+        best = summary.filter(pl.col("budget") == budget, "best")["method"].to_list()
+        before = leaders[-1][0] if leaders else ""
+        name = before if before in best else best[0]
+        leaders[-1 if name == before else len(leaders) :] = [(name, f"{budget:,}")]
+    if len(leaders) < 2:
+        return ""
+    *early, (last, _) = leaders
+    parts = [f"{name} finds most up to {budget} judgements" for name, budget in early]
+    return f" By budget: {', '.join(parts)}, then {last}."
+
+
+def _first_to_90(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
     part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90")
     part = part.sort("to_90", "area", "method", descending=[False, True, False])
     if part.is_empty():

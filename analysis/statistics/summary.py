@@ -41,10 +41,25 @@ from pyrite.analysis.statistics.comparison import (
 from pyrite.analysis.statistics.paired import MeasuredRun
 from pyrite.ranking.evaluation.significance import bootstrap_interval
 
+MEASURED = ("seconds", "memory")
+"""What no repetition repeats to the last bit; it is in `costs.csv`."""
 COSTS = ("seconds", "documents_read", "memory")
 """Over runs: the median time of the training alone, because the first run of a process takes longer; the mean number of
 distinct documents of each batch, or of its pairs if the ranker reads a query and a document together; the mean of the
 MiB at the peak."""
+
+PAIRED_TESTS = (
+    "low_both",
+    "high_both",
+    "p_both",
+    "p_both_holm",
+    "equal_p",
+    "paired_p",
+    "paired_p_holm",
+    "sign_p",
+    "sign_p_holm",
+)
+UNPAIRED_TESTS = ("t_p", "t_p_holm", "ks_p", "ks_p_holm")
 
 Row = dict[str, object]
 
@@ -55,7 +70,8 @@ def summarise(
     queries: Queries | None = None,
     equal_within: float | None = None,
 ) -> pl.DataFrame:
-    """Summarise a study, one row per method, candidate origin and measure: the table in `summary.csv`.
+    """Summarise a study, one row per method, candidate origin and measure: the tables in `summary.csv` and, of
+    seconds and memory, `costs.csv`.
 
     Each method is compared, within its ranker, collection, origin and measure, with the best baseline
     (`best_baselines`). Rows of ranker "bm25" hold the figures of BM25 alone over the same candidates, and rows without
@@ -114,13 +130,25 @@ def summarise(
                 for name, prefix, opponents, tests in compared:
                     if runs.method in tests:
                         row[name] = opponents[runs.method].method
-                        row |= {prefix + test: p for test, p in tests[runs.method].items()}
+                        row |= {prefix + test: p for test, p in _with_enough(runs, opponents, tests).items()}
                 rows.append(row | {"marks": marks(row)})
             cut = rows[-1]["cut"] if family else None
             about = crc32("\n".join((*place.values(), ranker, UNTRAINED)).encode())
             rows += [{**place, **row, "cut": cut} for row in untrained_rows(of_this, columns, values, about)]
         rows += [{**place, **row} for row in _first_stage(here["bm25"], columns, candidates)]
     return pl.DataFrame(rows, schema=_schema(columns, baseline is not None))
+
+
+def _with_enough(
+    runs: MethodRuns, opponents: Mapping[str, MethodRuns], tests: Mapping[str, Mapping[str, float | None]]
+) -> dict[str, float | None]:
+    """Return a method's comparison without the tests for which there are too few seeds, or runs."""
+    row = dict(tests[runs.method])
+    if (row["pairs"] or 0) < LEAST_SEEDS:
+        row |= dict.fromkeys(PAIRED_TESTS)
+    if min(len(runs.runs), len(opponents[runs.method].runs)) < LEAST_SEEDS:
+        row |= dict.fromkeys(UNPAIRED_TESTS)
+    return row
 
 
 def _costs(spent: Sequence[Sequence[float | None]]) -> Row:

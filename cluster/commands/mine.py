@@ -181,9 +181,10 @@ class MineWork(Work):
             remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
             remedy += "a weaker guard"
             raise BadInput(what, self.storage.place, remedy)
+        advice = remarks(totals, functions, self.miner.guard.active, self.storage.place, self.config["count"])
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)
-        print_lines(console, *shown, *remarks(totals, functions, self.miner.guard.active), f"results: {self.storage}")
+        print_lines(console, *shown, *advice, f"results: {self.storage}")
         return 0
 
 

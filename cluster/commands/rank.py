@@ -32,6 +32,7 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of_node
 from pyrite.cluster.runs.trained import read_ranker
 from pyrite.cluster.runs.what_was_read import cut_words
+from pyrite.cluster.telemetry.reading_line import reading_shown
 from pyrite.pooling.judging.topics import read_topics
 from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
@@ -47,8 +48,6 @@ from pyrite.ranking.sources import Sources
 from pyrite.ranking.trec_files import check_ids, write_run
 from pyrite.ranking.vectors import WordVectors
 
-QUERIES = 256
-"""Queries that are ranked between two updates of the progress."""
 CHECKED = 1 << 20
 """Document ids that are checked together."""
 
@@ -97,14 +96,9 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     read = trained.read(collection, encoded)
     (node,) = config["origin"].values()
     candidates = build(node, "origin", trust="composed").of(sources, queries)
-    parts = []
-    with console.status("ranking") as status:
-        for start in range(0, len(queries), QUERIES):
-            rows = np.arange(start, min(start + QUERIES, len(queries)))
-            parts.append(_ranked(trained.ranker, read, candidates.take(queries[rows]), config["depth"]))
-            status.update(f"ranked {rows[-1] + 1:,} of {len(queries):,} queries")
-    documents, scores = (np.concatenate([getattr(part, key) for part in parts]) for key in ("documents", "scores"))
-    lists = RankedLists(documents, scores)
+    print_lines(console, f"ranking for {counted(len(queries), 'query')} …")
+    with reading_shown(console):
+        lists = _ranked(trained.ranker, read, candidates, config["depth"])
     present = lists.documents >= 0
     if not present.any():
         what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"

@@ -48,7 +48,7 @@ from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
 from pyrite.cluster.rollouts.request import LearnRequest, missing, with_agents
 from pyrite.cluster.runs import what_was_read
 from pyrite.cluster.runs.outcome import run_store
-from pyrite.cluster.telemetry.live_table import LiveTable
+from pyrite.cluster.telemetry.live_table import LiveTable, duration
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
@@ -70,6 +70,8 @@ BESIDE = Path("../shared/data")
 """Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
 
 
+LEAST = "scale=tiny"
+"""The override of the smallest scale, whose time is printed next to that of the study."""
 WARM_UP = "pyrite.cluster.training.study_runs:warm_up"
 OF_TUNE = {"callbacks": "a callback", "trial_scheduler": "a scheduler", "stoppers": "a stopper"}
 """Options that name classes of Ray Tune, and what these are."""
@@ -359,6 +361,7 @@ class StudyWork(Work):
 
             learn_agents(self.missing, plan.storage, plan.options, self.artifacts, console, tracking)
             self.artifacts.make([each.config for each in _distinct(self.waiting)])
+        estimated = self._estimate(console)
         executor = self._executor()
         make_task = partial(task_of, artifacts=self.artifacts, storage=plan.storage)
         sources: list[list[Task] | Proposals] = [list(map(make_task, self.waiting))] if self.waiting else []
@@ -369,6 +372,7 @@ class StudyWork(Work):
         others = self.ready + len(self.waiting) - before
         measure = self._known[0].config["validation"]["measure"]
         with LiveTable(console, others + proposals.total, self.ready, measure) as table:
+            table.estimated = estimated
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             stopped = self.scheduler.stopped if self.scheduler else None
             watch = RunWatch(table, tracking, stopped=stopped)
@@ -379,6 +383,34 @@ class StudyWork(Work):
                     seeds.check(done)
             watch.record_states()
         self.errors = watch.errors
+
+    def _estimate(self, console: Console) -> float | None:
+        """Print how long the runs will take, by a few steps of each method; None if nothing can be timed here."""
+        from pyrite.cluster.runs.artifacts import OpenedParts
+        from pyrite.cluster.training.estimate import can_be_timed, time_run, whole_seconds
+
+        examples = self.proposals.examples
+        methods = [each for each in _distinct(self._known) if can_be_timed(each.config)]
+        if not self.experiment.local or not methods:
+            return None
+        print_lines(console, f"timing a few steps of {counted(len(methods), 'method')} …")
+        opened = OpenedParts(artifacts=self.artifacts)
+        times = {
+            _seedless(each): time_run(each.config, opened.of(each.config, self.artifacts.keys(each.config)))
+            for each in methods
+        }
+        more = (self.proposals.total - self.proposals.finished) / max(len(examples), 1)
+        runs = [*self.waiting, *(each for each in examples for _ in range(round(more)))]
+        found = [times.get(_seedless(each)) for each in runs]
+        seconds = whole_seconds(found, self._processes())
+        line = f"{counted(len(runs), 'run')}, about {duration(seconds or 0.0)} at most"
+        if LEAST not in self.plan.arguments:
+            small = [
+                time and time.reduced(compose([*run.overrides, LEAST])) for run, time in zip(runs, found, strict=True)
+            ]
+            line += f"; with {LEAST} about {duration(whole_seconds(small, self._processes()) or 0.0)}"
+        print_lines(console, line)
+        return seconds
 
     @property
     def _known(self) -> list[Planned]:
@@ -518,6 +550,10 @@ def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
             raise BadInput("there is no such folder", path, remedy)
 
 
+def _seedless(run: Planned) -> str:
+    return identity(run.config | {"seed": 0})
+
+
 def _distinct(runs: Iterable[Planned]) -> list[Planned]:
     """One run of each seedless configuration: all that checking needs to see."""
-    return list({identity(planned.config | {"seed": 0}): planned for planned in runs}.values())
+    return list({_seedless(planned): planned for planned in runs}.values())

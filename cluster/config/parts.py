@@ -31,6 +31,7 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "batches": {
         "by_category": "pyrite.ranking.batches.grouped.ByCategory",
+        "distinct": "pyrite.ranking.batches.distinct.Distinct",
         "random": "pyrite.ranking.batches.order.Shuffled",
         "topic_balanced": "pyrite.ranking.batches.grouped.TopicBalanced",
     },

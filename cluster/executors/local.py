@@ -101,7 +101,7 @@ class LocalExecutor(Executor):
                 self._built = built({**self.shared, **self.here})
         while True:
             body = (
-                bound(task, self._built or {}, Context(report))
+                bound(task, self._built or {}, Context(report, often=True))
                 if process is None
                 else partial(process.run, task, self.shared, report)
             )

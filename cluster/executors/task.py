@@ -187,10 +187,12 @@ class Context:
         report: receives what the body reports.
         leave: called every few seconds with a function that saves the state. If the machine will be taken away, it
             saves the state and ends this attempt (`pyrite.cluster.executors.lost_process.leave`).
+        often: whether it receives reports every few seconds, which Ray Tune takes for results.
     """
 
     report: Report = lambda report: None
     leave: Callable[[Callable[[], object]], None] = lambda keep: None
+    often: bool = False
 
 
 def located(path: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -239,6 +241,8 @@ STEP = "epoch"
 """How far a task is, in any unit. `fold` and `max_epochs` belong to it."""
 VALUE = "validation"
 """What it has reached at that step."""
+WITHIN = "within"
+"""Between two steps: the share of its work that it has done."""
 BEGUN, AGAIN, ERROR, FINAL = "begun", "again", "error", "final"
 """In reports to Ray Tune: the first one; the pickled error after which a body is run again, or with which it ended; the
 last one."""

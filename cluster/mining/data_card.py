@@ -6,6 +6,7 @@ import io
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,23 @@ def _mean(total: float, count: float) -> float | None:
     return total / count if count else None
 
 
-def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> list[str]:
-    """Return lines with advice about what was dropped, from the results of `summary_of`."""
+def remarks(
+    totals: dict[str, int], functions: pl.DataFrame, guarded: bool, place: str = "OUT", count: int = 1
+) -> list[str]:
+    """Return lines with advice about what was dropped and what may be relevant, from the results of `summary_of`.
+
+    Args:
+        guarded: whether a guard dropped documents.
+        place: the folder of the set.
+        count: the negatives that each pair should have.
+    """
     lines = []
+    if totals["left out"]:
+        share = f"{totals['left out']:,} of {counted(totals['examples'], 'pair')}"
+        lines.append(
+            f"{share} have fewer than {counted(count, 'negative')} and are left out: for them too few documents were "
+            "found, or stayed after the guard; rows=triplets keeps the negatives that there are, count= asks for fewer"
+        )
     for row in functions.iter_rows(named=True):
         if row["same text"]:
             what = "with the text of a relevant document or of another negative, or the query itself"
@@ -108,7 +123,9 @@ def remarks(totals: dict[str, int], functions: pl.DataFrame, guarded: bool) -> l
         share = f"{totals['above negatives']:,} of {counted(negatives, 'negative')} {above} positive (in "
         share += f"{totals['above']:,} of {counted(totals['examples'], 'pair')})"
         advice = "guard.positive=own compares with it" if guarded else "guard.relative=0.05 drops such negatives"
-        lines.append(f"warning: {share} and may be relevant; {advice}, pyrite audit estimates how many are")
+        lines.append(f"warning: {share} and may be relevant; {advice}")
+    seen = "a guard sees scores alone, and what it keeps may be relevant too" if guarded else "no guard was used"
+    lines.append(f"how many of the negatives are relevant? {seen}; a sample tells: pyrite audit {quote(place)}")
     return lines
 
 

@@ -56,6 +56,10 @@ from pyrite.sampling.teacher import teacher_scores
 Note = Callable[[str], None]
 FEW = 0.05
 """The share of queries without a word in any document from which a line says so."""
+SCRIPTS = "[\\p{Han}\\p{Hiragana}\\p{Katakana}\\p{Thai}\\p{Lao}\\p{Khmer}\\p{Myanmar}]"
+"""A letter of a script without blanks between words."""
+WITHOUT_BLANKS = "for text without blanks between words set collection.tokenizer=characters, or subwords"
+WITH_BLANKS = "BM25 finds nothing for them, and function=[bm25,random] also gives them negatives"
 
 
 def _built(config: Config, key: str, name: str | None = None) -> Any:
@@ -80,10 +84,12 @@ def base(collection: Collection, config: Config, note: Note, folder: Callable[[s
         encoded, words = encode_in_pieces(encoder, collection, folder("base"), run_pieces)
     else:
         encoded, words = encoder.encode(collection)
-    if (unmatched := len(unmatched_queries(encoded))) > FEW * len(encoded.queries):
+    unmatched = unmatched_queries(encoded)
+    if len(unmatched) > FEW * len(encoded.queries):
+        texts = collection.queries["text"].gather(unmatched.astype(np.uint32))
         note(
-            f"{unmatched:,} of {len(encoded.queries):,} queries share no word with any document; for text without "
-            "blanks (Chinese, Japanese, Thai) set collection.tokenizer=characters, or subwords"
+            f"{len(unmatched):,} of {len(encoded.queries):,} queries share no word with any document: "
+            + (WITHOUT_BLANKS if 2 * texts.str.contains(SCRIPTS).sum() > len(texts) else WITH_BLANKS)
         )
     vectors = _built(config, "vectors").read(words)
     try:

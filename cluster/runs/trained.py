@@ -27,7 +27,7 @@ from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained import read_in
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
-from pyrite.ranking.rankers.sentence_folder import DECLARED, read_json
+from pyrite.ranking.rankers.sentence_folder import DECLARED, SentenceFolder, read_json
 
 _log = logging.getLogger(__name__)
 MODEL_TYPES = {
@@ -70,6 +70,8 @@ class RankerReading:
         tokenization = ranker.tokenization(**options_of(ranker))
         if tokenization is not None:
             tokens = tokenization.encode(collection)
+            if unused := unused_prompts(options_of(ranker)):
+                _log.warning("%s: %s", options_of(ranker)["checkpoint"], unused)
             if cut := tokenization.cut(tokens):
                 _log.warning("%s: %s", options_of(ranker).get("checkpoint"), cut)
             documents, queries = tokens.documents, tokens.queries
@@ -83,6 +85,13 @@ class RankerReading:
             of_documents, of_queries = encode_labels(collection, self.labels)
             documents, queries = replace(documents, labels=of_documents), replace(queries, labels=of_queries)
         return replace(encoded, documents=documents, queries=queries)
+
+
+def unused_prompts(options: dict[str, Any]) -> str:
+    """Return the line that names a checkpoint's prompts if none is used, and none was chosen."""
+    chosen = [options.get(f"{kind}_prompt") for kind in ("query", "document")]
+    known = "query_prompt" in options and isinstance(options.get("checkpoint"), str)
+    return SentenceFolder.read(options["checkpoint"]).unused_prompts if known and chosen == [None, None] else ""
 
 
 @dataclass(kw_only=True)

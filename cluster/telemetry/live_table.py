@@ -20,6 +20,8 @@ from pyrite.cluster.telemetry.tracking.tracker import Status
 
 MAX_SHOWN = 8
 """Running runs that are shown at once."""
+SURE = 0.25
+"""The part of a run from which its speed tells the time left better than an estimate before it."""
 LINE_EVERY_S = 30.0
 """Seconds between two lines without a terminal."""
 
@@ -32,6 +34,8 @@ class WatchedRun:
     max_epochs: int = 0
     validation: float = float("nan")
     curve: list[float] = field(default_factory=list)
+    share: float = 0.0
+    """The share of its epochs that it has trained, 0 to 1."""
 
 
 class LiveTable:
@@ -47,11 +51,12 @@ class LiveTable:
         self.before, self.failed, self.stopped, self.retried = done, 0, 0, 0
         self.started = time.monotonic()
         self.first_run: float | None = None  # when it began, after texts and lists were prepared
+        self.estimated: float | None = None  # the seconds of all runs, before any has ended
         self.running: dict[str, WatchedRun] = {}
         self.finished: dict[str, float] = {}
         columns = TextColumn("{task.completed}/{task.total} " + noun), BarColumn(None), TextColumn("{task.description}")
         self._bar = Progress(*columns, expand=True)
-        self._lines, self._printed = ExitStack(), done
+        self._lines, self._printed = ExitStack(), (done, 0.0)
         self._task = self._bar.add_task("", total=total, completed=done)
         self._live = Live(get_renderable=self.render, console=console, refresh_per_second=2, transient=True)
         self._cell: Any = None
@@ -85,9 +90,22 @@ class LiveTable:
 
     def print_line(self) -> None:
         """Print the progress as a line, if there is any since the last one."""
-        if self.done != self._printed:
-            self._printed = self.done
-            self.console.print(f"{self.done} of {self.total} {self.noun}, {self.outlook()}", markup=False)
+        reached = self.done, self._within
+        if reached != self._printed:
+            self._printed = reached
+            self.console.print(
+                f"{self.done} of {self.total} {self.noun}{self._begun()}, {self.outlook()}", markup=False
+            )
+
+    @property
+    def _within(self) -> float:
+        """The runs that are trained in part, as a number of whole runs."""
+        return sum(watched.share for watched in list(self.running.values()))
+
+    def _begun(self) -> str:
+        """Return how far the runs are that run; nothing if none has told."""
+        shares = [f"{watched.share:.0%}" for watched in list(self.running.values())[:MAX_SHOWN] if watched.share]
+        return f" (running: {', '.join(shares)})" if shares else ""
 
     def render(self) -> Group:
         """Return the current table, with the bar below it."""
@@ -100,7 +118,7 @@ class LiveTable:
             table.add_column("", width=20)
         for name, watched in list(self.running.items())[:MAX_SHOWN]:
             limit = f"/{watched.max_epochs}" if watched.max_epochs else ""
-            epoch = f"{watched.epoch}{limit}" if watched.epoch else "…"
+            epoch = f"{watched.epoch}{limit}" if watched.epoch else f"{watched.share:.0%}" if watched.share else "…"
             value = f"{watched.validation:.4f}" if watched.epoch else ""
             table.add_row(name, epoch, value, *([Text(spark(watched.curve[-20:]))] if wide else []))
         if len(self.running) > MAX_SHOWN:
@@ -117,9 +135,13 @@ class LiveTable:
 
     def outlook(self) -> str:
         """Return the time spent, the time left, and the numbers of failed, stopped and retried runs."""
-        now, ran = time.monotonic(), self.done - self.before
+        now, ran = time.monotonic(), self.done - self.before + self._within
         running = now - (self.started if self.first_run is None else self.first_run)
-        left = f", about {duration(running / ran * (self.total - self.done))} left" if ran else ""
+        rest = self.total - self.before - ran
+        seconds = running / ran * rest if self.done > self.before or ran > SURE else None
+        if seconds is None and self.estimated is not None:
+            seconds = max(self.estimated - running, 0.0)
+        left = "" if seconds is None else f", about {duration(seconds)} left"
         counts = {"failed": self.failed, "stopped": self.stopped, "retried": self.retried}
         return duration(now - self.started) + left + "".join(f", {n} {state}" for state, n in counts.items() if n)
 
@@ -143,6 +165,11 @@ class LiveTable:
         watched.epoch, watched.max_epochs = report["epoch"], report["max_epochs"]
         watched.validation = report["validation"]
         watched.curve.append(watched.validation)
+        self._show()
+
+    def within(self, name: str, share: float) -> None:
+        """Update a run between two validations, by the share of its epochs that it has trained."""
+        self.running.setdefault(name, WatchedRun()).share = share
         self._show()
 
     def end(self, name: str, best: float | None = None, status: Status = "done") -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pyrite.cluster.executors.task import STEP, Done, Task, Watch, step_of
+from pyrite.cluster.executors.task import STEP, WITHIN, Done, Task, Watch, step_of
 from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.output.event_log import reason
 from pyrite.cluster.output.provenance import content_digest
@@ -57,6 +57,8 @@ class RunWatch(Watch):
 
     def progress(self, key: str, report: Mapping[str, Any]) -> None:
         self.log.says(key, report.get("notes", ()))
+        if WITHIN in report:
+            self.table.within(key, report[WITHIN])
         if STEP in report:
             self.table.progress(key, report)
             self.log.reached(key, step_of(report), report.get("numbers", {}))

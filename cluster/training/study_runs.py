@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.resources import Resources, at_once, check_demand, workers_bundles
-from pyrite.cluster.executors.task import Context, Task
+from pyrite.cluster.executors.task import WITHIN, Context, Task
 from pyrite.cluster.index.attach import check_room, encoder_bundles, live_functions, reserved
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned
@@ -69,6 +69,9 @@ def study_run(
     def report(progress: Progress) -> None:
         nonlocal best
         if progress.batches:  # not after a validation
+            if context.often:
+                of_fold = (progress.epoch + progress.batch / progress.batches) / progress.max_epochs
+                context.report({WITHIN: (progress.fold + of_fold) / progress.folds})
             return
         best = max(best, progress.validation)
         context.report(report_of(progress) | {"best": best, "notes": list(notes)})

@@ -20,6 +20,8 @@ from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces, piece
 from pyrite.ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
 from pyrite.ranking.errors import BadInput
 
+MANY = 100
+"""A quarter of the relevant pairs is worth a line if it is as many as this."""
 _CHUNK = 50_000  # rows
 STORED: Mapping[str, Mapping[str, pl.DataType]] = {
     "documents": {name: pl.String() for name in ("id", "text", "category", "subcategory")},
@@ -72,6 +74,7 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
         **_counted({what: (count, "") for what, count in faults.notes.items()}),
         **_counted({"queries with the text of another": (joined, " joined to it, with their judgements")}),
         **_of_splits(queries),
+        **_dominant(judgements),
         **_counted({"queries with a prompt of their own": (_with_prompt(final), f" of {len(final):,}")}),
         **_counted({
             "candidates of queries or documents that are not there": (len(read) - len(given), " left out"),
@@ -114,6 +117,19 @@ def _prompted(queries: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
 def _counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
     """Return the facts that are so for some, each a number and what follows it."""
     return {what: f"{count:,}{more}" for what, (count, more) in counts.items() if count}
+
+
+def _dominant(judgements: pl.DataFrame) -> dict[str, str]:
+    """Return the fact that one query has a quarter of many relevant pairs, which batches then repeat."""
+    counts = judgements.filter(pl.col("grade") > 0).group_by("query").len("pairs").sort("pairs", "query")
+    total = int(counts["pairs"].sum())
+    if total < 4 * MANY or 4 * counts["pairs"][-1] < total:
+        return {}
+    query, pairs = counts.row(-1)
+    return {"queries with a quarter of the relevant pairs": (
+        f"1 ({query}: {pairs:,} of {total:,}), which batches repeat, and its pairs are no negatives of each other "
+        "(batches=distinct spreads them)"
+    )}  # fmt: skip
 
 
 def _with_prompt(queries: pl.DataFrame) -> int:

@@ -20,6 +20,7 @@ import marshal
 import os
 import subprocess
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,16 +41,20 @@ _TYPE_PARAMETERS = "<generic parameters of "  # code around a definition with ty
 class Docstring(NamedTuple):
     """A docstring: the number of its file, the dotted name of its object, and its text.
 
-    `kind` is "module", "class" or "function"; the indentation of the text is cleaned.
+    `kind` is "module", "class" or "function"; the indentation of the text is cleaned. `code` is that of a function
+    without its docstring, if it was requested.
     """
 
     file: int
     name: str
     kind: str
     text: str
+    code: str = ""
 
 
-def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE, bytecode: bool = True) -> list[Docstring]:
+def docstrings(
+    files: Sequence[tuple[str, str]], alone: int = _ALONE, bytecode: bool = True, code: bool = False
+) -> list[Docstring]:
     """Return the docstrings of many files, in the order of the files and their lines.
 
     Args:
@@ -57,6 +62,7 @@ def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE, bytecode: 
         alone: up to this many bytes no other process is started.
         bytecode: whether to read the bytecode that Python has cached of a file, if it is that of the file as it is. The
             docstrings are the same. Only for files of installed packages: Python would run the bytecode of these too.
+        code: whether to extract functions alone, each with its code; files are then parsed.
 
     Returns:
         Nothing for a file that is not Python of this version: packages ship templates and tests of their parsers.
@@ -67,7 +73,8 @@ def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE, bytecode: 
     processes = 1 if sum(sizes) <= alone or not sys.executable else min(cores(), _MOST_PROCESSES)
     # Distributed by size, so that all processes have equal work.
     order = sorted(range(len(files)), key=sizes.__getitem__, reverse=True)
-    shares = [[(number, *files[number], bytecode) for number in order[i::processes]] for i in range(processes)]
+    wanted = (bytecode and not code, code)
+    shares = [[(number, *files[number], *wanted) for number in order[i::processes]] for i in range(processes)]
     if sum(sizes) <= alone or not sys.executable:
         extracted = [docstring for share in shares for docstring in _extracted(share)]
     else:
@@ -76,7 +83,7 @@ def docstrings(files: Sequence[tuple[str, str]], alone: int = _ALONE, bytecode: 
     return sorted(extracted, key=lambda docstring: docstring.file)  # stable: lines stay in order
 
 
-def _in_a_process(share: list[tuple[int, str, str, bool]]) -> list[Docstring]:
+def _in_a_process(share: list[tuple[int, str, str, bool, bool]]) -> list[Docstring]:
     # Isolated: neither this folder nor the user's variables decide what the child imports.
     command = [sys.executable, "-I", os.path.abspath(__file__)]
     child = subprocess.run(command, input=json.dumps(share), capture_output=True, text=True, encoding="utf-8")
@@ -85,12 +92,15 @@ def _in_a_process(share: list[tuple[int, str, str, bool]]) -> list[Docstring]:
     return [Docstring(*json.loads(line)) for line in child.stdout.splitlines()]
 
 
-def _extracted(share: Iterable[tuple[int, str, str, bool]]) -> Iterator[Docstring]:
-    for number, module, path, bytecode in share:
+def _extracted(share: Iterable[tuple[int, str, str, bool, bool]]) -> Iterator[Docstring]:
+    for number, module, path, bytecode, functions in share:
         with open(path, "rb") as file:
             source = file.read()
         # A docstring of several lines is triple-quoted; a third of all files have none and need no reading.
         if b'"""' not in source and b"'''" not in source:
+            continue
+        if functions:
+            yield from _functions(number, _tree(source), module, source.decode("utf-8", "replace").splitlines())
             continue
         code = _cached_bytecode(path) if bytecode else None
         found = _of_tree(_tree(source), module, "module") if code is None else _of_code(code, module, "module")
@@ -189,6 +199,18 @@ def _of_tree(node: ast.AST, name: str, kind: str) -> Iterator[tuple[int, str, st
                 yield from _of_tree(child, f"{name}.{child.name}", inner)
             elif hasattr(child, "body"):
                 yield from _of_tree(child, name, "")
+
+
+def _functions(number: int, node: ast.AST, name: str, lines: Sequence[str]) -> Iterator[Docstring]:
+    """Yield the functions in a module or class, and those in them, that have a docstring and code after it."""
+    for child in ast.iter_child_nodes(node):
+        inner = f"{name}.{child.name}" if isinstance(child, _DEFINITIONS) else name
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(child)):
+            first, *rest = child.body
+            if rest and first.lineno > child.lineno:
+                code = [*lines[child.lineno - 1 : first.lineno - 1], *lines[first.end_lineno : child.end_lineno]]
+                yield Docstring(number, inner, "function", text, textwrap.dedent("\n".join(code)))
+        yield from _functions(number, child, inner, lines)
 
 
 def _first_line(node: ast.AST) -> int:

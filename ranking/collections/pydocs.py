@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -21,12 +22,16 @@ from pyrite.ranking.bounds import checked
 from pyrite.ranking.collections import packages
 from pyrite.ranking.collections.docstrings import Docstring, docstrings
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.packages import Source
 from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
 from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
+from pyrite.ranking.errors import BadInput
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _FEWEST_MEMBERS = 3
-_FEWEST_WORDS = {"first_paragraph": 40, "topics": 15}
+_FEWEST_WORDS = {"first_paragraph": 40, "topics": 15, "code": 20}
+STANDARD_LIBRARY = "python"
+"""The name of the standard library among the packages."""
 
 
 class _Entry(NamedTuple):
@@ -68,18 +73,35 @@ class Pydocs(Reader):
             its relevant documents, at least three. Equal topics are one, with the members of both. A class that is a
             topic contributes only the rest of its docstring as a document: the first paragraph would find itself.
         query_words: shorter queries are dropped.
-        document_words: shorter documents are dropped; 40 for first paragraphs, 15 for topics if not given.
+        document_words: shorter documents are dropped; 40 for first paragraphs, 15 for topics and 20 for code if not
+            given.
+        documents: "docstring", or "code": the first paragraph of a function's docstring is the query, the function
+            without its docstring its one relevant document; about 47,000 pairs.
+        packages: those of `PACKAGES` that are read, and "python" for the standard library; all if not given.
         folders: source trees to read instead, such as your code.
     """
 
     queries: Literal["first_paragraph", "topics"] = "first_paragraph"
     query_words: int = 3
     document_words: int | None = None
+    documents: Literal["docstring", "code"] = "docstring"
+    packages: Sequence[str] | None = None
     folders: Sequence[str | Path] | None = None
+
+    def __post_init__(self) -> None:
+        known = [STANDARD_LIBRARY, *packages.PACKAGES]
+        if self.documents == "code" and self.queries == "topics":
+            raise BadInput("topics have docstrings as documents", "collection.documents=code", "leave one of them out")
+        for name in self.packages or ():
+            if name not in known:
+                raise BadInput(f"no package {name!r} is read", "collection.packages", f"choose from {', '.join(known)}")
+            if name != STANDARD_LIBRARY and name not in packages.installed():
+                raise BadInput(f"{name} is not installed", "collection.packages", f"pip install {name}")
 
     @property
     def name(self) -> str:
-        return "pydocs" if self.queries == "first_paragraph" else "pydocs-topics"
+        kind = "-topics" if self.queries == "topics" else "-code" if self.documents == "code" else ""
+        return f"pydocs{kind}"
 
     def sources(self) -> Mapping[str, str]:
         return self._versions if self.folders is None else stamps(source.path for source in self._sources)
@@ -97,24 +119,31 @@ class Pydocs(Reader):
         if self.folders is not None:
             return {}
         facts = {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
-        absent = [name for name in packages.PACKAGES if name not in self._versions]
+        absent = [
+            name for name in self.packages or packages.PACKAGES if name not in self._versions and name != "python"
+        ]
         return facts | ({"packages that are not installed": ", ".join(absent)} if absent else {})
 
     @cached_property
     def _versions(self) -> dict[str, str]:
         return {
             "Python": platform.python_version(),
-            **{name: one.version for name, one in packages.installed().items()},
+            **{name: one.version for name, one in self._installed.items()},
         }
 
     @cached_property
-    def _sources(self) -> list[packages.Source]:
+    def _installed(self) -> dict[str, Distribution]:
+        return {name: one for name, one in packages.installed().items() if name in (self.packages or [name])}
+
+    @cached_property
+    def _sources(self) -> list[Source]:
         if self.folders is not None:
             modules = [source for folder in self.folders for source in packages.tree(Path(folder).expanduser())]
         else:
-            modules = packages.standard_library()
+            read = self.packages is None or STANDARD_LIBRARY in self.packages
+            modules = packages.standard_library() if read else []
             modules += [
-                source for distribution in packages.installed().values() for source in packages.sources(distribution)
+                source for distribution in self._installed.values() for source in packages.sources(distribution)
             ]
         distinct = {source.path: source for source in modules if source.path.is_file()}
         return sorted(distinct.values(), key=lambda source: (source.module, source.path))
@@ -123,9 +152,10 @@ class Pydocs(Reader):
     def _content(self) -> _Documentation:
         sources = self._sources
         files = [(source.module, str(source.path)) for source in sources]
-        extracted = docstrings(files, bytecode=self.folders is None)
+        extracted = docstrings(files, bytecode=self.folders is None, code=self.documents == "code")
         entries = list(_entries(extracted, [source.module for source in sources]))
-        fewest = _FEWEST_WORDS[self.queries] if self.document_words is None else self.document_words
+        kind = "code" if self.documents == "code" else self.queries
+        fewest = _FEWEST_WORDS[kind] if self.document_words is None else self.document_words
         if self.queries == "topics":
             return _topics(entries, self.query_words, fewest)
         return _pairs(entries, self.query_words, fewest)
@@ -141,7 +171,8 @@ def _entries(extracted: Sequence[Docstring], modules: Sequence[str]) -> Iterator
         # A name defined twice: overloads, a property and its setter, two branches of an `if`.
         id = docstring.name if count == 1 else f"{docstring.name}#{count}"
         module = modules[docstring.file]
-        yield _Entry(id, docstring.name, docstring.kind, module, _flat(first), "".join(rest).strip(), whole)
+        answer = docstring.code.encode("utf-8", "replace").decode() or "".join(rest).strip()
+        yield _Entry(id, docstring.name, docstring.kind, module, _flat(first), answer, whole)
 
 
 def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Documentation:

@@ -15,6 +15,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import PASS_COSTS, PassCost, buckets
 from pyrite.ranking.precision import AUTO, PRECISIONS, best_precision
 from pyrite.ranking.rankers.attention import use_float32_attention
+from pyrite.ranking.reading_progress import count_read
 
 DTYPES = {name: getattr(torch, name) for name in PRECISIONS}
 FIRST_READ = ("bert", "electra", "roberta", "xlm-roberta")
@@ -158,7 +159,10 @@ class Pretrained(nn.Module):
         known = {name: tensor for name, tensor in packed.items() if self._reads is None or name in self._reads}
         precision = self.precision
         with torch.autocast(kind, precision, enabled=precision != torch.float32):
-            return self._call[0](**known)
+            output = self._call[0](**known)
+        if not torch.is_grad_enabled():
+            count_read(len(packed["attention_mask"]))
+        return output
 
     def in_passes(self, lengths: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
         """Read sequences of similar length together; return the results in the order of the sequences.

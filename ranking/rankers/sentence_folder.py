@@ -54,6 +54,16 @@ class SentenceFolder:
     default_name: str | None = None
 
     @property
+    def unused_prompts(self) -> str:
+        """A line that names declared prompts if none of them is used; empty otherwise."""
+        names = [name for name, text in self.named.items() if text]
+        if not names or any(vars(self.prompts).values()) or self.default_prompt:
+            return ""
+        return (
+            f"declares the prompts {', '.join(names)}, and none of them is used: ranker.query_prompt=NAME chooses one"
+        )
+
+    @property
     def default_prompt(self) -> str:
         """The text of its default prompt; empty if it has none."""
         return "" if self.default_name is None else self.named[self.default_name] or ""

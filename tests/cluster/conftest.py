@@ -16,21 +16,21 @@ DOCUMENTS = 60
 TOPICS = 4
 
 
-def write_runs(folder: Path, seed: int = 0) -> Path:
-    """Six runs of three teams over four topics, twelve documents deep, and qrels.txt beside their folder."""
+def write_runs(folder: Path, seed: int = 0, topics: int = TOPICS) -> Path:
+    """Six runs of three teams over some topics, twelve documents deep, and qrels.txt beside their folder."""
     rng = np.random.default_rng(seed)
     (folder / "runs").mkdir(parents=True)
-    relevant = rng.random((TOPICS, DOCUMENTS)) < 0.25
+    relevant = rng.random((topics, DOCUMENTS)) < 0.25
     for number, quality in enumerate(np.linspace(0, 0.8, 6)):
         tag = f"{'abc'[number // 2]}{number}"
         lines = []
-        for topic in range(TOPICS):
+        for topic in range(topics):
             scores = rng.random(DOCUMENTS) + quality * relevant[topic]
             for rank, document in enumerate(np.argsort(-scores)[:12]):
                 lines.append(f"{topic + 1} Q0 d{document:02} {rank + 1} {scores[document]:.6f} {tag}\n")
         (folder / "runs" / f"input.{tag}").write_text("".join(lines))
     (folder / "qrels.txt").write_text(
-        "".join(f"{t + 1} 0 d{d:02} {int(relevant[t, d])}\n" for t in range(TOPICS) for d in range(DOCUMENTS))
+        "".join(f"{t + 1} 0 d{d:02} {int(relevant[t, d])}\n" for t in range(topics) for d in range(DOCUMENTS))
     )
     return folder
 

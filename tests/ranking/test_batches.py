@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pyrite.ranking.batch import Batch
+from pyrite.ranking.batches.distinct import Distinct
 from pyrite.ranking.batches.grouped import ByCategory, TopicBalanced
 from pyrite.ranking.batches.order import Shuffled
 from pyrite.ranking.encoding import EncodedCollection
@@ -88,3 +89,17 @@ def test_a_batch_can_not_be_changed():
             with pytest.raises(ValueError, match="read-only"):
                 values[0] = 1
     queries[0] = 7  # that of the caller still can
+
+
+def test_distinct_batches_repeat_no_query_while_they_can():
+    queries = np.array([0] * 5 + [1] * 3 + [2] * 2 + [3, 4, 5, 6, 7])
+    examples = Batch(queries, np.arange(len(queries), dtype=np.int32))
+    order = Distinct().order(examples, 3, np.random.default_rng(1))
+    assert sorted(order.tolist()) == list(range(15))
+    for start in range(0, 15, 3):
+        assert len(set(queries[order[start : start + 3]].tolist())) == 3
+    same, other = (Distinct().order(examples, 3, np.random.default_rng(seed)) for seed in (1, 2))
+    assert (order == same).all()
+    assert (order != other).any()
+    alone = Batch(np.zeros(7, np.int64), np.arange(7, dtype=np.int32))
+    assert sorted(Distinct().order(alone, 3, np.random.default_rng(1)).tolist()) == list(range(7))

@@ -295,9 +295,8 @@ def test_lists_and_scores_are_those_of_plain_sums_to_the_bit(depth):
 
 def test_documents_that_cannot_come_into_the_list_are_left_out():
     index, space = postings_by_chance(), postings_kernels.Workspace.of(SIZE, 10, 4)
-    index_of = index.offsets, index.documents, index.weights, index.bounds
     query = np.array([0, 1, 5, 2])  # one of fifty, and three that most documents have
-    count = postings_kernels._candidates(*index_of, query, space)
+    count = postings_kernels._candidates(index, query, space)
     every = plainly(index, query)
     best = np.lexsort((np.arange(SIZE), -every))[:10]
     assert 10 <= count < 1000

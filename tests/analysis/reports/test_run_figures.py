@@ -14,10 +14,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from pyrite.analysis.reports.canvas import COLOURS, INK, grid, looks, png, svg
-from pyrite.analysis.reports.run_figures import curves, density, hyperparameters, runs
+from pyrite.analysis.reports.run_figures import curves, hyperparameters
 from pyrite.analysis.reports.shown_negatives import at_the_end, hardness_figure, hardness_section
 from pyrite.analysis.reports.study_report import StudyResults, study_report
-from pyrite.analysis.statistics.summary import summarise
 from pyrite.cluster.runs.negative_tables import ROWS, SCHEMA, trace_table
 from pyrite.sampling.shown import Trace
 from tests.analysis.conftest import METHODS, files_of
@@ -30,20 +29,8 @@ def titles(figure: Figure) -> list[str]:
     return [ax.get_title(loc="left") for ax in figure.axes]
 
 
-def drawn(figure: Figure, panel: int) -> dict[str, int]:
-    """How many lines (of a curve, not of marks) each colour has in a panel."""
-    count: dict[str, int] = {}
-    for line in figure.axes[panel].lines:
-        if line.get_marker() in ("", "None", None):
-            count[str(line.get_color())] = count.get(str(line.get_color()), 0) + 1
-    return count
-
-
 def test_a_panel_a_ranker_and_origin_in_which_a_run_that_stopped_keeps_its_last_value(made_up_study):
     trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
-    expected = [f"{r} · {o} candidates" for r in ("feed_forward", "match_pyramid") for o in ("bm25", "random")]
-    assert titles(density(trials, MEASURE)) == expected
-    assert titles(runs(trials, summarise(trials), MEASURE)) == expected
     assert titles(curves(trials))[1] == "feed_forward · training loss"
     trials, _ = made_up_study(seeds=2, methods=[("fixed", "bm25", "uniform", 0.3)])
     trials = trials.with_columns(curve_validation=pl.Series([[0.1, 0.3, 0.5], [0.2]]))
@@ -52,16 +39,10 @@ def test_a_panel_a_ranker_and_origin_in_which_a_run_that_stopped_keeps_its_last_
     assert list(thin.get_ydata()) == pytest.approx([0.15, 0.25, 0.35])
 
 
-def test_too_few_equal_or_no_runs_have_no_density(made_up_study):
-    trials, _ = made_up_study(seeds=2)
-    assert set(drawn(density(trials, MEASURE), 0)) == {INK}
-    figure = density(made_up_study(seeds=4)[0].with_columns(pl.lit(0.25).alias("bm25:AP@100")), MEASURE)
-    assert set(drawn(figure, 0)) == {INK}
-    assert len(drawn(figure, 1)) == 6
+def test_without_runs_nothing_is_drawn_and_no_figure_stays_open(made_up_study):
     before = pyplot.get_fignums()
     trials, _ = made_up_study(failed=100)
-    for figure in (density(trials, MEASURE), runs(trials, summarise(trials), MEASURE), curves(trials)):
-        assert not any(ax.lines or ax.collections for ax in figure.axes)
+    assert not any(ax.lines or ax.collections for ax in curves(trials).axes)
     assert pyplot.get_fignums() == before
 
 
@@ -70,8 +51,8 @@ def test_one_colour_a_method_everywhere_told_apart_on_white_and_on_black(made_up
     look = looks(["bm25 · dynamic", "bm25 · uniform"])
     assert [look[name].colour for name in sorted(look)] == list(COLOURS[:2])
     assert len({(one.colour, one.line) for one in looks(f"method {i}" for i in range(20)).values()}) == 20
-    both = [{text.get_text() for text in f.legends[0].texts} for f in (density(trials, MEASURE), curves(trials))]
-    assert both[0] == both[1]
+    shown = {text.get_text() for text in curves(trials).legends[0].texts}
+    assert len(shown) == len(METHODS)
     for colour in COLOURS:
         light = np.dot(np.array(to_rgb(colour)) ** 2.2, (0.2126, 0.7152, 0.0722))
         assert 1.05 / (light + 0.05) > 2
@@ -118,7 +99,7 @@ def test_png_is_whole_and_svg_an_element_in_the_page_colours(made_up_study):
 def test_names_are_drawn_as_they_are_written(made_up_study, recwarn):
     """Not as formulas, which a dollar sign begins and a wrong one ends with an error; and without a word on fonts."""
     trials, _ = made_up_study(swept=[("label", [r"$\foo$ and $", "标签", "1 · at 10", "1 · at 9"])])
-    figures = [density(trials, "AP@100"), runs(trials, summarise(trials), "AP@100")]
+    figures = [curves(trials)]
     labels = [text.get_text() for text in figures[0].legends[0].get_texts()]
     assert labels == ["1 · at 9", "1 · at 10", r"$\foo$ and $", "标签"]  # numbers by their value
     for figure in figures:

@@ -99,14 +99,13 @@ def test_it_says_what_was_run_how_to_read_it_and_how_to_run_it_again_all_escaped
 def test_figures_and_tables_are_files_too(report, html, tmp_path):
     made, storage = report[1], Storage(str(tmp_path))
     write_parts(made, storage)
-    assert files_of(made) >= {"runs", "density", "curves", "hyperparameters", "queries", "spread"}
+    assert files_of(made) == {"curves", "hyperparameters"}  # nothing is tested, so there are no differences
     for name in files_of(made):
         assert (storage.read(f"figures/{name}.png") or b"").startswith(b"\x89PNG")
     assert html.count('role="img"') == len(files_of(made))
-    assert html.count('<use href="#density-figure"') == 2 + 1  # and the legend
-    assert html.count('<use href="#runs-figure"') == 2  # over two origins
+    assert html.count('<use href="#curves-figure"') == 2 + 1  # and the legend
     tables = {name for section in made.sections for name in section.frames if name.endswith(".csv")}
-    assert tables == {"summary.csv", "verdict.csv", "convergence.csv"}
+    assert tables == {"summary.csv", "costs.csv", "verdict.csv", "convergence.csv"}
     assert (storage.read("summary.csv") or b"").startswith(b"collection,ranker,policy")
 
 
@@ -136,7 +135,7 @@ def test_studies_of_failures_and_of_one_run_have_a_page(made_up_study):
     assert "No run has finished." in text_of(made)
     trials, queries = made_up_study(seeds=1, methods=[("fixed", "bm25", "uniform", 0.3)])
     made = study_report(StudyResults(trials, queries))
-    assert files_of(made) == {"runs", "density", "curves"}
+    assert files_of(made) == {"curves"}
     assert not re.search("Compared with|How reliably", text_of(made))  # it repeats no paper and learns no agents
 
 

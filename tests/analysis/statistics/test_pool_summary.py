@@ -160,3 +160,18 @@ def test_the_sentence_names_the_first_to_find_most():
     text = pool_sentence("p", summary, effort, "c")
     assert text.startswith("p: b finds 90% of the relevant documents after 40 judgements per topic, c after 50. ")
     assert pool_sentence("p", summary.clear(), effort, "a").endswith("per topic, a too.")
+
+
+def test_the_leader_of_each_budget_is_named_if_it_changes():
+    def at(budget: int, **found: float) -> list[dict[str, object]]:
+        most = max(found.values())
+        same = {"pool": "p", "judgements": str(budget), "budget": budget, "difference": None, "p": None}
+        return [same | {"method": name, "found_mean": each, "best": each == most} for name, each in found.items()]
+
+    effort = pl.DataFrame({"pool": "p", "method": ["late", "early"], "area": [0.5, 0.6], "to_90": [90.0, 120.0]})
+    schema = {"difference": pl.Float64, "p": pl.Float64}
+    rows = [*at(10, early=4.0, late=3.0), *at(50, early=7.0, late=7.0), *at(1000, early=8.0, late=9.0)]
+    text = pool_sentence("p", pl.DataFrame(rows, schema_overrides=schema), effort, None)
+    assert text.endswith("early after 120. By budget: early finds most up to 50 judgements, then late.")
+    one = pl.DataFrame(at(10, early=1.0, late=2.0), schema_overrides=schema)
+    assert "By budget" not in pool_sentence("p", one, effort, None)

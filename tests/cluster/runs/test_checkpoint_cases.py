@@ -245,3 +245,16 @@ def test_a_stack_of_dense_layers_of_pylate_is_late_interaction(bert, tiny, tiny_
     assert ranker_overrides(bert) == ["ranker=late_interaction"]
     expected = theirs("MultiVectorEncoder", bert, tiny)
     np.testing.assert_allclose(ours(bert, tiny, tiny_encoded), expected, atol=1e-5, rtol=1e-6)
+
+
+def test_declared_prompts_that_are_not_used_are_named(bert, tiny, tiny_encoded, tmp_path, caplog):
+    prompts = {"retrieval.query": "gold ", "retrieval.passage": "owls "}
+    model = library.SentenceTransformer(bert, device="cpu", local_files_only=True, prompts=prompts)
+    model.save(str(tmp_path / "named"), create_model_card=False)
+    plain = ours(tmp_path / "named", tiny, tiny_encoded)
+    assert "declares the prompts retrieval.passage, retrieval.query, and none of them is used" in caplog.text
+    kind = "pyrite.ranking.rankers.bi_encoder.BiEncoder"
+    caplog.clear()
+    named = ours(tmp_path / "named", tiny, tiny_encoded, kind=kind, query_prompt="retrieval.query")
+    assert "none of them is used" not in caplog.text
+    assert np.abs(named - plain).max() > 1e-3

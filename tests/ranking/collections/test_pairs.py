@@ -147,3 +147,14 @@ def test_repeated_pairs_are_counted_also_in_rows_with_several_positives(tmp_path
     collection = open_collection(Pairs(json_lines(tmp_path, broken), test=0), cache, strict=False)
     assert collection.skipped == {"empty text": 1}
     assert collection.source["joined"] == 0
+
+
+def test_a_query_with_most_pairs_is_named(tmp_path):
+    rows = [("one question", f"answer {number}") for number in range(400)] + [
+        (f"question {number}", f"other answer {number}") for number in range(40)
+    ]
+    file = tmp_path / "rows.tsv"
+    file.write_text("query\tpositive\n" + "".join(f"{query}\t{text}\n" for query, text in rows))
+    fact = open_collection(Pairs(file), tmp_path / "cache").facts["queries with a quarter of the relevant pairs"]
+    assert "400 of 440" in fact
+    assert "batches=distinct" in fact

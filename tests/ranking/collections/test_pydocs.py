@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def burrow(tmp_path) -> Path:
     return folder
 
 
-def read(folder: Path, cache: Path, queries: str = "first_paragraph", **options: int) -> dict[str, tuple[str, ...]]:
+def read(folder: Path, cache: Path, queries: str = "first_paragraph", **options: Any) -> dict[str, tuple[str, ...]]:
     """Query text and the texts of its relevant documents, by the query's id."""
     collection = open_collection(Pydocs(queries, folders=[folder], **options), cache)
     texts = dict(collection.documents.select("id", "text").iter_rows())
@@ -293,3 +294,62 @@ def test_the_fingerprint_tells_environments_apart(install, cache, monkeypatch):
 
 def test_every_package_of_the_list_is_installed():
     assert list(packages.installed()) == list(packages.PACKAGES)
+
+
+BURROWS = '''
+class Burrow:
+    """A burrow."""
+
+    @property
+    def depth(self) -> int:
+        """Return how deep the burrow is.
+
+        In metres.
+        """
+        total = 0
+        for chamber in self.chambers:
+            total += chamber.height
+        return total
+
+    def only_described(self):
+        """Return nothing at all, since there is no code."""
+
+    def short(self): """Return what a line says."""; return 1
+
+
+def dig(depth):
+    """Dig as deep as the argument says."""
+
+    def inner(step):
+        """Move the earth of one step."""
+        return [step for _ in range(depth) if step > 0 and depth > 0]
+
+    return [inner(step) for step in range(depth) if depth > 0]
+'''
+
+
+def test_functions_without_their_docstrings_are_documents(tmp_path, cache):
+    (tmp_path / "burrows.py").write_text(BURROWS)
+    texts = read(tmp_path, cache, documents="code", document_words=10)
+    assert set(texts) == {"burrows.Burrow.depth", "burrows.dig", "burrows.dig.inner"}
+    query, code = texts["burrows.Burrow.depth"]
+    assert query == "Return how deep the burrow is."
+    assert code == (
+        "def depth(self) -> int: total = 0 for chamber in self.chambers: total += chamber.height return total"
+    )
+    assert "Dig as deep" not in texts["burrows.dig"][1]
+    files = [("burrows", str(tmp_path / "burrows.py"))]
+    assert docstrings(files, code=True, alone=0) == docstrings(files, code=True)
+
+
+def test_some_packages_are_read_and_others_refused(cache):
+    collection = open_collection(Pydocs(documents="code", packages=["joblib"]), cache)
+    assert set(collection.documents["category"]) == {"joblib"}
+    assert collection.name == "pydocs-code"
+    assert len(collection.queries) > 50
+    for options, message in (
+        ({"packages": ["nothing"]}, "no package 'nothing' is read .*; choose from python, fonttools"),
+        ({"queries": "topics", "documents": "code"}, "topics have docstrings as documents"),
+    ):
+        with pytest.raises(BadInput, match=message.split(" .*")[0]):
+            Pydocs(**options)

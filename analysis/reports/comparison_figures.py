@@ -1,0 +1,70 @@
+"""Draws the comparison of a study's methods: differences with intervals beside costs, and quality against cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from pyrite.analysis.reports.canvas import INK, grid, legend, looks, name_axes
+from pyrite.analysis.reports.labels import broken, distinct_names, title_of
+from pyrite.analysis.statistics.verdict import Verdict
+
+
+def differences_figure(verdicts: Sequence[Verdict]) -> Figure | None:
+    """Draw each method's difference from the reference with its interval, and the documents that it read; None if
+    nothing is tested.
+    """
+    shown = [verdict for verdict in verdicts if verdict.tests]
+    if not shown:
+        return None
+    most = max(len(verdict.tests) for verdict in shown)
+    figure, axes = grid([_title(verdict, verdicts) for verdict in shown], ["", ""], 0.9 + 0.28 * most)
+    styles = looks(row["method"] for verdict in shown for row in verdict.rows)
+    for verdict, forest, costs in zip(shown, axes[::2], axes[1::2], strict=True):
+        names = distinct_names(row["method"] for row in verdict.rows)
+        means = {row["method"]: row for row in verdict.rows}
+        ordered = sorted(verdict.tests, key=lambda method: means[method]["mean"])
+        for y, method in enumerate(ordered):
+            test, look = verdict.tests[method], styles[method]
+            forest.plot((test.low, test.high), (y, y), color=look.colour, lw=2)
+            forest.plot(test.difference, y, color=look.colour, marker="D" if method == verdict.take else "o", ms=6)
+            costs.barh(y, means[method]["documents_read"] or 0, color=look.colour, height=0.5)
+        forest.axvline(0, color=INK, lw=0.8, ls="--")
+        for ax in (forest, costs):
+            ax.set_yticks(
+                range(len(ordered)), [broken(names[method], 40) for method in ordered] if ax is forest else []
+            )
+            ax.set_ylim(-0.6, len(ordered) - 0.4)
+        measure, reference = verdict.place["measure"], names.get(verdict.reference, verdict.reference)
+        name_axes(forest, f"difference of {measure} from {broken(reference, 40)}", "")
+        name_axes(costs, "documents read", "")
+        costs.set_title("")
+    return figure
+
+
+def quality_figure(verdicts: Sequence[Verdict]) -> Figure | None:
+    """Draw the mean of each method against the documents that its runs read; None if these are not known."""
+    known = [(verdict, [row for row in verdict.rows if row["documents_read"]]) for verdict in verdicts]
+    known = [(verdict, rows) for verdict, rows in known if len(rows) > 1]
+    if not known:
+        return None
+    figure, axes = grid([_title(verdict, verdicts) for verdict, _ in known], [""], 2.4)
+    styles = looks(row["method"] for verdict, _ in known for row in verdict.rows)
+    for (verdict, rows), ax in zip(known, axes, strict=True):
+        for row in rows:
+            look, x = styles[row["method"]], row["documents_read"]
+            if row["ci_low"] is not None:
+                ax.plot((x, x), (row["ci_low"], row["ci_high"]), color=look.colour, lw=1)
+            ax.plot(x, row["mean"], color=look.colour, marker=look.marker, ms=6)
+        ax.set_xscale("log")
+        name_axes(ax, "documents read, log scale", verdict.place["measure"])
+    legend(figure, styles, {row["method"] for _, rows in known for row in rows}, lines=False)
+    return figure
+
+
+def _title(verdict: Verdict, among: Sequence[Verdict]) -> str:
+    """Return the title of a verdict's panel: its ranker, collection and candidates, where there are several."""
+    place = verdict.place
+    several = len({other.place["collection"] for other in among}) > 1
+    return f"{title_of(place['ranker'], place['collection'], several)}, {place['candidates']}"

@@ -1,0 +1,44 @@
+"""Lines below a mined set say what was left out, and that a guard does not see every relevant negative."""
+
+import polars as pl
+import pytest
+
+from pyrite.cluster.mining.data_card import remarks
+
+ROW = {
+    "function": "bm25",
+    "negatives": 90,
+    "fallback": 0,
+    "guarded": 0,
+    "promoted": 0,
+    "same text": 0,
+    "median rank": 3.0,
+}
+
+
+def lines(guarded: bool, **totals: int) -> str:
+    counts = {
+        "examples": 30,
+        "rows": 18,
+        "left out": 0,
+        "without scores": 0,
+        "above": 0,
+        "above negatives": 0,
+        "promoted": 0,
+    }
+    return "\n".join(remarks(counts | totals, pl.DataFrame([ROW]), guarded, "out/my set", 5))
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_the_audit_is_named_with_a_guard_and_without(guarded):
+    said = lines(guarded)
+    assert said.endswith("pyrite audit 'out/my set'")
+    assert ("a guard sees scores alone" in said) == guarded
+    assert "left out" not in said
+
+
+def test_pairs_that_are_left_out_are_explained():
+    said = lines(False, **{"left out": 12, "above": 4, "above negatives": 7})
+    assert "12 of 30 pairs have fewer than 5 negatives and are left out" in said
+    assert "rows=triplets keeps" in said
+    assert "warning: 7 of 90 negatives score above their positive (in 4 of 30 pairs) and may be relevant" in said
