@@ -145,9 +145,15 @@ class Comparison:
         """Which methods may be the best, and how far behind each may be.
 
         The one-sided bounds of a method against all others hold together by Bonferroni's inequality, which needs no
-        assumption on how their errors depend on each other.
+        assumption on how their errors depend on each other. To name one method as the best takes two-sided bounds, as
+        for every other difference: with those, others may be on the list again.
         """
         share = LEVEL / max(len(self.methods) - 1, 1)
+        one_sided = self._may_be_best(share)
+        return one_sided if len(one_sided.possible) > 1 else self._may_be_best(share / 2)
+
+    def _may_be_best(self, share: float) -> BestMethods:
+        """Return the methods that no other one is ahead of, by one-sided bounds at a level."""
         bounds = {
             method: {other: self.pair(method, other).mean + self.pair(method, other).reach(share)
                      for other in self.methods if other != method}

@@ -228,7 +228,7 @@ def _decided(comparison: Comparison, verdict: Verdict, costs: Mapping[str, float
         take = cheapest([method for method in better if method in best.possible] or better[:1])
         lead = Lead(reference, tests[take].difference, tests[take].low, tests[take].high)
     over_all = Lead(*comparison.lead(take))
-    sole = over_all.low > 0
+    sole = len(best.possible) == 1
     if baseline is None and sole:
         lead = over_all
     beaten = [name for name in costs if name != take and (sole or (name, take) in worse)]

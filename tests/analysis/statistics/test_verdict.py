@@ -439,3 +439,20 @@ def test_contrasts_that_the_plan_does_not_have_are_refused(requested, message):
     check_contrasts(planned, ["function=bm25", "function=random"])
     if "choose from" in message:  # by a search, later
         check_contrasts(planned, [*requested, "elsewhere"], complete=False)
+
+
+def test_two_methods_that_a_one_sided_bound_tells_apart_are_not_told_apart():
+    values = {"a": (0.5, 0.7, 0.6), "b": (0.4, 0.5, 0.3)}  # p is .074 from two sides, .037 from one
+    rows = [
+        {
+            "run": f"{function}{seed}", "ranker": "static", "function": function, "seed": seed, "documents_read": 1000,
+            "overrides": f"function={function} seed={seed}", "memory": 300.0, "seconds": 1.0,
+            "curve_validation": [0.1], "bm25:AP@10": value,
+        }
+        for function, of_seeds in values.items()
+        for seed, value in enumerate(of_seeds)
+    ]  # fmt: skip
+    (verdict,) = concluded(trials_of(rows), None).verdicts
+    assert verdict.take is None
+    assert not verdict.best
+    assert sentence(verdict).startswith("No method can be told from the others with 3 seeds: ")
