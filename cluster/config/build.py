@@ -119,6 +119,8 @@ def locate(path: str) -> type:
         raise BadInput("names no module", path, "name the class by its module, as package.module.Class")
     try:
         target = getattr(importlib.import_module(module), name)
+    except BadInput:
+        raise
     except SyntaxError as error:
         what, where = f"{module} can't be imported ({error.msg})", f"{error.filename}:{error.lineno}"
         raise BadInput(what, where, "correct this line") from None

@@ -27,6 +27,8 @@ kernel = njit(**OPTIONS, forceinline=True)
 """Compiles a function that a loop calls; see `pyrite.ranking.kernels.kernel`."""
 
 HERE = Path(__file__).parent
+LONGEST = 60
+"""Characters of a method's name in that of its compiled functions."""
 
 
 def options_of(function: Any, owner: Any, given: int) -> tuple[float, ...]:
@@ -55,6 +57,8 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
             raise BadInput("is not compiled", where, "write @kernel of pyrite.pooling.adjudicators.compiled above it")
     function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)
     sources = {file for used in uses.values() if (file := _source(used))}
+    if len(name) > LONGEST:  # of methods around methods; Numba makes a file's name of it
+        name = f"{name[:LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     function.__qualname__ = f"{template.__name__}_{name}_{_digest(frozenset(sources))}"
     function.__module__ = template.__module__
     return loop(function, forceinline=True)

@@ -192,6 +192,7 @@ def test_a_study_takes_the_function_itself(base, start, place):
     spec = importlib.util.spec_from_file_location("train", place / "train.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    Path("pairs.csv").write_text("query,positive\nwhat eats moths,bats do\n")
     described = Study("pairs.csv", {"random": Random(1)}, trainer=module.train, seeds=2)
     assert "trainer.run=train.py:train" in described.overrides()
     with pytest.raises(BadInput, match="could import it"):

@@ -102,7 +102,7 @@ def secret_place(tmp_path, base):
     return [*others, f"collection.path={tmp_path}/${{oc.env:LAB_SECRET}}"]
 
 
-@pytest.mark.parametrize("verb", ["study", "train", "mine", "learn"])
+@pytest.mark.parametrize("verb", ["study", "train", "mine", pytest.param("learn", marks=pytest.mark.nightly)])
 def test_no_file_of_an_output_folder_has_the_value(verb, secret_place, tmp_path, monkeypatch):
     out = tmp_path / "out"
     more = {

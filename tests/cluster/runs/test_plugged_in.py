@@ -32,6 +32,7 @@ class MarginMSE(Softmax):
     """Squared error of the ranker's margins against a teacher's, BM25 (Hofstätter et al. 2020, equation 4)."""
 
     def __init__(self, depth: int = 20):
+        super().__init__()
         self.depth = depth
 
     def rank(self, sources):
