@@ -31,6 +31,12 @@ def is_command(run: str) -> bool:
     return " " in run.strip()
 
 
+def trainer_name(run: str) -> str:
+    """Return the name of a training function or command in tables: FILE.py:FUNCTION, or the command's script."""
+    words = shlex.split(run) if is_command(run) else [run]
+    return next((Path(word).name for word in words if ".py" in word), words[0])
+
+
 def check_trainer(config: Mapping[str, Any]) -> None:
     """Refuse a training function that does not exist, options that it does not have, and moving negatives of a command.
 

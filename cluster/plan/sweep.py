@@ -17,6 +17,7 @@ from pyrite.cluster.config.groups import CHOICES, group_options, option
 from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
 from pyrite.cluster.config.refusals import QUOTES, list_form, unreadable
 from pyrite.cluster.config.relocated import with_old_paths
+from pyrite.cluster.config.trainer_option import trainer_name
 from pyrite.cluster.config.whole import takes_whole
 from pyrite.cluster.plan.applicable import applicable_overrides, has_option
 from pyrite.cluster.plan.point import Interval, Point
@@ -45,7 +46,8 @@ class Planned:
     @property
     def parameters(self) -> dict[str, str]:
         """The parameters that distinguish it in its study: the method, other swept options, and the seed."""
-        chosen = self.config[CHOICES] | {"function": function_name(self.config)}
+        names = {"ranker": ranker_name(self.config, self.swept), "function": function_name(self.config)}
+        chosen = self.config[CHOICES] | names
         return {group: str(chosen[group]) for group in METHOD} | dict(self.swept) | {"seed": str(self.config["seed"])}
 
 
@@ -398,11 +400,23 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
     swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
     if point.label is not None:
         swept = (*swept, ("label", point.label))
-    parts = [choices["ranker"], choices["policy"], function_name(config), choices["selector"], f"s{config['seed']}"]
+    ranker, function = ranker_name(config, swept), function_name(config)
+    parts = [ranker, choices["policy"], function, choices["selector"], f"s{config['seed']}"]
     # The name of a file, whatever the options are.
     method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
     drawn = (*(key for key, _ in point.intervals), *point.searched)
     return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config, drawn)
+
+
+def ranker_name(config: dict[str, Any], swept: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the ranker of a configuration, as reports name it: the user's trainer, if one is given.
+
+    Trainers that a study compares are values of the option `trainer.run`, and one ranker.
+    """
+    run = config.get("trainer", {}).get("run")
+    if not run:
+        return str(config[CHOICES]["ranker"])
+    return "trainer" if "trainer.run" in dict(swept) else trainer_name(str(run))
 
 
 def function_name(config: dict[str, Any]) -> str:
