@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Frame:
+class TextFrame:
     """The text around a query or a document.
 
     A subword may reach from a text into what is written next to it, so a text is tokenized between its neighbours.
@@ -36,12 +36,12 @@ class Frame:
     filled: bool = True
 
     @classmethod
-    def of_prompt(cls, tokenizer: Any, prompt: str) -> Frame:
+    def of_prompt(cls, tokenizer: Any, prompt: str) -> TextFrame:
         """Return the frame of a text after a prompt."""
         return cls(before=prompt, lead=count_subwords(tokenizer, prompt)) if prompt else cls()
 
     @classmethod
-    def between(cls, tokenizer: Any, parts: tuple[str, str, str, str], strip: bool) -> Frame:
+    def between(cls, tokenizer: Any, parts: tuple[str, str, str, str], strip: bool) -> TextFrame:
         """Return the frame of a text between `left, before, after, right`, with its counts."""
         left, before, after, right = parts
         encoded = tokenizer.backend_tokenizer.encode(
@@ -54,7 +54,7 @@ class Frame:
         tail = [number for number, (begin, _) in zip(encoded.ids, encoded.offsets, strict=True) if text < begin < end]
         return cls(left, before, after, right, skip, drop, lead, tuple(tail), strip, filled=False)
 
-    def with_prompt(self, tokenizer: Any, prompt: str) -> Frame:
+    def with_prompt(self, tokenizer: Any, prompt: str) -> TextFrame:
         """Return the frame with another prompt; within a template, with a text before the query."""
         lead = count_subwords(tokenizer, prompt)
         if self.left or self.right:

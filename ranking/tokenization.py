@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.frames import Frame, count_subwords
+from pyrite.ranking.frames import TextFrame, count_subwords
 from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer, refused
 from pyrite.ranking.text_pieces import Encode
 from pyrite.ranking.texts import Texts
@@ -95,7 +95,7 @@ class Subwords(Tokenization):
         max_document: int,
         prompts: Prompts | None = None,
         room: Callable[[], int] | None = None,
-        frames: tuple[Frame, Frame] | None = None,
+        frames: tuple[TextFrame, TextFrame] | None = None,
     ) -> None:
         self.checkpoint, self.max_query, self.max_document = checkpoint, max_query, max_document
         self.prompts, self.room, self.frames = prompts or Prompts(), room, frames
@@ -145,27 +145,27 @@ class Subwords(Tokenization):
             texts = texts.followed_by(subwords(tokenizer, part["text"], self.max_query + 1, frame))
         return texts.take(np.argsort(np.concatenate([part["row"].to_numpy() for part in parts]), kind="stable"))
 
-    def _frames(self) -> tuple[Frame, Frame]:
+    def _frames(self) -> tuple[TextFrame, TextFrame]:
         """Return the frames of queries and documents."""
         if self.frames is not None:
             return self.frames
         prompts = (self.prompts.query, self.prompts.document)
         tokenizer = read_tokenizer(self.checkpoint) if any(prompts) else None
-        query, document = (Frame.of_prompt(tokenizer, prompt) for prompt in prompts)
+        query, document = (TextFrame.of_prompt(tokenizer, prompt) for prompt in prompts)
         return query, document
 
 
-def subword_encoder(checkpoint: str, limit: int, around: Frame) -> Encode:
+def subword_encoder(checkpoint: str, limit: int, around: TextFrame) -> Encode:
     """Return the function that encodes texts by a checkpoint's tokenizer."""
     tokenizer = read_tokenizer(checkpoint)
     return lambda frame: subwords(tokenizer, frame["text"], limit, around)
 
 
-NO_FRAME = Frame()
+NO_FRAME = TextFrame()
 
 
-def subwords(tokenizer: Any, texts: pl.Series, limit: int, around: Frame = NO_FRAME) -> Texts:
-    """Return the first `limit` subwords of each text in its frame, see `Frame`."""
+def subwords(tokenizer: Any, texts: pl.Series, limit: int, around: TextFrame = NO_FRAME) -> Texts:
+    """Return the first `limit` subwords of each text in its frame, see `TextFrame`."""
     limit += around.added
     unknown = tokenizer.unk_token_id if tokenizer.unk_token_id is not None else tokenizer.pad_token_id
     nothing = [unknown] if around.filled else []

@@ -79,7 +79,7 @@ class SequentialRule:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SequentialComparison:
     """The evidence on two methods.
 
     Args:
@@ -105,7 +105,7 @@ class Comparison:
 
 def compare_all(
     values: Values, baselines: Collection[str], rule: SequentialRule, intervals: bool = True
-) -> dict[tuple[str, str], Comparison]:
+) -> dict[tuple[str, str], SequentialComparison]:
     """Compare every method with every baseline, by pairs (method, baseline): the verdict is the method's.
 
     Args:
@@ -121,7 +121,7 @@ def compare_all(
     differ = np.array([_differ(part, bound) for part in evidence])
     equal = np.array([_equal(part, margin, bound) for part in evidence])
     tests = zip(holm(differ), holm(equal), _steps(differ), _steps(equal), strict=True)
-    compared: dict[tuple[str, str], Comparison] = {}
+    compared: dict[tuple[str, str], SequentialComparison] = {}
     for (a, b), part, (p, p_equal, step, equal_step) in zip(pairs, evidence, tests, strict=True):
         every = by_seed(values[a], values[b])
         count, low, high, more = len(every), -bound, bound, None
@@ -142,7 +142,7 @@ def compare_all(
             more = _forecast(part if len(part) else every, margin, bound, max(len(pairs), 1))
             more += 0 if len(part) else count
         mean = float(every.mean()) if count else math.nan
-        one = Comparison(verdict, mean, low, high, bound, count, float(p), more)
+        one = SequentialComparison(verdict, mean, low, high, bound, count, float(p), more)
         if b in baselines:
             compared[a, b] = one
         if a in baselines:
@@ -176,7 +176,7 @@ def contenders(values: Values, baselines: Collection[str], named: Collection[str
 
 def _compare(
     values: Values, baselines: Collection[str], named: Collection[str], rule: SequentialRule, intervals: bool
-) -> Iterator[tuple[str, str, Comparison]]:
+) -> Iterator[tuple[str, str, SequentialComparison]]:
     """Yield each method, an opponent (the best other baseline, and the named ones), and the method's comparison."""
     compared = compare_all(values, baselines, rule, intervals)
     for method in values:
@@ -190,8 +190,9 @@ def decisions(
 ) -> pl.DataFrame:
     """Decide on each method against the best baseline, and against a named one (key=value pairs).
 
-    By the leading measure over the leading origin, which the seeds were given for. Columns are those of a `Comparison`,
-    and `low_both`, `high_both` and `p_both` for other seeds and queries, which are empty without `queries`.
+    By the leading measure over the leading origin, which the seeds were given for. Columns are those of a
+    `SequentialComparison`, and `low_both`, `high_both` and `p_both` for other seeds and queries, which are empty
+    without `queries`.
     """
     candidates, measure = evaluations(trials)[0]
     columns = method_columns(trials)

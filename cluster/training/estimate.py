@@ -84,7 +84,7 @@ def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
     try:
         training, sampler = assemble(config, parts, 0)
         step = _seconds_per_step(training, sampler)
-        split, read = parts["base"].splits[0], _Reading(training)
+        split, read = parts["base"].splits[0], _ReadClock(training)
         dev = [parts[name].take(split.dev) for name in parts if name.partition(":")[0] == "validation"]
         test = [parts[f"origin:{name}"].take(split.test) for name in config["origin"]]
         queries = [
@@ -112,7 +112,7 @@ def _seconds_per_step(training: RankerTraining, sampler: Any) -> float:
     return float(np.median(seconds[1:] or seconds))
 
 
-class _Reading:
+class _ReadClock:
     """Measures how fast a ranker reads documents, or pairs if it reads a query and a document together."""
 
     def __init__(self, training: RankerTraining) -> None:

@@ -16,7 +16,7 @@ _OPEN: dict[int, BatchNegatives] = {}
 
 
 @dataclass(frozen=True)
-class RowForm:
+class RowLayout:
     """The columns of rows of one trainer.
 
     Args:
@@ -37,10 +37,10 @@ def _passages(texts: list[str]) -> list[dict[str, str]]:
 
 
 ROW_FORMS = (
-    RowForm("positive_passages", "negative_passages", lambda passages: passages[0]["text"], _passages),  # Tevatron
-    RowForm("pos", "neg", lambda texts: texts[0], list),  # FlagEmbedding
-    RowForm("pos_doc", "neg_doc", lambda text: text if isinstance(text, str) else text[0], list),  # NeMo AutoModel
-    RowForm("positive", "negative", str, list),
+    RowLayout("positive_passages", "negative_passages", lambda passages: passages[0]["text"], _passages),  # Tevatron
+    RowLayout("pos", "neg", lambda texts: texts[0], list),  # FlagEmbedding
+    RowLayout("pos_doc", "neg_doc", lambda text: text if isinstance(text, str) else text[0], list),  # NeMo AutoModel
+    RowLayout("positive", "negative", str, list),
 )
 
 

@@ -21,7 +21,7 @@ TESTED = 0.1
 
 
 @dataclass(frozen=True)
-class Part:
+class Member:
     """A collection of a mixture.
 
     Args:
@@ -112,9 +112,9 @@ class Mix(Reader):
     def source(self) -> dict[str, Any]:
         return {"mixed": [part.name for part in self._parts()]}
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[Member]:
         """Return the collections; each is read once."""
-        parts: list[Part] | None = vars(self).get("_read")
+        parts: list[Member] | None = vars(self).get("_read")
         if parts is None:
             parts = vars(self)["_read"] = self._read_entries()
         return parts
@@ -122,7 +122,7 @@ class Mix(Reader):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
-    def _read_entries(self) -> list[Part]:
+    def _read_entries(self) -> list[Member]:
         entries = [dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)} for entry in self.mix or ()]
         where = "collection.mix"
         if len(entries) < 2:
@@ -140,7 +140,7 @@ class Mix(Reader):
         for entry in entries:
             reader = reader_of(entry["path"])
             share = float(entry.get("share") or 1) if weighed else None
-            parts.append(Part(str(entry.get("name") or reader.name), reader, share, entry.get("prompt")))
+            parts.append(Member(str(entry.get("name") or reader.name), reader, share, entry.get("prompt")))
         names = [part.name for part in parts]
         if twice := next((name for name in names if names.count(name) > 1), None):
             remedy = "give one another name: {path:FOLDER,name:OTHER}"
@@ -169,7 +169,7 @@ def _trained(rows: pl.DataFrame) -> list[str]:
     return rows.filter(pl.col("split") == TRAIN)["query"].unique().sort().to_list()
 
 
-def _split(part: Part, rows: pl.DataFrame) -> pl.DataFrame:
+def _split(part: Member, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the judgements of a collection; without any split, a tenth of its queries is the test."""
     if rows["split"].null_count() < len(rows):
         return rows.with_columns(pl.col("split").fill_null(TRAIN))

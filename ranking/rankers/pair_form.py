@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.frames import Frame
+from pyrite.ranking.frames import TextFrame
 from pyrite.ranking.packing import Packing
 
 PROBES = ("a", "A.", "1", "?", '!"', " a ", "\n", ")", "...", ",", "-", "é", "中", "<", "a?", "a\n\n", "#", ":")
@@ -59,8 +59,8 @@ class PairForm:
     """
 
     packing: Packing
-    query: Frame
-    document: Frame
+    query: TextFrame
+    document: TextFrame
     reversed: bool = False
     cuts_document: bool = False
 
@@ -68,8 +68,8 @@ class PairForm:
     def of_texts(cls, tokenizer: Any, prompt: str, left: bool) -> PairForm:
         """Return the form of two texts with the tokenizer's special tokens, the prompt before the query."""
         packing = replace(Packing.of(tokenizer), left=left)
-        query = replace(Frame.of_prompt(tokenizer, prompt), filled=False)
-        return cls(packing, query, Frame(filled=False))
+        query = replace(TextFrame.of_prompt(tokenizer, prompt), filled=False)
+        return cls(packing, query, TextFrame(filled=False))
 
     @classmethod
     def of_chat(cls, tokenizer: Any, chat: Chat, prompt: str, left: bool, where: str) -> PairForm:
@@ -157,7 +157,7 @@ def template_of(tokenizer: Any, template: str) -> str:
     return "".join(texts)
 
 
-def _split(tokenizer: Any, parts: tuple[str, str, str], strip: bool) -> tuple[Packing, list[Frame]]:
+def _split(tokenizer: Any, parts: tuple[str, str, str], strip: bool) -> tuple[Packing, list[TextFrame]]:
     """Split a template's text before, between and after two texts into what is always the same and what is not."""
     renders = [_subwords_of(tokenizer, parts, probe) for probe in PROBES]
     before, between, behind = ([render[number] for render in renders] for number in range(3))
@@ -170,7 +170,7 @@ def _split(tokenizer: Any, parts: tuple[str, str, str], strip: bool) -> tuple[Pa
     core = parts[1][begin:stop]
     around = [(parts[0][:first], parts[0][first:], parts[1][:begin], core),
               (core, parts[1][stop:], parts[2][:last], parts[2][last:])]  # fmt: skip
-    frames = [Frame.between(tokenizer, pieces, strip) for pieces in around]
+    frames = [TextFrame.between(tokenizer, pieces, strip) for pieces in around]
     ids = [tuple(number for *_, number in part) for part in (head, middle, end)]
     pads = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     return Packing(ids[0], ids[1], ids[2], None, pads or 0), frames
