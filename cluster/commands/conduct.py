@@ -62,7 +62,8 @@ def run_command(verb: Verb, chosen: argparse.Namespace, console: Console, warm_u
 def _print_stopped(verb: Verb, storage: Storage, console: Console) -> None:
     """Print how to continue what was interrupted."""
     begun = storage.read(CONFIG) is not None
-    again = resume_command(verb.name, storage.place) if begun else "the same command again"
+    recorded = read_config(storage) if begun else None
+    again = resume_command(verb.name, storage.place, recorded) if begun else "the same command again"
     print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
 
 

@@ -118,7 +118,7 @@ def typed_again(arguments: Sequence[str], saved: Mapping[str, Any], verb: str, f
     Raises:
         BadInput: if the folder names a training that was not typed, or another one.
     """
-    recorded, typed = sorted({*_trainers(saved)}), sorted({*_trainers(list(arguments))})
+    recorded, typed = trainers_of(saved), trainers_of(list(arguments))
     if recorded != typed and recorded:
         command = shlex.join(["pyrite", verb, "--resume", folder, *(f"trainer={each}" for each in recorded)])
         what = f"its runs train with {', '.join(recorded)}, and no code runs that only a folder names"
@@ -126,6 +126,11 @@ def typed_again(arguments: Sequence[str], saved: Mapping[str, Any], verb: str, f
             what = f"its runs train with {', '.join(recorded)}, not with trainer={', '.join(typed)}"
         raise BadInput(what, folder, f"see what it does, then type {command}")
     return [text for text in arguments if not (recorded and RECORDED.fullmatch(text))]
+
+
+def trainers_of(content: Any) -> list[str]:
+    """Return the trainings that overrides, or what a folder records, name."""
+    return sorted({*_trainers(content)})
 
 
 def _trainers(content: Any) -> Iterator[str]:

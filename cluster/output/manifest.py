@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from pyrite.cluster.config.secrets import concealed_in
+from pyrite.cluster.config.trainer_option import trainers_of
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
@@ -58,9 +59,14 @@ def verb_of(config: Mapping[str, Any]) -> str:
     return named if named in NOUNS else next((verb for key, verb in MARKS.items() if key in config), "train")
 
 
-def resume_command(verb: str, place: str) -> str:
-    """Return what continues an interrupted command: `pyrite VERB --resume OUT`."""
-    return shlex.join(["pyrite", verb, "--resume", place])
+def resume_command(verb: str, place: str, recorded: Mapping[str, Any] | None = None) -> str:
+    """Return what continues an interrupted command: `pyrite VERB --resume OUT`.
+
+    Args:
+        recorded: what its folder holds. A training of the user's that it names is code, and has to be typed again.
+    """
+    trainers = [f"trainer={each}" for each in trainers_of(recorded or {})]
+    return shlex.join(["pyrite", verb, "--resume", place, *trainers])
 
 
 def refuse_other_files(storage: Storage, own: bool) -> None:
@@ -88,10 +94,10 @@ def refuse_taken(storage: Storage) -> None:
     if storage.read(CONFIG) is None:
         refuse_other_files(storage, EventLog.exists(storage))  # config.yaml may be deleted, to repeat its command
         return
-    verb = verb_of(read_config(storage))
-    again = "choose another out="
+    recorded = read_config(storage)
+    verb, again = verb_of(recorded), "choose another out="
     if verb != "train":
-        again = f"continue with `{resume_command(verb, storage.place)}`, or {again}"
+        again = f"continue with `{resume_command(verb, storage.place, recorded)}`, or {again}"
     raise BadInput(f"holds results already, of `pyrite {verb}`", storage.place, again)
 
 

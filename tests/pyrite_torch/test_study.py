@@ -6,6 +6,7 @@ import pytest
 
 import pyrite
 from pyrite import Random, Study
+from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
@@ -197,3 +198,9 @@ def test_a_study_takes_the_function_itself(base, start, place):
     assert "trainer.run=train.py:train" in described.overrides()
     with pytest.raises(BadInput, match="could import it"):
         Study("pairs.csv", {"random": Random(1)}, trainer=lambda data, seed, folder: None)
+
+
+def test_what_continues_a_study_names_its_trainer():
+    recorded = {"typed": ["trainer=train.py:train", "seeds=2"], "overrides": {"a": ["trainer.run=train.py:train"]}}
+    assert resume_command("study", "out", recorded) == "pyrite study --resume out trainer=train.py:train"
+    assert resume_command("study", "out", {"typed": ["seeds=2"]}) == "pyrite study --resume out"
