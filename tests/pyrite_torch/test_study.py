@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import pyrite
@@ -104,7 +105,8 @@ def test_a_function_is_compared_over_seeds_and_methods(base, start, place):
         base, start, "trainer=train.py:train", "function=random,bm25", "seeds=2", "out=out", "trainer.lr=0.2"
     )
     trials = result.trials
-    assert trials.select("method", "seed").n_unique() == 4
+    assert trials.select("function", "seed").n_unique() == 4
+    assert set(trials["ranker"]) == {"train.py:train"}
     assert set(trials["steps"]) == {7}
     assert result.failed == 0
 
@@ -127,7 +129,7 @@ def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place):
 def test_a_run_that_raises_is_lost_alone(base, start, place, caplog):
     result = study(base, start, "trainer=train.py:train", "trainer.fail=1", "function=bm25", "seeds=3", "out=out")
     assert result.failed == 1
-    assert set(result.trials["seed"]) == {0, 2}
+    assert set(result.trials.filter(pl.col("error").is_null())["seed"]) == {0, 2}
     assert "no such batch" in caplog.text
     assert "Traceback" in caplog.text
 
