@@ -223,7 +223,7 @@ def archive(
         name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
         out: the folder of a study.
         about: baseline, command, processor, and whether the machine was quiet enough for times.
-        labels: names for methods, by the study's; None keeps those. `{ranker}` in one stands for the ranker.
+        labels: names for methods, by the study's; None keeps those. `{ranker}` in one is replaced by the ranker.
         data: the folder of collections, which is replaced by FOLDER.
     """
     folder = DATA / name

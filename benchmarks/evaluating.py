@@ -2,7 +2,7 @@
 
     python -m benchmarks.evaluating
 
-Both read the same two files; ir-measures by its own readers.
+Both read the same two files; ir-measures by its readers.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Study:
 
 
 def studies(measure: str, least: int) -> Iterator[Study]:
-    """Yield the archived studies over BM25's candidates with at least so many seeds of each method."""
+    """Yield the archived studies over BM25's candidates with at least `least` seeds of each method."""
     for folder in sorted(DATA.iterdir()):
         if not (folder / "trials.parquet").exists() or not (folder / "queries.parquet").exists():
             continue

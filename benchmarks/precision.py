@@ -1,4 +1,4 @@
-"""Measures a bi-encoder's training and encoding in bfloat16 and float32, beside sentence-transformers.
+"""Measures a bi-encoder's training and encoding in bfloat16 and float32, next to sentence-transformers.
 
     python -m benchmarks.precision FOLDER [--checkpoint FOLDER] [--steps N] [--texts N] [--batch N]
 

@@ -6,7 +6,7 @@ Each cell is a kind of study: methods, seeds, queries, and how values vary. Its 
 number, and what they conclude is appended to FILE (JSON lines), so that a later command with more studies adds to it.
 The sentence "better" is false if the other method is no worse, "equal" if the two differ by the margin or more, and a
 printed lead is wrong if its interval misses the truth. Power is the share of the worse methods that are left out of
-those that may be the best; "as worse" is the share that the recommended one is said to be better than, and "before"
+those that may be the best; "as worse" is the share that the recommended one is reported to be better than, and "before"
 that of the rule of version 0.2, which tested the highest mean against all others (Holm over m - 1).
 """
 

@@ -25,5 +25,5 @@ def _spare_imports() -> None:
     gc.callbacks.append(end)
 
 
-if 0 < gc.get_threshold()[0] < 10_000:  # else somebody has seen to it
+if 0 < gc.get_threshold()[0] < 10_000:  # otherwise it has been changed already
     _spare_imports()

@@ -12,8 +12,8 @@ DIGITS = 12
 def kendall_tau(full: NDArray[np.float64], partial: NDArray[np.float64]) -> float:
     """Compute Kendall's τ-b: pairs of runs in the same order minus pairs in opposite order, as a share, from -1 to 1.
 
-    The share is of the geometric mean of the pairs that either evaluation tells apart (Kendall 1945, "The treatment of
-    ties in ranking problems"), so tied pairs count neither for nor against. NaN if either ties all runs.
+    The share is of the geometric mean of the pairs that either evaluation distinguishes (Kendall 1945, "The treatment
+    of ties in ranking problems"), so tied pairs count neither for nor against. NaN if either ties all runs.
     """
     [tau] = kendall_taus(full, partial[None, :])
     return tau

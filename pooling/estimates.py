@@ -118,7 +118,7 @@ def relevant_interval(topics: Sequence[JudgedTopic], estimate: float, variance: 
     share = float(np.clip((estimate - certain) / rest, 0.0, 1.0))
     kish = every.sum() ** 2 / (every**2).sum() / max(1.0 - len(every) / rest, 1e-9)
     draws = share * (1 - share) * rest**2 / variance if variance > 0 and 0 < share < 1 else kish
-    if len(topics) == 1 and len(topics[0].sample.drawn):  # a topic's few draws tell little of their own variance
+    if len(topics) == 1 and len(topics[0].sample.drawn):  # a topic's few draws hardly determine their variance
         draws = min(draws, kish)
     free = max(len(every) - strata, 1)
     # Quantiles as in scipy.stats' t and beta, which spend far more time on checks and broadcasting.

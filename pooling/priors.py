@@ -95,7 +95,7 @@ class PriorFile(Prior):
 
 
 def __getattr__(name: str) -> None:
-    """Refuse the names that configurations of an earlier release have, and say the new ones."""
+    """Refuse the names that configurations of an earlier release have, and name the new ones."""
     if name in _RENAMED:
         now = _RENAMED[name]
         raise BadInput(f"{name} is called {now} now", f"{__name__}.{name}", f"write {__name__}.{now}")

@@ -92,7 +92,7 @@ def measure_runs(
         qrels: query, document and grade, each document once per query.
         measures: names of ir-measures, of those computed here or any that a provider of ir-measures computes, and
             `judged@k`, the share of the first k documents that is judged.
-        relevant_from: the lowest grade that counts as relevant if a measure's name does not say it.
+        relevant_from: the lowest grade that counts as relevant if a measure's name does not specify it.
         judged_only: whether documents that are not judged are left out of the runs (condensed lists, Sakai 2007).
         complete: whether a topic that a run lacks counts as 0. Otherwise a run's means are over the topics that it has.
 

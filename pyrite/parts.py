@@ -104,7 +104,7 @@ def label_of(group: str, part: object) -> str | None:
 
 
 def _changed(group: str, name: str, part: object) -> dict[str, Any]:
-    """Return the options that were given, and those that are none by default where the name stands for a part."""
+    """Return the given options, and None for those that the class leaves out but the name fills with a part."""
     node = option(group, name)
     node = node.get(name, node) if group in NAMED_GROUPS else node
     parts = {key for key, value in node.items() if isinstance(value, dict) and "_target_" in value}

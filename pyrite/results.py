@@ -500,7 +500,7 @@ class MiningResult(Result):
 
 
 class AuditResult(Result):
-    """A sample of the negatives of studies to judge, or what its judgements say.
+    """A sample of the negatives of studies to judge, or what its judgements show.
 
     >>> AuditResult("outputs/audit").folder
     'outputs/audit'

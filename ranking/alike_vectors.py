@@ -53,7 +53,7 @@ class AlikeVectors:
     def expand(self, found: Found, depth: int) -> Found:
         """Return the best `depth` rows of each query [q, depth], given its best `depth` distinct vectors.
 
-        A row that is missing has as many vectors before its own, and each of them has a row before it.
+        A row that is missing has as many vectors before its vector, and each of them has a row before it.
         """
         lines = [self._rows_of(numbers, products, depth) for numbers, products in zip(*found, strict=True)]
         rows, values = np.full((len(lines), depth), -1, np.int32), np.full((len(lines), depth), -np.inf)

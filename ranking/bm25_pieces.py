@@ -59,7 +59,7 @@ def count_terms(pieces: tuple[Path, ...], folder: Path, options: Bm25Options, te
     write_array(part / DOCUMENTS, documents)
     write_array(part / COUNTS, counts)
     write_array(part / LENGTHS, lengths)
-    write_array(part / OFFSETS, offsets)  # last: it says that the others are whole
+    write_array(part / OFFSETS, offsets)  # last: it shows that the others are whole
 
 
 def weigh_piece(folder: Path, options: Bm25Options, mean: float, number: int) -> None:

@@ -76,7 +76,7 @@ def checked(target: T) -> T:
     @functools.wraps(target)
     def call(*args: Any, **kwargs: Any) -> Any:
         named = type(args[0]).__name__ if target.__name__ == "__init__" and args else owner  # also of a subclass
-        with suppress(TypeError):  # wrong arguments: the call itself says so
+        with suppress(TypeError):  # wrong arguments: the call itself reports them
             check_arguments(target, signature.bind_partial(*args, **kwargs).arguments, named)
         if (functions := _CALLED.get(None)) is not None:
             functions.add(target)

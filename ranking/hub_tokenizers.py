@@ -42,7 +42,7 @@ def read_tokenizer(checkpoint: str) -> Any:
 
 
 def _lower(tokenizer: Any, root: str) -> None:
-    """Make the tokenizer lower case if a folder of sentence-transformers says so next to it."""
+    """Make the tokenizer lower case if a file of sentence-transformers next to it requires it."""
     from tokenizers import normalizers
     from transformers.utils import cached_file
 

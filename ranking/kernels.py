@@ -25,7 +25,7 @@ kernel = njit(**OPTIONS)
 
 
 def loop(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function that Python calls, together with the kernels that it calls, which must stand above it.
+    """Compile a function that Python calls, together with the kernels that it calls, which must be defined above it.
 
     Args:
         options: further options of Numba.

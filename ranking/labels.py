@@ -32,7 +32,7 @@ class LabelCounts:
 def label_names(collection: Collection) -> list[list[str]]:
     """Return the categories and the subcategories of documents and queries together, each in ascending order.
 
-    A subcategory that occurs in several categories (a type of question, say) is one label.
+    A subcategory that occurs in several categories (e.g. a type of question) is one label.
     """
     kinds = [pl.concat([some.drop_nulls().unique() for some in _labels(collection, kind)]) for kind in KINDS]
     return [names.unique().sort().to_list() for names in kinds]

@@ -21,7 +21,7 @@ class PassCost(NamedTuple):
     Args:
         budget: tokens per pass.
         passes: a further pass costs about as much as this share of the budget.
-        multiple: sequences are padded to a multiple of so many tokens.
+        multiple: sequences are padded to a multiple of this number of tokens.
     """
 
     budget: int
@@ -83,7 +83,7 @@ class Packing:
 
         Args:
             first, second: int [n, …], ids plus one with 0 after a text's end (`pyrite.ranking.tokenization`).
-            multiple: rows are padded to a multiple of so many tokens.
+            multiple: rows are padded to a multiple of this number of tokens.
 
         Returns:
             input_ids, attention_mask and, if the model has them, token_type_ids, int64 [n, longest]; position_ids too

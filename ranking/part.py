@@ -62,7 +62,7 @@ class PartType(ABCMeta):
 class Part(metaclass=PartType):
     """Base of all parts: selectors, retrieval functions, policies, objectives, rankers, adjudicators and others.
 
-    A subclass with other defaults is written in one line, and is a part of its own:
+    A subclass with other defaults is written in one line, and is a separate part:
 
     >>> class Middle(Part):
     ...     def __init__(self, first: int = 5, last: int = 30) -> None:

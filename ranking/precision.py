@@ -43,6 +43,6 @@ def multiplies_in_bfloat16(gpu: bool) -> bool:
 def _cpu_multiplies() -> bool:
     try:
         lines = CPUINFO.read_text("utf-8", "replace").splitlines()
-    except OSError:  # another system, whose processors are not told apart
+    except OSError:  # another system, whose processors are not distinguished
         return False
     return any(line.startswith("flags") and FLAGS & set(line.split()) for line in lines)

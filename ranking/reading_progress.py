@@ -32,7 +32,7 @@ def watched_reading(on_read: OnRead) -> Iterator[None]:
 
 @contextmanager
 def reading(total: int) -> Iterator[None]:
-    """A context in which so many texts, or pairs of them, are read. Within another one it does nothing."""
+    """A context in which `total` texts, or pairs of them, are read. Within another one it does nothing."""
     state = _watched.get()
     if state is None or state.total or not total:
         yield
@@ -46,7 +46,7 @@ def reading(total: int) -> Iterator[None]:
 
 
 def count_read(texts: int) -> None:
-    """Report that so many more texts were read."""
+    """Report that `texts` more texts were read."""
     state = _watched.get()
     if state is not None and state.total:
         state.done = min(state.done + texts, state.total)

@@ -75,7 +75,7 @@ class VectorSource(Part):
         """Return the vectors of `words`, in their order."""
 
     def stand_in(self) -> tuple[VectorSource, str] | None:
-        """Return the source to use if these vectors are not on this machine, and a message that says so."""
+        """Return the source to use if these vectors are not on this machine, and a message about it."""
         return None
 
 

@@ -123,8 +123,8 @@ def _is_word(words, word, hashed, data, letters, start, end):  # type: ignore[no
 def _number(data, offsets, letters, ids, lengths, row, position, total, count, words):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Number words from a position of a row on, until a new word finds no room.
 
-    Fills `ids`, and adds to the `lengths` of rows. Returns the row and the position at which to go on, how many ids and
-    how many known words there are, and the letters of the word that found no room, 0 after the last row.
+    Fills `ids`, and adds to the `lengths` of rows. Returns the row and the position at which to continue, how many ids
+    and how many known words there are, and the letters of the word that found no room, 0 after the last row.
     """
     table = words.table
     while row < len(offsets) - 1:

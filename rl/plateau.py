@@ -24,7 +24,7 @@ class Plateau:
     on how they were distributed or interrupted. A plateau means that learning has stopped changing, and not that
     anything was learned: an agent that never improved is on a plateau too. Cohen et al. 2019 (section 5) decide
     convergence by the performance on validation queries, without naming a test. A look at a few noisy episodes stops
-    most agents that would still gain, so `after` says how many episodes each agent has, and `gain` lets an agent
+    most agents that would still gain, so `after` sets how many episodes each agent has, and `gain` lets an agent
     continue until it is better than the random one.
 
     Args:

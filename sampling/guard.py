@@ -212,7 +212,7 @@ def negatives_lists(
         return GuardedLists(*masked, np.zeros(masked[0].documents.shape, np.int32))
     if type(function).rank is RetrievalFunction.rank:
         return GuardedLists(None, GuardedDocuments.joined([]), np.zeros((0, 0), np.int32))
-    if function.depth < 1:  # nothing else says how many documents its lists have
+    if function.depth < 1:  # nothing else specifies how many documents its lists have
         where = f"{type(function).__name__}.depth"
         raise BadInput(f"is {function.depth}, and the function ranks", where, "set it to the length of the lists")
     if positives is None:

@@ -33,11 +33,11 @@ from matplotlib.transforms import Bbox
 
 from pyrite.analysis.reports.labels import broken, by_family, distinct_names
 
-# Okabe and Ito's colours, which people with any colour vision tell apart; without their yellow and black,
+# Okabe and Ito's colours, which people with any colour vision distinguish; without their yellow and black,
 # one of which vanishes on a white page and the other on a dark one.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D46", "#7F7F7F")
 STROKES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
-INK = "#010203"  # text and axes; a page replaces it by its own text colour, so that it is used for nothing else
+INK = "#010203"  # text and axes; a page replaces it by its text colour, so that it is used for nothing else
 
 DPI = 150
 OTHER_SCRIPTS = (

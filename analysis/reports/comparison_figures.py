@@ -1,4 +1,4 @@
-"""Draws the comparison of a study's methods: differences with intervals beside costs, and quality against cost."""
+"""Draws the comparison of a study's methods: differences with intervals next to costs, and quality against cost."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def quality_figure(verdicts: Sequence[Verdict]) -> Figure | None:
 
 
 def _title(verdict: Verdict, among: Sequence[Verdict]) -> str:
-    """Return the title of a verdict's panel: its ranker, collection and candidates, where there are several."""
+    """Return the title of a verdict's panel: its ranker, collection and candidates, if there are several."""
     place = verdict.place
     several = len({other.place["collection"] for other in among}) > 1
     return f"{title_of(place['ranker'], place['collection'], several)}, {place['candidates']}"

@@ -231,7 +231,7 @@ class Report:
         return f"<!doctype html>\n{page}\n"
 
     def to_terminal(self, console: Console) -> None:
-        """Print the sections' tables and lines, and what a letter stands for once."""
+        """Print the sections' tables and lines, and explain each letter once."""
         explained = set[str]()
         for section in sorted(self.sections, key=lambda section: section.last):
             for part in section.terminal:

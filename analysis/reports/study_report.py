@@ -60,7 +60,7 @@ class StudyResults:
     written: str = ""  # its text
     lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
     waiting: int = 0  # the number of runs without a result, if the study is still running
-    commands: Commands | None = None  # what writes commands to go on with; None shows none
+    commands: Commands | None = None  # what writes commands to continue with; None shows none
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -55,7 +55,7 @@ CHOSEN_BY_DEV = (
 
 @dataclass(frozen=True)
 class Commands:
-    """Functions that write the commands to go on with, and read those of runs.
+    """Functions that write the commands to continue with, and read those of runs.
 
     Args:
         mine: returns the command that mines negatives as a run with these overrides draws them; None if there is none.

@@ -133,7 +133,7 @@ def compare(
     """Test each method against its opponent, and adjust for the number of distinct comparisons by Holm's method.
 
     Args:
-        against: the opponent by method; methods without an opponent, or that are their own, are not compared.
+        against: the opponent by method; methods without an opponent other than themselves are not compared.
         by_query: the values of each run by query, by its name; None if they are not known.
         equal_within: the margin of the test of equivalence; None makes none.
 

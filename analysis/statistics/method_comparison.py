@@ -142,7 +142,7 @@ class Comparison:
 
     @cached_property
     def best(self) -> BestMethods:
-        """Which methods may be the best, and how far behind each may be.
+        """Return the methods that may be the best, and how far behind each may be.
 
         The one-sided bounds of a method against all others hold together by Bonferroni's inequality, which needs no
         assumption on how their errors depend on each other. To name one method as the best takes two-sided bounds, as

@@ -33,7 +33,7 @@ class MeasuredRun:
         value: the mean over the queries.
         seed: the seed of its weights and of the order of its examples.
         agent: the seed of the agent that chose its negatives; "-" for none.
-        settings: swept keys that do not tell methods apart, with their values.
+        settings: swept keys that do not distinguish methods, with their values.
         name: the run's name, by which its values per query are looked up.
     """
 
@@ -218,7 +218,7 @@ def agent_cells(
     """Return the differences of each agent's run of each seed: float64 [agents, seeds] or [agents, seeds, queries].
 
     The seeds are those that all agents have. None if no method has several agents, or they share fewer than two seeds:
-    agents that were tried with seeds of their own share no luck.
+    agents that were tried with different seeds share no luck.
     """
     by_agent, several = _by_agent(a, b, by_query)
     pairs = [pair for pair in by_agent if pair]

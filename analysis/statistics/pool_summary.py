@@ -175,7 +175,7 @@ def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
 def _most_at_budgets(summary: pl.DataFrame) -> str:
     """Say which method finds most up to which budget; nothing if one does at all of them.
 
-    At a budget at which several find most, the one of the budget before goes on.
+    At a budget at which several find most, the one of the budget before is kept.
     """
     leaders: list[tuple[str, str]] = []  # the method and the last budget at which it leads
     for budget in summary.filter(pl.col("budget") != WHOLE)["budget"].unique().sort():

@@ -153,7 +153,7 @@ def compare_all(
 
 
 def best_baseline(values: Values, baselines: Collection[str], other_than: str = "") -> str | None:
-    """The baseline with the highest mean over the seeds that all baselines share; over its own seeds if none."""
+    """Return the baseline with the highest mean over the seeds that all share, or over the seeds of each if none."""
     able = {name: values[name] for name in baselines if name in values and values[name] and name != other_than}
     if not able:
         return None

@@ -212,7 +212,7 @@ def _paired_least(comparison: Comparison) -> tuple[int, str]:
 
 
 def _decided(comparison: Comparison, verdict: Verdict, costs: Mapping[str, float | None]) -> Verdict:
-    """Return the verdict with what is recommended, and what can be said of the others."""
+    """Return the verdict with what is recommended, and what can be concluded about the others."""
     pairs, best = comparison.all_pairs(verdict.margin), comparison.best
     worse = {(b, a) if test.difference > 0 else (a, b) for (a, b), test in pairs.items() if test.differs}
 

@@ -38,7 +38,7 @@ class Evaluated:
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Print the measures, and write them if `out` says so."""
+    """Print the measures, and write them to `out`, if it is given."""
     config = compose(chosen.overrides, "evaluate")
     out = None if config["out"] is None else Path(config["out"])
     if out is not None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Plan(Protocol):
-    """What a command will do, as its overrides request it."""
+    """The work that a command will do, as its overrides request it."""
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -84,7 +84,7 @@ class Work(ABC):
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """Return what `config.yaml` says of this verb alone; called once, when the experiment starts."""
+        """Return the entries of `config.yaml` that only this verb has; called once, when the experiment starts."""
 
     @abstractmethod
     def execute(self, console: Console, tracking: Tracking) -> None:
@@ -137,7 +137,7 @@ class Verb:
         check_change: refuses an override that is given on resume and is not in `may_change`; one that it lets pass
             adds to the experiment.
         input: what its inputs are, for messages.
-        same_folder: whether the same command goes on in its folder also without `--resume`.
+        same_folder: whether the same command continues in its folder also without `--resume`.
     """
 
     name: str

@@ -61,7 +61,7 @@ def started(verb: Verb, typed: list[str]) -> Experiment:
 
 
 def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
-    """Return whether overrides say `resume=auto`; refuse other values, and `--resume` beside it."""
+    """Return whether overrides contain `resume=auto`; refuse other values, and `--resume` with it."""
     given = [text for text in arguments if key_of(text) == RESUME]
     for text in given:
         if text.partition("=")[2].strip(QUOTES) != "auto":
@@ -145,9 +145,9 @@ def _planned_again(verb: Verb) -> Any:
 def _changes(
     verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], start: str, started_in: str, moved: bool, again: bool
 ) -> list[str]:
-    """Return the overrides that say more than the manifest, and all that may change.
+    """Return the overrides that add to the manifest, and all that may change.
 
-    One that repeats a recorded one, or only trusts its class, says nothing new, nor does the new path of a collection.
+    One that repeats a recorded one, or only trusts its class, adds nothing, nor does the new path of a collection.
     """
     texts = recorded(saved)
     known = {*texts, *absolute(texts, os.path.abspath(start))}
@@ -164,7 +164,7 @@ def _changes(
 
 
 def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], folder: str) -> None:
-    """Refuse a command that lacks an option of the one that it goes on with: another was probably meant."""
+    """Refuse a command that lacks an option of the one that it resumes: another was probably meant."""
     given = {*map(key_of, typed), "out"}
     for text in recorded(saved, first=True):
         if key_of(text) not in given and root_of(text) not in verb.may_change:

@@ -264,7 +264,7 @@ class StudyWork(Work):
     Args:
         missing: the agents that must be learned first, by name.
         ready: runs that are finished.
-        apart: whether tables and report are written in a process of their own (`commands.study_end`).
+        apart: whether tables and report are written in a separate process (`commands.study_end`).
     """
 
     plan: StudyPlan
@@ -471,7 +471,7 @@ class StudyWork(Work):
 def _with_variables(kept: Any, given: Mapping[str, Any], storage: Storage) -> Any:
     """Return recorded options with the values of the variables of the environment that they name.
 
-    Those that connect to a server are given again: a folder of another author could send any variable to its own.
+    Those that connect to a server are given again: another author's folder could send any variable to another server.
     """
     if not isinstance(kept, dict):
         return kept

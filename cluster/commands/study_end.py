@@ -1,4 +1,4 @@
-"""Writes what a study leaves: tables and report at its end, the page while it runs; here or in a process of its own.
+"""Writes what a study leaves: tables and report at its end, the page while it runs; in this process or a separate one.
 
 Where a Ray is there already, the process that hands out the runs holds neither the libraries of figures nor the rows of
 all queries, for it lives as long as the study.
@@ -69,7 +69,7 @@ def finalize(
 
 
 def finalize_apart(console: Console, **arguments: Any) -> int:
-    """`finalize`, in a process of its own."""
+    """Call `finalize` in a separate process."""
     look = {"width": console.width, "force_terminal": console.is_terminal, "color_system": console.color_system}
     failed, printed = in_process(f"{__name__}:_finalize", {"look": look, **arguments})
     console.print(Text.from_ansi(printed), end="", soft_wrap=True)

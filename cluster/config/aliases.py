@@ -103,7 +103,7 @@ def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
 
 
 def _checkpoint_of(overrides: Sequence[str], text: str) -> str:
-    """Return the checkpoint of the ranker among overrides, by which it guards its own training."""
+    """Return the checkpoint of the ranker among overrides, by which it guards its training."""
     given = [value.strip(QUOTES) for key, _, value in (each.partition("=") for each in overrides) if key in CHECKPOINTS]
     if not given:
         raise BadInput("the ranker starts from no checkpoint", text, "name one by ranker.checkpoint=FOLDER")

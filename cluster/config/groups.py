@@ -52,7 +52,7 @@ def groups_of(config: str) -> list[str]:
 
 
 def option(group: str, name: str) -> dict[str, Any]:
-    """Return what a name of a group stands for, with the defaults of its classes; refuse an unknown name."""
+    """Return what a name of a group refers to, with the defaults of its classes; refuse an unknown name."""
     return copy.deepcopy(_option(group, name))
 
 
@@ -72,7 +72,7 @@ def _option(group: str, name: str) -> dict[str, Any]:
 
 
 def name_of(group: str, path: str) -> str | None:
-    """Return the name in a group that stands for a class; None if it has none.
+    """Return the name in a group that refers to a class; None if it has none.
 
     Args:
         path: the dotted path of the class.
@@ -88,7 +88,7 @@ def _names(group: str) -> dict[str, str]:
 
 
 def part_node(group: str, name: str) -> dict[str, Any]:
-    """Return what a name in `PARTS` stands for, under its name if parts of the group have names."""
+    """Return what a name in `PARTS` refers to, under its name if parts of the group have names."""
     node: dict[str, Any] = {"_target_": PARTS[group][name]} | ({"_partial_": True} if group in PARTIAL else {})
     return {name: node} if group in NAMED_GROUPS and group != "method" else node
 

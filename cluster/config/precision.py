@@ -17,7 +17,7 @@ def with_precision(overrides: Sequence[str], config: Mapping[str, Any], precisio
 
     Args:
         config: the configuration that they give.
-        precision: what `pyrite.ranking.precision.best_precision` returned on a machine where the work is done.
+        precision: what `pyrite.ranking.precision.best_precision` returned on a machine that does the work.
     """
     return replaced(list(overrides), [f"{key}={precision}" for key in automatic(config)])
 

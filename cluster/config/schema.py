@@ -184,7 +184,7 @@ class ScaleConfig(Config):
 
 
 class MethodConfig(Config):
-    """A method with a label of its own."""
+    """A method with a separate label."""
 
     label: Name
     overrides: list[str] | list[list[str]]

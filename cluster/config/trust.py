@@ -1,7 +1,7 @@
 """Decides which classes may be built: any that the user named, and of those that a file names the listed ones.
 
 A folder of results, a description of weights and the options of a judged folder may come from anywhere. A class that
-they name is built only if it is in `listed`, or if the user named it too: in `PYRITE_TRUST`, beside `--resume`, or as
+they name is built only if it is in `listed`, or if the user named it too: in `PYRITE_TRUST`, with `--resume`, or as
 an object in Python.
 """
 

@@ -16,7 +16,7 @@ HOOKS = ("setup", *(name for name in vars(Callback) if name.startswith("on_")))
 
 
 class HookErrors:
-    """Calls methods of hooks, and says once per method that it raises."""
+    """Calls methods of hooks, and warns once per method that it raises."""
 
     def __init__(self, warn: Callable[[str], object] = _log.warning) -> None:
         self.warn = warn

@@ -44,7 +44,7 @@ class Resources:
 
     @classmethod
     def of_run(cls, options: Mapping[str, Any]) -> Resources:
-        """Read a run's `resources`. If it has several workers, which Ray Train places, its own process takes little."""
+        """Read a run's `resources`. If it has several workers, which Ray Train places, its process takes little."""
         return cls.of(options) if options["workers"] == 1 else cls(cpu=0, memory=WAITING)
 
     def bundle(self) -> dict[str, float]:

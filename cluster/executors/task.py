@@ -125,10 +125,10 @@ class Watch:
         """A task is run again after an error, or `TaskLost`."""
 
     def moved(self, key: str, reason: str) -> None:
-        """A task continues on another machine, because its own will be taken away."""
+        """A task continues on another machine, because the current one will be taken away."""
 
     def waits(self, line: str | None) -> None:
-        """Tasks wait for what no node has, as a line says, again and again; None once there is room."""
+        """Tasks wait for what no node has, as a line reports repeatedly; None once there is room."""
 
     def tick(self) -> None:
         """Is called every now and then while tasks run."""
@@ -254,7 +254,7 @@ def step_of(report: Mapping[str, Any]) -> int:
 
 
 class LossLines(Watch):
-    """Prints losses and waits, so that nothing is repeated or waits without a line that says so.
+    """Prints losses and waits, so that nothing is repeated or waits without a line about it.
 
     Args:
         kind: what a task is, e.g. shard.

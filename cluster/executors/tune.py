@@ -96,8 +96,8 @@ class TuneExecutor(Executor):
     def _ended(self, trials: _Trials, retries: int) -> bool:
         """Run what is left in an experiment of Tune, and return whether it came to its end.
 
-        Tune ends the experiment if Ray kills a trial's process for memory: it takes the `OutOfMemoryError` for an error
-        of its own. What ran then is queued again.
+        Tune ends the experiment if Ray kills a trial's process for memory: it takes the `OutOfMemoryError` for one of
+        its errors. What ran then is queued again.
         """
         with tempfile.TemporaryDirectory(prefix="pyrite-tune-", ignore_cleanup_errors=True) as folder:
             try:
@@ -160,7 +160,7 @@ def attempt(content: bytes, shared: Mapping[str, Any], retries: int, report: Cal
     Args:
         content: the pickled task and its origin.
     """
-    report({BEGUN: True})  # with which Tune says where it runs
+    report({BEGUN: True})  # Tune adds the node to this report
     attempts = Attempts(retries)
     while True:
         try:

@@ -1,6 +1,6 @@
 """Reports work that waits for what no node of the cluster has.
 
-Ray waits too, since clusters may grow, and says nothing to a driver that does not print the logs of its workers.
+Ray waits too, since clusters may grow, and reports nothing to a driver that does not print the logs of its workers.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Ask:
-    """What work takes of a cluster: each bundle of a single node. The name begins a sentence, as "a run"."""
+    """The resources of a cluster that work takes: each bundle of one node. The name begins a sentence, as "a run"."""
 
     name: str
     bundles: tuple[Mapping[str, float], ...]
 
     @property
     def needs(self) -> str:
-        """What it takes in all, in words."""
+        """Return all that it takes, in words."""
         return amounts({kind: amount for kind, amount in total(self.bundles).items() if amount})
 
     def lack(self, nodes: Sequence[Mapping[str, float]]) -> str | None:
@@ -62,7 +62,7 @@ def _share(wanted: Mapping[str, float], node: Mapping[str, float]) -> list[float
 
 
 class Waits:
-    """Says soon, and then every few minutes, what work waits for.
+    """Reports soon, and then every few minutes, what work waits for.
 
     Args:
         say: called with a line, and with None once there is room.

@@ -78,7 +78,7 @@ def remove_orphans(parent: Path) -> None:
 
 
 class ShardActors:
-    """One actor per shard. Ray restarts one that dies, on another node if its own is gone.
+    """One actor per shard. Ray restarts one that dies, on another node if the previous one is gone.
 
     Args:
         kind, arguments: class of the actors, and arguments of each one's constructor.

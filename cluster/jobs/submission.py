@@ -207,7 +207,7 @@ def outcome(info: JobDetails) -> tuple[int, str]:
 
 def follow_commands(job: str, address: str) -> str:
     """Return Ray's commands that follow and stop a running job."""
-    # Ray's command sends a token only if its mode says so.
+    # Ray's command sends a token only if its mode requires it.
     mode = "RAY_AUTH_MODE=token " if os.environ.get("RAY_AUTH_MODE") == "token" else ""
     end = shlex.join(["--address", address, job])
     return f"Follow it with: {mode}ray job logs --follow {end}; stop it with: {mode}ray job stop {end}"

@@ -287,7 +287,7 @@ def promoted(
     above = [(part.queries[part.reasons == 0], part.documents[part.reasons == 0]) for part in dropped]
     asked, documents = (np.concatenate([pair[column] for pair in above]) for column in (0, 1))
     firsts, ends = np.searchsorted(queries, asked), np.searchsorted(queries, asked, side="right")
-    counts = ends - firsts  # a query has several rows if each is guarded by its own positive
+    counts = ends - firsts  # a query has several rows if each is guarded by a different positive
     rows = np.repeat(firsts, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     changed = judgements.with_relevant(rows, np.repeat(documents, counts))
     new = np.unique(np.stack([firsts, documents]), axis=1)

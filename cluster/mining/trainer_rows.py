@@ -41,7 +41,7 @@ def swift(query: str, texts: list[str], ids: Row, scores: bool) -> Row:
 
 
 def nemo(query: str, texts: list[str], ids: Row, scores: bool) -> Row:
-    """Return a row of texts beside the query."""
+    """Return a row of texts with the query."""
     return {"query": query, "pos_doc": texts[0], "neg_doc": texts[1:]}
 
 

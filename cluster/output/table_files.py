@@ -1,4 +1,4 @@
-"""Writes a table into a file whose name says the form."""
+"""Writes a table into a file whose name specifies the form."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ FORMS: Mapping[str, Callable[[pl.DataFrame], bytes]] = {
 
 
 def check_table_file(path: Path) -> str:
-    """Return the form that a file's name says, before anything is computed.
+    """Return the form that a file's name specifies, before anything is computed.
 
     Raises:
-        BadInput: if the name says none, or the file exists.
+        BadInput: if the name specifies none, or the file already exists.
     """
     form = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
     if form not in FORMS:

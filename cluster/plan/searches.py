@@ -23,7 +23,7 @@ Suggest = Callable[[str, Sequence[str | None]], str | None]
 
 
 def is_compared(key: str) -> bool:
-    """Return whether each value of a swept key has a search of its own."""
+    """Return whether each value of a swept key has a separate search."""
     return key in COMPARED or root_of(key) in MEASURED
 
 
@@ -52,7 +52,7 @@ class Search:
         return left[0]
 
     def parameter(self, key: str, point: Point) -> str:
-        """Return the name of a setting, such as `optimizer.lr (adam)`: each alternative has settings of its own."""
+        """Return the name of a setting, such as `optimizer.lr (adam)`: each alternative has separate settings."""
         parts = [value_of(point, part) for part in self.keys if key.startswith(f"{part}.")]
         return f"{key} ({', '.join(map(str, parts))})" if parts else key
 

@@ -92,7 +92,7 @@ class StudyPlan:
         lines = [method["overrides"] for method in methods]
         if {key_of(text) for line in lines for text in line}.isdisjoint(map(key_of, given)):
             return labelled_points(methods, common, given)
-        return points(lines, common, given)  # what the user replaces may not be what a label says
+        return points(lines, common, given)  # a label may not describe what the user replaces
 
     @property
     def scaled(self) -> dict[str, Any]:

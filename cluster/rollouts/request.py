@@ -55,7 +55,7 @@ class LearnRequest:
         return ResultStore(self.storage, "trainings", {**keys, **ranker, **code(*CODE)})
 
     def content(self) -> dict[str, Any]:
-        """Return what `config.yaml` says of a learning alone."""
+        """Return the entries of `config.yaml` that only a learning has."""
         return {key: value for key, value in self.config.items() if key != CHOICES}
 
     def record(self, collection: Collection) -> None:

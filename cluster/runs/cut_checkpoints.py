@@ -50,10 +50,10 @@ def cut_of_node(options: Mapping[str, Any], checkpoint: Any) -> str:
 
 
 def layers_of(checkpoint: str) -> int | None:
-    """Return the number of layers of a checkpoint's transformer; None if its files do not say it here."""
+    """Return the number of layers of a checkpoint's transformer; None if its local files do not contain it."""
     root = Path(checkpoint).expanduser()
     for file in (root / "config.json", *sorted(root.glob("*/config.json"))):
-        with suppress(OSError, ValueError, AttributeError):  # which the ranker says in its own words
+        with suppress(OSError, ValueError, AttributeError):  # which the ranker reports
             content = json.loads(file.read_text("utf-8"))
             if known := [content[name] for name in LAYERS if isinstance(content.get(name), int)]:
                 return int(known[0])

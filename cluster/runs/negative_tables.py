@@ -74,7 +74,7 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
 
 
 def _margins(config: dict[str, Any], function: str) -> dict[str, float | None]:
-    """Return the margins of the guard of a function: its own, if it has one, or the run's."""
+    """Return the margins of the guard of a function, or of the run's guard if the function has none."""
     guard = config["function"].get(function, {}).get("guard") or config["guard"]
     return {name: guard.get(name) for name in ("absolute", "relative", "ceiling")}
 

@@ -235,7 +235,7 @@ def _describe(configs: list[dict[str, Any]]) -> list[Described]:
 
     def described(config: dict[str, Any]) -> Described:
         provenance, keys = dict[str, str](), dict[str, str]()
-        with suppress(BadInput):  # e.g. if an agent is not learned yet; it is raised where they are needed
+        with suppress(BadInput):  # e.g. if an agent is not learned yet; it is raised when they are needed
             provenance = artifacts.provenance(config)
         with suppress(BadInput):
             keys = artifacts.keys(config)

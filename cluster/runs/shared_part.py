@@ -46,7 +46,7 @@ class Input:
     Args:
         value: returns the argument, given the artifacts, the configuration and the name of the part.
         needs: returns the parts that must exist before. Their keys are part of the key.
-        content: returns what the key depends on besides, without making anything.
+        content: returns what else the key depends on, without making anything.
     """
 
     value: Callable[[PartSource, Config, str], Any]

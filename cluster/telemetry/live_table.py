@@ -103,7 +103,7 @@ class LiveTable:
         return sum(watched.share for watched in list(self.running.values()))
 
     def _begun(self) -> str:
-        """Return how far the runs are that run; nothing if none has told."""
+        """Return how far the current runs are; nothing if none has reported it."""
         shares = [f"{watched.share:.0%}" for watched in list(self.running.values())[:MAX_SHOWN] if watched.share]
         return f" (running: {', '.join(shares)})" if shares else ""
 

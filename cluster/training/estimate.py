@@ -136,7 +136,7 @@ class _ReadClock:
 
 
 def whole_seconds(times: Sequence[RunTime | None], at_once: int) -> float | None:
-    """Return the seconds of all runs, so many at once; a run that could not be timed takes the mean of the others.
+    """Return the seconds of all runs, `at_once` at a time; a run that could not be timed takes the mean of the others.
 
     None if nothing was timed.
     """

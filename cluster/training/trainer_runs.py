@@ -1,4 +1,4 @@
-"""Runs a training function or command of the user's in a process of its own, as a run of a study."""
+"""Runs a training function or command of the user's in a separate process, as a run of a study."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run_trainer(
     watch: object = None,
     name: str = "run",
 ) -> Outcome:
-    """Train and measure once, in a process of its own. The arguments are those of `pyrite.cluster.runs.execute.run`.
+    """Train and measure once, in a separate process. The arguments are those of `pyrite.cluster.runs.execute.run`.
 
     Raises:
         RuntimeError: if the function raised, exited or left nothing, with what it printed as a note.

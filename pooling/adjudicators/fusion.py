@@ -73,7 +73,7 @@ class Fusion(Adjudicator):
     A method defines the weight that a run adds at a rank (`rank_weight`), how much a judgement at a rank counts for the
     run that holds the document there (`evidence_weight`), and in a compiled function `weight(seen, gained, …)` the
     run's weight, given Σ evidence_weight and Σ evidence_weight · reward over its judged documents; 1 unless a method
-    says otherwise.
+    defines it.
 
     Most judgements only lower weights: nothing relevant was found. A score is computed again when its document comes
     up, for until then the old one is an upper bound; only if a weight rises are the run's documents updated at once.

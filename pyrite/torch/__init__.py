@@ -1,4 +1,4 @@
-"""Serves negatives to trainers that are not Pyrite's: a loop of one's own, sentence-transformers, PyLate and others.
+"""Serves negatives to trainers that are not Pyrite's: a custom loop, sentence-transformers, PyLate and others.
 
 negatives = Negatives("pairs.csv", InBatch() + Dense(1, refresh=500), model=model)
 trainer = SentenceTransformerTrainer(model, arguments, negatives.dataset, loss=loss)
@@ -6,7 +6,7 @@ negatives.attach(trainer)                        # the collator adds negatives, 
 trainer.train()
 print(negatives.report())
 
-for batch in negatives:                          # or in a loop of one's own: an epoch
+for batch in negatives:                          # or in a custom loop: an epoch
     scores = my_scores(batch.queries, batch.documents)
     loss = ...
     negatives.observe(batch, scores, loss.item())  # policy and selector learn from them

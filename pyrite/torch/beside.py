@@ -1,4 +1,4 @@
-"""Builds versions of a negative index in a process of its own; `pyrite.torch.builders.BuildBeside` starts it.
+"""Builds versions of a negative index in a separate process; `pyrite.torch.builders.BuildBeside` starts it.
 
 Its input is a number of bytes and then these, again and again: first the model and the texts, then the steps to build.
 It comes from the trainer that started the process.
@@ -59,7 +59,7 @@ def main() -> None:
             path = folder.weights_path(step)
             encoder.load_state_dict(from_bytes(path.read_bytes(), str(path)))
             folder.build(encoder, texts, step)
-        except Exception as error:  # raised where a batch waits for the version
+        except Exception as error:  # raised when a batch waits for the version
             folder.write(FAILED, {"error": f"{type(error).__name__}: {error}"})
             raise
 

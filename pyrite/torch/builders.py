@@ -1,4 +1,4 @@
-"""Builds versions of a negative index in the training's process, in a process beside it, or on Ray's actors."""
+"""Builds versions of a negative index in the training's process, in a process next to it, or on Ray's actors."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _FromWeights(Builder):
 
 
 class BuildBeside(_FromWeights):
-    """Builds in a process beside the trainer, which ends when the trainer does, however that ends.
+    """Builds in a process next to the trainer, which ends when the trainer does, however that ends.
 
     Args:
         device: the device on which the process reads texts.
@@ -124,7 +124,7 @@ class BuildOnRay(_FromWeights):
     """Builds and searches on the actors of `pyrite.cluster.index`, from which lists come back.
 
     Args:
-        shards: ranges of documents, each on its own actor.
+        shards: ranges of documents, each on a separate actor.
         encoders: number, cores and GPUs of the actors that read texts, as the options `index.…` of a run.
     """
 
@@ -187,7 +187,7 @@ class BuildOnRay(_FromWeights):
             building.mkdir(parents=True, exist_ok=True)
             save_lists(building, lists, self.index.scores(queries, self.texts.judged))
             self.folder.announce(building, step)
-        except Exception as error:  # raised where a batch waits for the version
+        except Exception as error:  # raised when a batch waits for the version
             self.folder.write(FAILED, {"error": str(error) or type(error).__name__})
 
 
@@ -199,7 +199,7 @@ def builder_of(
     shards: int,
     encoders: Mapping[str, Any],
 ) -> Builder:
-    """Return what builds versions: in this process for `sync` and a function of the user's, else beside or on Ray."""
+    """Return what builds versions: here for `sync` and a function of the user's, else in another process or on Ray."""
     if mode in ("sync", "never") or isinstance(encoder, FunctionEncoder):
         return BuildHere(encoder, texts, folder)
     if ray.is_initialized() and not encoder.lists_only:

@@ -28,7 +28,7 @@ RUNS = ("*.run", "*.trec", "*.run.gz", "*.trec.gz")
 
 @dataclass(frozen=True)
 class LeftRanker:
-    """What was left behind.
+    """The ranker that a training left behind.
 
     Args:
         measure: returns the values of each measure by query, given candidates and measures.

@@ -103,7 +103,7 @@ class MovingIndex:
 
 
 def refresh_of(sampler: Sampler, given: Refresh | int | str | None) -> Refresh:
-    """Return when the index is refreshed: as the dense functions say, or as given for selectors that read scores."""
+    """Return when the index is refreshed: as the dense functions specify, or as given for selectors reading scores."""
     asked = {function.refresh for function in sampler.functions.values() if isinstance(function, Dense)}
     if len(asked) > 1:
         raise BadInput(

@@ -102,7 +102,7 @@ class Negatives(IterableDataset[ServedBatch]):
             trainer that is attached.
         encode: the same for any other model: returns the vectors of texts that are a `query` or a `document`.
         score: returns the model's current scores in a loop, for selectors that ask for them (`dynamic`, `simans`, …).
-        refresh: when the index follows the model, if no dense function says so.
+        refresh: when the index follows the model, if no dense function specifies it.
         rows: the rows that the loss of a trainer reads: `tuples` of query, positive and negatives, `labelled_pairs`
             with a row per document, or `lists` of documents and labels.
         options: further overrides by key, as `{"training.batch_size": 16}`.

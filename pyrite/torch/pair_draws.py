@@ -1,4 +1,4 @@
-"""Draws negatives for pairs of another trainer's batch: each pair by a generator of its own."""
+"""Draws negatives for pairs of another trainer's batch: each pair by a separate generator."""
 
 from __future__ import annotations
 

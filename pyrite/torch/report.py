@@ -103,7 +103,7 @@ def totals(lines: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class NegativesReport:
-    """What was shown in a training.
+    """The negatives that were shown in a training.
 
     Args:
         table: one row per function and version: `batches`, `negatives`, and `may_be_relevant`, the share of those with

@@ -89,7 +89,7 @@ class TextEncoder(DenseRanker):
 
 
 class ModelEncoder(TextEncoder):
-    """A SentenceTransformer, compared by cosine or inner product as the model says."""
+    """A SentenceTransformer, compared by cosine or inner product as the model specifies."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Trains once with a function or a command of the user's, in a process of its own, and measures what it leaves.
+"""Trains once with a function or a command of the user's, in a separate process, and measures what it leaves.
 
 `pyrite.cluster.training.trainer_runs` starts it and writes the request to its input; the outcome is written to a file.
 """
@@ -124,7 +124,7 @@ def _first_stage(encoded: Any, candidates: Any, measures: list[str]) -> Any:
 
 
 def main() -> None:
-    """Train as the request says, and write the outcome."""
+    """Train as the request specifies, and write the outcome."""
     request = cloudpickle.loads(sys.stdin.buffer.read())
     os.environ.update(request["environment"])
     outcome = train_all_folds(request["config"], request["parts"], request["collection"])

@@ -25,13 +25,13 @@ class TrainingData:
     """The data of one run of a study, for `train(data, seed, folder)`.
 
     Args:
-        config, parts: the configuration of the run, and the parts that it is made of.
+        config, parts: the configuration of the run, and the parts that it is built from.
         collection: the texts.
         fold: the number of the split.
         scratch: a folder that is deleted once the run is measured.
 
     Attributes:
-        steps: optimizer steps, which a loop of its own may set; of a trainer with `negatives` attached they are known.
+        steps: optimizer steps, which a custom loop may set; of a trainer with `negatives` attached they are known.
         examples: the pairs that were read in these steps.
     """
 
@@ -64,7 +64,7 @@ class TrainingData:
         return self.negatives.evaluator(**options)
 
     def write_rows(self, form: str) -> Path:
-        """Write the pairs with negatives that stand still, for a command.
+        """Write the pairs with fixed negatives, for a command.
 
         Args:
             form: a format of `pyrite mine`.

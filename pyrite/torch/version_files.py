@@ -41,7 +41,7 @@ TOKEN_BLOCK = 256
 
 @dataclass(frozen=True)
 class IndexedTexts:
-    """What each version of an index reads.
+    """The input of each version of an index.
 
     Args:
         documents, queries: texts as `pyrite.torch.text_encoder.as_bytes`.

@@ -1,4 +1,4 @@
-"""Puts a query into a batch once, where it can."""
+"""Puts a query into a batch once, if it can."""
 
 from __future__ import annotations
 

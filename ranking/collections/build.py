@@ -154,7 +154,7 @@ def _of_test(queries: pl.DataFrame, final: pl.DataFrame) -> dict[str, str]:
 
 
 def _splits_in(queries: pl.DataFrame) -> tuple[str | None, ...]:
-    """Return the splits of queries, in the order of their names; None stands for none."""
+    """Return the splits of queries, in the order of their names; None is for those without one."""
     return tuple(sorted(queries["split"].unique(), key=str))
 
 

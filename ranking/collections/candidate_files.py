@@ -184,7 +184,7 @@ def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: 
 
 
 def _scored(found: list[Scored], scores: Any) -> list[Scored]:
-    """Return documents with the scores of a list beside them, if there is one."""
+    """Return documents with the scores of a parallel list, if there is one."""
     beside = numbers(scores, "score")
     if beside and len(beside) != len(found):
         raise RowFault(f"not as many scores as documents ({len(beside)} for {len(found)})")

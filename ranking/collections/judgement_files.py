@@ -95,7 +95,7 @@ def run_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Itera
         path: a file in one of the dialects `pyrite.ranking.collections.run_dialects.RUN_DIALECTS`, CSV or TSV with a
             header, parquet, or JSON (`pyrite.ranking.collections.json_judgements`). Plain or compressed; lines that
             begin with # are skipped.
-        faults: receives each broken line, and a file of something else in the place of a run.
+        faults: receives each broken line, and a file of something else instead of a run.
 
     Raises:
         BadInput: if the file can't be read.

@@ -54,7 +54,7 @@ class Mix(Reader):
 
     Ids begin with the name of their collection. Each collection keeps its test queries and is measured on them; of a
     collection without splits a tenth of the queries is the test. Training queries are drawn in proportion to the
-    shares: as many as the collection with the fewest for its share allows. A collection may have a prompt of its own.
+    shares: as many as the collection with the fewest for its share allows. A collection may have a separate prompt.
 
     Args:
         mix: the collections: paths, or entries of path, share, prompt and name, as

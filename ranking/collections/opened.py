@@ -48,7 +48,7 @@ def _is_tar(path: str | Path) -> tuple[str, str | Path, str]:
 
 
 def _head(path: str | Path, form: str | None, size: int) -> bytes:
-    """Return the first bytes of a file, decompressed; none if they are damaged, which reading it says with its line."""
+    """Return the first bytes of a file, decompressed; none if damaged, which reading it reports with its line."""
     with open(path, "rb") as file, suppress(EOFError, zlib.error, OSError, lzma.LZMAError, pa.ArrowException):
         head: bytes = _decompressed(file, form).read(size)
         return head

@@ -127,7 +127,7 @@ def listed_column(written: Collection[str]) -> str | None:
 
 
 def grades_of_classes(names: Sequence[str]) -> list[int] | None:
-    """Return the grade of each class of a label, by its name; None if a name does not say whether it is relevant.
+    """Return the grade of each class of a label, by its name; None if a name does not show whether it is relevant.
 
     Classes of which those that are not relevant come first are grades already: 0, 1, 2.
     """

@@ -122,7 +122,7 @@ class Reader(Part):
         return pl.DataFrame(schema=GIVEN)
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
-        """Return the prompts of queries that have one of their own: one frame of `PROMPTS`, mostly empty."""
+        """Return the prompts of queries that have one: one frame of `PROMPTS`, mostly empty."""
         return pl.DataFrame(schema=PROMPTS)
 
     def facts(self) -> dict[str, str]:

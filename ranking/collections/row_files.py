@@ -128,7 +128,7 @@ PART = re.compile(r"(?P<before>.*?)(?P<number>\d+)(?P<of>[-_. ]of[-_. ])(?P<coun
 
 
 def check_parts(files: Sequence[Path]) -> None:
-    """Refuse files whose names say that a part of them is missing."""
+    """Refuse files whose names show that a part of them is missing."""
     parts: dict[tuple[Path, str, str, str, str], dict[int, str]] = {}
     for match, file in ((match, file) for file in files if (match := PART.fullmatch(file.name))):
         key = (file.parent, match["before"], match["of"], match["count"], match["after"])
@@ -364,7 +364,7 @@ def _features(file: Path) -> Any:
     )
     try:
         return json.loads((metadata() if metadata else {})[b"huggingface"])["info"]["features"]
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading its rows says what is wrong
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading its rows reports what is wrong
         return None
 
 

@@ -41,8 +41,8 @@ LOOK_LIKE: Mapping[str, Callable[[str], object]] = {
 
 
 class Parts(NamedTuple):
-    """The parts of a row, whether a label says which documents are relevant, its number of empty negatives, and the
-    text before its query."""
+    """The parts of a row, whether a label specifies which documents are relevant, its number of empty negatives, and
+    the text before its query."""
 
     query: str
     query_id: str | None

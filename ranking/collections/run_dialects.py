@@ -202,7 +202,7 @@ def form_of(
         head: lines that are neither blank nor comments, one at least.
         dialects: the forms that it may have without a header.
         names: our names of columns, and those of other tools.
-        needs: the columns of which a header must name one, besides query and document: a grade; a score or rank.
+        needs: the columns of which a header must name one, in addition to query and document: a grade; a score or rank.
     """
     if form := next(
         filter(None, (_by_header(head, separator, names, needs) for separator in (TAB, *QUOTED, BLANKS))), None
@@ -214,7 +214,7 @@ def form_of(
     if best := max(shares):
         dialect, separator = forms[shares.index(best)]
         return Form(dialect.names, separator, dialect)
-    # In none of these forms: the complaint about the first line says what a form with as many columns has.
+    # In none of these forms: the complaint about the first line reports what a form with as many columns has.
     plain = {
         len(dialect.names): dialect for dialect in reversed(dialects)
         if not (dialect.begins or dialect.refused or dialect.values)

@@ -5,7 +5,7 @@ hardly grow: it exceeds 1/α, ever, with a probability of α at most (Ville's in
 against m that may be looked at after each value (an e-value, and one over its largest so far a p), and all m that it
 has not refuted are a confidence sequence: Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables
 by betting", section 4. The stakes are the shares FRACTIONS of the largest that can't ruin the bettor, side by side with
-equal parts of the capital (their diversified Kelly bets): large ones, for what tens of values can tell pays those best.
+equal parts of the capital (their diversified Kelly bets): large ones, for what tens of values can show pays those best.
 
 No fixed number of values is assumed, nor any shape of their distribution but its bounds.
 """
@@ -28,7 +28,7 @@ def evidence(values: Floats, mean: Floats | float, low: float, high: float) -> t
     that the capital ever reaches 1/α is at most α.
 
     Args:
-        values: [n], or [n, k] for k sequences of their own; cut off at `low` and `high`.
+        values: [n], or [n, k] for k separate sequences; cut off at `low` and `high`.
         mean: the claims, one or [k], strictly between both.
         low, high: bounds of the values.
     """

@@ -117,7 +117,7 @@ def without_repeats(candidates: Candidates, encoded: EncodedCollection, depth: i
         out = itself_among(encoded, candidates.queries, documents)
         if encoded.merges and encoded.content is not None:
             contents = np.where(out, -1, encoded.contents(documents))
-            # A relevant document stands for its text.
+            # A relevant document represents its text.
             relevant = encoded.judgements.are_relevant(candidates.queries, documents)
             order = np.argsort(~relevant, axis=1, kind="stable")
             repeated = repeated_in_row(np.take_along_axis(contents, order, 1))

@@ -40,7 +40,7 @@ def t_test(a: Sample, b: Sample) -> float:
 
 
 def paired_t_test(a: Sample, b: Sample) -> float:
-    """p of the two-tailed t-test that paired values (the same queries, say) differ by 0 on average.
+    """p of the two-tailed t-test that paired values (e.g. of the same queries) differ by 0 on average.
 
     1 if no pair differs; NaN with fewer than two pairs, or if all pairs differ by the same amount.
     """

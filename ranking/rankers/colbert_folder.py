@@ -80,8 +80,8 @@ class ColbertFolder:
     def lengths(self) -> dict[str, int]:
         """Return the subwords read of a query and of a document, as options of the ranker.
 
-        Those that the folder does not say are `LENGTH` for a query, which is filled up to it, and as many as there are
-        positions for a document.
+        Those that the folder does not specify are `LENGTH` for a query, which is filled up to it, and as many as there
+        are positions for a document.
         """
         most = UNLIMITED if self.longest is None else max(1, self.longest - SPECIALS)
         lengths = {"max_query": min(LENGTH, most), "max_document": most}

@@ -174,7 +174,7 @@ def passages_of(passages: int, pooling: str, checkpoint: str, max_document: int 
     """Return the number of passages that are read of a document.
 
     Raises:
-        BadInput: if there are several, and neither an option nor the checkpoint's training says how long one is.
+        BadInput: if there are several, and neither an option nor the checkpoint's training specifies how long one is.
     """
     if pooling != "max":
         return 1

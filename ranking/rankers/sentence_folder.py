@@ -34,7 +34,7 @@ class SentenceFolder:
         prompts: the texts before queries and documents.
         named: the texts of all prompts that the checkpoint declares, by name.
         trained: the numbers of tokens by text (`query`, `document`) that it was trained with, special ones and the
-            prompt included, if it says so of each.
+            prompt included, if it specifies one for each.
         longest: the maximum number of tokens of any text. None if unspecified.
         plain: whether it is a checkpoint of transformers alone.
         root: the checkpoint's folder, or its name at the hub.

@@ -23,7 +23,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a cross-encoder, where it is not the one that its checkpoint has.
+    """The head of a cross-encoder, if it differs from the one that its checkpoint has.
 
     Args:
         task: `sequence-classification` or `text-generation`. None leaves the choice to the library.
@@ -100,7 +100,7 @@ def load_cross_encoder(
     """Load a `CrossEncoder`; its arguments and result are those of `load_model`.
 
     Args:
-        head: the head, where it is not the checkpoint's.
+        head: the head, if it differs from the checkpoint's.
     """
     made = library().CrossEncoder
     from sentence_transformers.base.modules import Transformer

@@ -54,7 +54,7 @@ class TransformerRanker(Ranker):
         """Return the subwords read of a query and of a document: the options, or else all that the checkpoint reads.
 
         A ranker that learned from short texts is worse at long ones, so a checkpoint's lengths are those of its
-        training, if its folder says them, and otherwise the tokens that its tokenizer and its positions allow.
+        training, if its folder specifies them, and otherwise the tokens that its tokenizer and its positions allow.
 
         Args:
             checkpoint, max_query, max_document: options of the constructor.

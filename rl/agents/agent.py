@@ -29,7 +29,7 @@ PARALLEL = {
 
 
 class Agent(ABC):
-    """Learns a sampling policy by RLlib. A subclass holds plain options and says how RLlib's learners are updated.
+    """Learns a sampling policy by RLlib. A subclass holds plain options and specifies how RLlib's learners are updated.
 
     Attributes:
         learner: the class of the learner.

@@ -65,9 +65,10 @@ class LockstepConfig(AlgorithmConfig):
 class Lockstep(Algorithm):
     """RLlib's Algorithm over `pyrite.rl.rllib.runner.LockstepRunner`.
 
-    RLlib goes on without the share of a runner that fails. Here a runner that fails or is late is started again, loads
-    the last saved state of its copies and repeats its decisions since, while the others wait. So an update has the
-    shares of all copies, in their order, and what is learned depends neither on the number of runners nor on losses.
+    RLlib continues without the share of a runner that fails. Here a runner that fails or is late is started again,
+    loads the last saved state of its copies and repeats its decisions since, while the others wait. So an update has
+    the shares of all copies, in their order, and what is learned depends neither on the number of runners nor
+    on losses.
 
     Attributes:
         ended: the records of the episodes that ended in the last call of `train`, by copy and episode.

@@ -29,7 +29,7 @@ class BM25(Ranked):
         b: how much long documents are discounted, 0 to 1.
         stemming: language of the stemmer, e.g. `english`; None for no stemming.
         stop_words: whether English stop words are dropped.
-        shards: number of ranges of documents, each searched by its own actor on Ray. With several, no lists are made
+        shards: number of ranges of documents, each searched by a separate actor on Ray. With several, no lists are made
             before the training: those of a batch are requested while the ranker learns from the previous batch. If a
             guard, a teacher or an agent needs lists before, they are made one shard after the other. The lists do not
             depend on the number of shards.

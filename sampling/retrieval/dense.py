@@ -135,8 +135,8 @@ class Dense(FromLists):
         queries: the query vectors of the search: `version`, those of the index's weights, or `now`, the ranker's.
         refresh: when the index follows the ranker; a number or a schedule is `Refresh(every=…)`.
         index: how vectors are stored and searched.
-        shards: number of ranges of documents, each with an index (on Ray, on its own actor). An exact index finds the
-            same with any number; FAISS's approximate ones find more with more shards.
+        shards: number of ranges of documents, each with an index (on Ray, on a separate actor). An exact index finds
+            the same with any number; FAISS's approximate ones find more with more shards.
         searched: when queries are searched: at each `step` those of its batch, or all training queries once per
             `version`, in batches, so that a step reads lists.
         precision: precision in which the index reads texts: `float32`, `bfloat16` or `float16`; None takes the

@@ -96,7 +96,7 @@ class RetrievalFunction(Supplier):
     def masked(self, sources: Sources, queries: NDArray[np.integer]) -> tuple[RankedLists, GuardedDocuments] | None:
         """Return the documents that it must not offer to each of some queries, best first; None if it masks none.
 
-        It takes the place of `rank` for a function that has no lists. `prepare` receives its lists.
+        It replaces `rank` for a function that has no lists. `prepare` receives its lists.
         """
         return None
 

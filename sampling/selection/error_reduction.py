@@ -18,7 +18,7 @@ class ErrorReduction(Scored):
     """Expected error reduction (Roy and McCallum 2001; EER in Cohen et al. 2019, section 5.2).
 
     Picks the candidates with the largest −P·log P, where P is the probability that a candidate is relevant. The paper
-    does not say how P follows from a ranker's scores. If it is a share of a softmax over positive and candidates,
+    does not specify how P follows from a ranker's scores. If it is a share of a softmax over positive and candidates,
     nearly all P are below 1/e, −P·log P increases with the score, and the picks are those with the highest scores
     (Dynamic-λ with λ = 0). As a sigmoid over a pair of documents it is uncertainty sampling: the picks are the
     candidates whose order relative to the positive is least certain.

@@ -19,9 +19,9 @@ DRAWS = 8
 class Shared(Selector):
     """The same documents for every query of a batch; each query's list contributes its part.
 
-    A ranker reads them once for all queries, so many negatives cost little. Documents that are relevant for a query are
-    left out for that query. Properties that depend on the query, such as the regions of category functions, hold for
-    the batch and not for each query.
+    A ranker reads them once for all queries, which makes many negatives cheap. Documents that are relevant for a query
+    are left out for that query. Properties that depend on the query, such as the regions of category functions, hold
+    for the batch and not for each query.
     """
 
     independent = True

@@ -23,7 +23,8 @@ class TriSampler(KeyedSelector):
 
     The probability is proportional to exp(−a·[(s(q, d) − s(q, d⁺))² + (s(d⁺, d) − s(q, d⁺))²]): highest if the three
     sides are equal. A document that is close to the query but far from the positive answers something else, and one
-    that is closer to the positive than the query is probably says the same. The ranker must have one vector per text.
+    that is closer to the positive than the query is probably has the same content. The ranker must have one vector per
+    text.
 
     Differs from the paper: this is our reading of its quasi-triangular principle, by a smooth weight instead of a
     region with bounds.
