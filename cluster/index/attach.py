@@ -29,7 +29,7 @@ LIVE_MODES = ("async", "lagged")
 
 def live_functions(config: Mapping[str, Any]) -> list[str]:
     """Return the names of a configuration's functions whose index is on Ray actors."""
-    if trains_elsewhere(config):  # a training of the user's own builds its index next to itself
+    if trains_elsewhere(config):  # a training of the user builds its index in a process next to it
         return []
     functions = config["function"].items()
     return [name for name, node in functions if (node.get("refresh") or {}).get("mode") in LIVE_MODES]
