@@ -9,7 +9,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 from rich.console import Console
@@ -61,8 +61,9 @@ def run_command(verb: Verb, chosen: argparse.Namespace, console: Console, warm_u
 
 def _print_stopped(verb: Verb, storage: Storage, console: Console) -> None:
     """Print how to continue what was interrupted."""
-    begun = storage.read(CONFIG) is not None
-    recorded = read_config(storage) if begun else None
+    begun, recorded = storage.read(CONFIG) is not None, None
+    with suppress(BadInput):  # the command that continues says what is wrong with it
+        recorded = read_config(storage) if begun else None
     again = resume_command(verb.name, storage.place, recorded) if begun else "the same command again"
     print_lines(console, f"Stopped. To {'continue' if begun else 'start'}: {again}")
 
