@@ -140,6 +140,16 @@ class Comparison:
         pairs = list(combinations(self.methods, 2))
         return dict(zip(pairs, tested([self.pair(*pair) for pair in pairs], within), strict=True))
 
+    def against_chosen(self, reference: str, within: float) -> dict[str, MethodTest]:
+        """Test all other methods against one that these results have chosen: in the family of all pairs."""
+        pairs = self.all_pairs(within)
+        turned = {
+            (b, a): replace(test, pair=self.pair(b, a), low=-test.high, high=-test.low)
+            for (a, b), test in pairs.items()
+        }
+        both = pairs | turned
+        return {method: both[method, reference] for method in self.methods if method != reference}
+
     @cached_property
     def best(self) -> BestMethods:
         """Return the methods that may be the best, and how far behind each may be.

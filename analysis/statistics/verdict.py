@@ -246,7 +246,7 @@ def _decided(comparison: Comparison, verdict: Verdict, costs: Mapping[str, float
         ahead=best.ahead[take],
         equal=[method for method, test in close.items() if test.equal < LEVEL and method not in beaten],
         reference=reference,
-        tests=tests or comparison.against(reference, verdict.margin),
+        tests=tests or comparison.against_chosen(reference, verdict.margin),
     )
 
 

@@ -456,3 +456,15 @@ def test_two_methods_that_a_one_sided_bound_tells_apart_are_not_told_apart():
     assert verdict.take is None
     assert not verdict.best
     assert sentence(verdict).startswith("No method can be told from the others with 3 seeds: ")
+
+
+def test_a_reference_that_the_results_chose_is_compared_in_the_family_of_all_pairs():
+    trials, queries = study({"a": 0.02, "b": 0.0, "c": 0.01, "d": -0.01})
+    (verdict,) = concluded(trials, queries).verdicts
+    (named,) = concluded(trials, queries, f"function={verdict.reference[0]}").verdicts
+    assert named.reference == verdict.reference
+    for method, test in verdict.tests.items():
+        of_three = named.tests[method]  # three comparisons, and not six
+        assert test.difference == of_three.difference
+        assert test.high - test.low > of_three.high - of_three.low
+        assert test.p >= of_three.p
