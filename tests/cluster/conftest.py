@@ -1,5 +1,6 @@
-"""Runs and judgements on disk, small."""
+"""Small runs, judgements and checkpoints on disk."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from tests.analysis.conftest import console as console
 from tests.analysis.conftest import made_up_study as made_up_study
 from tests.analysis.conftest import written_trials as written_trials
 from tests.cluster.command_line import command
+from tests.conftest import DOCUMENTS as OF_TEXTS
+from tests.conftest import QUERIES
+from tests.ranking.checkpoints import write_checkpoint
 
 DOCUMENTS = 60
 TOPICS = 4
@@ -73,3 +77,11 @@ def small_pool(tmp_path_factory) -> Path:
 def of_small_pool(small_pool) -> list[str]:
     """Overrides that name them."""
     return [f"runs={small_pool / 'runs'}", f"qrels={small_pool / 'qrels.txt'}", "depth=10", "dashboard=false"]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory) -> str:
+    """Checkpoint of a small BERT that knows the words of the tests' collection."""
+    texts = [text for _, text, *_ in [*OF_TEXTS, *QUERIES]]
+    words = sorted({word for text in texts for word in re.findall(r"\w+", text)})
+    return write_checkpoint(tmp_path_factory.mktemp("whole"), "bert", words)

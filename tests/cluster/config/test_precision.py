@@ -1,6 +1,5 @@
 """The precision of transformers is chosen once, where runs go, and written into every run's command."""
 
-import re
 import shlex
 
 import polars as pl
@@ -11,16 +10,8 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.ranking.precision import CHOSEN
 from tests.cluster.command_line import command
-from tests.conftest import DOCUMENTS, QUERIES
-from tests.ranking.checkpoints import write_checkpoint
 
 PLAIN = ["ranker=bi_encoder", "ranker.checkpoint=x"]
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> str:
-    words = sorted({word for _, text, *_ in [*DOCUMENTS, *QUERIES] for word in re.findall(r"\w+", text)})
-    return write_checkpoint(tmp_path_factory.mktemp("whole"), "bert", words)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """The row before training is what sentence-transformers scores with the same folder, and has no run."""
 
-import re
-
 import numpy as np
 import polars as pl
 import pytest
@@ -11,17 +9,9 @@ from pyrite.cluster.runs.before_training import BeforeTraining, measured_origins
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
 from tests.cluster.command_line import command
-from tests.conftest import DOCUMENTS, QUERIES
-from tests.ranking.checkpoints import write_checkpoint
 
 transformers = pytest.importorskip("transformers")
 library = pytest.importorskip("sentence_transformers", reason="sentence-transformers opens encoders")
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> str:
-    words = sorted({word for _, text, *_ in [*DOCUMENTS, *QUERIES] for word in re.findall(r"\w+", text)})
-    return write_checkpoint(tmp_path_factory.mktemp("whole"), "bert", words)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """What options cut of a checkpoint is said wherever its figures are shown; a whole one is called whole."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,8 @@ import pytest
 from pyrite.analysis.reports.labels import with_cut
 from pyrite.cluster.runs.cut_checkpoints import cut_of, layers_of
 from tests.cluster.command_line import command
-from tests.conftest import DOCUMENTS, QUERIES
-from tests.ranking.checkpoints import write_checkpoint
 
 CUT = "2 of 3 layers, 5 subwords"
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> str:
-    words = sorted({word for _, text, *_ in [*DOCUMENTS, *QUERIES] for word in re.findall(r"\w+", text)})
-    return write_checkpoint(tmp_path_factory.mktemp("whole"), "bert", words)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,6 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.training.estimate import RunTime, can_be_timed, time_run, whole_seconds
 from tests.cluster.command_line import command
-from tests.conftest import DOCUMENTS, QUERIES
-from tests.ranking.checkpoints import write_checkpoint
 
 RUN = RunTime(step=0.5, validation=10, test=20, examples=100, batch=16, epochs=3, dev=50, tested=0)
 
@@ -31,12 +29,6 @@ def test_the_seconds_at_a_smaller_scale():
     assert less.seconds == pytest.approx(2 * 2 * 0.5 + 2 * 10 * 10 / 50 + 20)  # all documents are read for the test
     more = RUN.reduced({"limits": dict.fromkeys(limits), "training": {"max_epochs": 3}})
     assert more.seconds == RUN.seconds
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory) -> str:
-    words = sorted({word for _, text, *_ in [*DOCUMENTS, *QUERIES] for word in re.findall(r"\w+", text)})
-    return write_checkpoint(tmp_path_factory.mktemp("whole"), "bert", words)
 
 
 @pytest.fixture(scope="module")
