@@ -152,6 +152,10 @@ class FunctionEncoder(TextEncoder):
         super().__init__()
         self.function = function
 
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")  # where `_read` puts vectors
+
     def encode(self, texts: list[str], kind: str) -> Any:
         return self.function(texts, kind)
 
