@@ -16,6 +16,8 @@ LONGEST_NAME = 40
 OWNER = "owner"
 """The name under which the owner's decisions are kept."""
 LONGEST_NOTE = 2000
+LONGEST_PASSAGE = 10_000
+"""Characters of the passage that an assessor marks."""
 
 
 @checked
@@ -39,6 +41,7 @@ class Options:
         recall: share of a topic's relevant documents at which its judging may stop
             (`pyrite.pooling.stopping.TargetRecall`); None never reports it.
         confidence: confidence of that report.
+        rationale: whether assessors may mark the passage of a document that decided; it is saved with the grade.
         seed: seed of the method's random choices.
     """
 
@@ -55,6 +58,7 @@ class Options:
     owners: Mapping[str, str] | Literal["first"] | None = None
     recall: float | None = 0.9
     confidence: float = 0.95
+    rationale: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pyrite.pooling.across_topics import AcrossTopics
-from pyrite.pooling.judging.options import LONGEST_NOTE, Options, assessor_name
+from pyrite.pooling.judging.options import LONGEST_NOTE, LONGEST_PASSAGE, Options, assessor_name
 from pyrite.pooling.judging.requests import Id, Refused, RequestId
 from pyrite.pooling.judging.revocable_order import Place, RevocableOrder
 from pyrite.pooling.judging.state import Judgement, JudgingState
@@ -136,22 +136,29 @@ class Session:
                     self._record(self._event("hand out", assessor, place, by_method=topic is None))
             return place
 
-    def judge(self, assessor: str, topic: str, document: str, grade: int | None, request: str, note: str = "") -> None:
+    def judge(
+        self, assessor: str, topic: str, document: str, grade: int | None, request: str, note: str = "",
+        rationale: str = "",
+    ) -> None:  # fmt: skip
         """Record a judgement of the document on the screen.
 
         Args:
             grade: one of the options' grades; None if the assessor can't judge: others may, and this one does not get
                 it again.
             request: id of the request; a second one with the same content changes nothing.
+            rationale: the passage that decided, see `Options.rationale`.
 
         Raises:
             Stale: if the document is not on this assessor's screen.
         """
         self._check_grade(grade, note)
+        if len(rationale) > LONGEST_PASSAGE:
+            raise Refused(f"A marked passage has up to {LONGEST_PASSAGE:,} characters.")
         with self.up_to_date():
             place = self._place(topic, document)
             kind: Kind = "gold" if place is not None and place[1] in self.gold[place[0]] else "judge"
-            self._record_held(Event(kind, assessor, topic, document, grade, request=request, note=note or None))
+            texts = {"note": note or None, "rationale": rationale or None}
+            self._record_held(Event(kind, assessor, topic, document, grade, request=request, **texts))
 
     def correct(self, assessor: str, judgement: int, grade: int | None, request: str, note: str = "") -> None:
         """Replace the grade or note of the judgement with this `id`: the method learns from it as if it had been the
@@ -161,11 +168,12 @@ class Session:
         with self.up_to_date():
             self._check_signed_in(assessor)
             given: dict[str, Any] = {"grade": grade, "note": note or None, "original": judgement, "request": request}
-            if self._repeats(Event("correct", assessor, **given), "topic", "document", "withdraws"):
+            if self._repeats(Event("correct", assessor, **given), "topic", "document", "withdraws", "rationale"):
                 return
             judged = self.judgement_of(assessor, judgement)
             if (judged.grade, judged.note or "") != (grade, note):
-                self._record(self._event("correct", assessor, judged.place, withdraws=judged.event, **given))
+                kept = {"withdraws": judged.event, "rationale": judged.rationale}
+                self._record(self._event("correct", assessor, judged.place, **given, **kept))
 
     def judgement_of(self, assessor: str, judgement: int) -> Judgement:
         """Return an assessor's judgement by its `id`, if it was not taken back."""

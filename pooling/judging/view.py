@@ -104,6 +104,7 @@ class View:
                 "document": document,
                 "tried": self._tried(assessor),
                 "searches": self._search is not None,
+                "rationale": options.rationale,
                 "undo": state.last_judgement(assessor) is not None,
                 "pace": self._pace(assessor),
             }
@@ -113,6 +114,7 @@ class View:
         made = self._session.judged_by(assessor, topic, before)
         listed = [
             self._heading(each.place) | {"id": each.id, "at": each.at, "grade": each.grade, "note": each.note or ""}
+            | {"rationale": each.rationale or ""}
             for each in made
         ]
         return {"judgements": listed, "more": len(made) == PAGE}
