@@ -171,10 +171,7 @@ def _named(
     faults = Faults(source["strict"])
     read = partial(read_qrels, faults=faults, encoding=source["encoding"])
     qrels = read(source["qrels"], repeated=source["qrels_repeated"]) if judged else None
-    chosen = HALVES[source["topics"]]
-    if source["most_topics"] is not None:
-        first, step = chosen.start or 0, chosen.step or 1
-        chosen = slice(first, first + step * source["most_topics"], step)
+    chosen = _chosen(source["topics"], source["most_topics"])
     beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
     pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond, on_progress)
     if qrels is not None and source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
@@ -190,6 +187,15 @@ def _named(
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
     pool.notes.update(faults.notes)
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
+
+
+def _chosen(topics: str | list[str | int], most: int | None) -> slice | list[str]:
+    """Return the topics that options name: a slice, or a list of names."""
+    if not isinstance(topics, str):
+        return list(map(str, topics))[:most]
+    half = HALVES[topics]
+    first, step = half.start or 0, half.step or 1
+    return half if most is None else slice(first, first + step * most, step)
 
 
 def _files(source: dict[str, Any]) -> list[str]:

@@ -28,7 +28,8 @@ class Options:
     Args:
         grades: grades that assessors may give, ascending.
         names: names of the grades; None names them by whether they are relevant, with their number if several are.
-        budget: documents to judge per topic (on average, if the method chooses the topic); None is all.
+        budget: documents to judge per topic (on average, if the method chooses the topic), or the number for each of
+            some topics; None, and a topic without a number, is all.
         double: share of a topic's documents that other assessors judge too; an int is their number.
         judges: number of assessors of each of these documents.
         burn_in: gold documents at the start of an assessor's work in a topic; the page shows their known grades.
@@ -47,7 +48,7 @@ class Options:
 
     grades: Sequence[int] = (0, 1)
     names: Sequence[str] | None = None
-    budget: Annotated[int, Positive] | None = None
+    budget: Annotated[int, Positive] | Mapping[str, int] | None = None
     double: Annotated[float, NonNegative] = 0
     judges: Annotated[int, AtLeast(2)] = 2
     burn_in: Annotated[int, NonNegative] = 5

@@ -248,7 +248,9 @@ class JudgingState:
     def _enter(self, event: Event, place: Place) -> None:
         """Add a judgement, or replace the first by its correction."""
         number, (topic, document) = event.original or event.id, place
-        judgement = Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note, event.rationale)
+        judgement = Judgement(
+            number, event.id, event.assessor, place, event.grade, event.at, event.note, event.rationale
+        )
         assignment = self.assignments[topic][document]
         before = assignment.judgements.get(judgement.assessor)
         if before is not None and before.grade is None:

@@ -203,8 +203,8 @@ class Snapshot:
     Args:
         settings: see `Store`.
         known: topic, document, grade: judgements made before.
-        judgements: id, at, assessor, topic, document, grade, note, rationale: those that were not withdrawn, in the order in which
-            the documents were first judged. The grade is null if the assessor could not judge.
+        judgements: id, at, assessor, topic, document, grade, note, rationale: those that were not withdrawn, in the
+            order in which the documents were first judged. The grade is null if the assessor could not judge.
         resolved: topic, document, grade: the owner's decisions where assessors differ, the latest for each.
     """
 

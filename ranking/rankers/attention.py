@@ -1,4 +1,4 @@
-"""Registers an attention with transformers for training on CPUs: in float32, and with a dropout that is drawn quickly."""
+"""Registers an attention with transformers for training on CPUs: in float32, and with dropout that is drawn quickly."""
 
 from __future__ import annotations
 
