@@ -217,6 +217,7 @@ def make_pool(
     names = [name for name in runs.topics if qrels is None or name in known]
     if not names:
         raise _no_common_topic(runs.topics, known)
+    there = len(names)
     names = _chosen(names, chosen)
     on_progress("pooling topics", 0, len(names))
     table = runs.table.filter(pl.col("place") < depth)
