@@ -18,8 +18,9 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from pyrite.rl.draws import draw_action, logits_of
+from pyrite.rl.state import Observation
 
-Act = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[NDArray[np.int64], dict[str, Any]]]
+Act = Callable[[Observation, Mapping[str, Any]], tuple[NDArray[np.int64], dict[str, Any]]]
 """Returns the action for an observation and its info, and what an episode stores with it for the learner."""
 
 
@@ -121,7 +122,7 @@ class LockstepRunner(EnvRunner):
         self.copies = self.copies or [Copy(environment) for environment in self.options["make"](self.numbers)]
         return self.copies
 
-    def _act(self, observation: Mapping[str, Any], info: Mapping[str, Any]) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    def _act(self, observation: Observation, info: Mapping[str, Any]) -> tuple[NDArray[np.int64], dict[str, Any]]:
         # One observation at a time: the last bits of a matrix product depend on the number of rows, and an action must
         # not depend on which copies share a runner.
         logits, shape = logits_of(self.module.actor, observation), self.config.action_space.shape
