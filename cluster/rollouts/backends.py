@@ -125,7 +125,7 @@ def _learn(
         if throttle.due() or progress.episodes >= progress.wanted:
             queue.put(("progress", progress))
 
-    def on_loss(line: str) -> None:
-        queue.put(("lost", line))
-
-    return train_agent(environments, workers, store, on_progress, facts, leaves_nodes_of_job(home), on_loss)
+    return train_agent(
+        environments, workers, store, on_progress, facts,
+        leave=leaves_nodes_of_job(home), on_loss=lambda line: queue.put(("lost", line)),
+    )  # fmt: skip

@@ -68,6 +68,10 @@ class Lockstep(Algorithm):
         on_loss: called with a line about each runner that is started again.
     """
 
+    @classmethod
+    def get_default_config(cls) -> AlgorithmConfig:
+        return LockstepConfig(algo_class=cls)
+
     def _setup_logdir(self) -> None:
         self._logdir = None  # RLlib would leave an empty folder in the user's home
 
