@@ -366,12 +366,12 @@ def test_eight_views_have_no_fault_that_axe_finds(served, enter, browser, width)
             ada.page.keyboard.press("Enter")
             ada.page.wait_for_selector("#found-items li")
         look(view, ada.page)
-        ada.page.keyboard.press("Escape")
+        ada.page.evaluate("document.querySelector('dialog[open]').close()")
     for _ in range(3):
         ada.press("1")
     ada.choose("#judged-button", "#judged-items li")
     look("judged", ada.page)
-    ada.page.keyboard.press("Escape")
+    ada.page.evaluate("document.querySelector('dialog[open]').close()")
     look("nothing left", ada.page)
     assert len(found) == 8
     assert not {view: faults for view, faults in found.items() if faults}
