@@ -361,7 +361,7 @@ function showSignIn({assessors, owner}) {
   (assessors ? $("names") : $("name")).focus();
 }
 
-$("sign-in").addEventListener("submit", async (event) => {
+$("sign-in-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const name = $("names").hidden ? $("name").value : $("names").value;
   $("begin").disabled = true;
