@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil, torch
 
 GB = 1 << 30
 SMALLEST_STORE = 256 << 20
@@ -86,7 +87,6 @@ def _version(distribution: str) -> str | None:
 
 def machine() -> Iterator[Finding]:
     """Check cores, memory, shared memory and GPUs."""
-    import psutil
 
     from pyrite.ranking.cores import cores
 
@@ -105,8 +105,6 @@ def machine() -> Iterator[Finding]:
 
 def gpus() -> list[str]:
     """Return the names of the GPUs that torch can use."""
-    import torch
-
     return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
 

@@ -22,6 +22,7 @@ from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.mining.data_card import finish, remarks
 from pyrite.cluster.mining.miner import Miner, Shard, shards_of
 from pyrite.cluster.mining.trainer_rows import check_rows
@@ -160,8 +161,6 @@ class MineWork(Work):
         from pyrite.cluster.executors.ray_tasks import RayExecutor
 
         if not is_cluster(config["address"]):
-            import ray
-
             check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
         shared = {"miner": Once("pyrite.cluster.mining.miner:Miner", {"config": config}), "store": self.store}
         count = min(config["workers"], len(self.waiting))

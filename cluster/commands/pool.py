@@ -20,6 +20,7 @@ from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.resources import check_bundle
 from pyrite.cluster.executors.task import Executor
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_lines
@@ -180,7 +181,6 @@ class PoolWork(Work):
         if self.experiment.local:
             threads = config["concurrent"] or max(1, int(cores() // max(1, config["cpu"])))
             return LocalExecutor(threads, shared={"pools": pools})
-        import ray
 
         from pyrite.cluster.executors.tune import TuneExecutor
 

@@ -34,6 +34,7 @@ from pyrite.cluster.executors.processes import in_process
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Executor, Once, Task
 from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import LOCAL_PROCESSES
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG
@@ -209,15 +210,14 @@ def _check_comparison(
         check_comparison(baseline, factors, known, collections, contrasts, complete=complete)
 
 
-def _callbacks(experiment: Experiment) -> list[Callback]:
+def _callbacks(experiment: Experiment) -> list[ray.tune.Callback]:
     """Return the user's callbacks of Ray Tune, built."""
     if not (nodes := experiment.plan.options.get("callbacks", [])):
         return []
-    from ray.tune import Callback
 
     from pyrite.cluster.search.schedulers import built_as
 
-    return built_as(Callback, nodes, "callbacks", experiment.trust)
+    return built_as(ray.tune.Callback, nodes, "callbacks", experiment.trust)
 
 
 def _proposals(
@@ -243,13 +243,12 @@ def _scheduler(
     if not any(each.drawn if isinstance(each, Planned) else each.intervals or each.searched for each in planned):
         what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
         raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
-    from ray.tune import Stopper
 
     from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
     scheduler = EarlyStopping(
         schedulers_of(options.get("trial_scheduler"), experiment.trust),
-        built_as(Stopper, options.get("stoppers", []), "stoppers", experiment.trust),
+        built_as(ray.tune.Stopper, options.get("stoppers", []), "stoppers", experiment.trust),
         EventLog.read(experiment.plan.storage),
         lambda config: content_digest(artifacts.provenance(config)),
     )

@@ -98,10 +98,9 @@ def draining() -> set[str]:
     """Return the ids of the nodes that will be taken away; none without Ray, or if it does not answer."""
     if not connected():
         return set()
-    from ray._private.state import state
 
     try:
-        return set(state.get_draining_nodes())
+        return set(ray._private.state.state.get_draining_nodes())
     except Exception as error:  # a head that is restarting; the caller asks again
         _log.debug("Ray does not say which machines drain (%s)", error)
         return set()
@@ -115,19 +114,15 @@ def own_node() -> set[str]:
 
 def nodes_of_job(home: str) -> set[str]:
     """Return the nodes on which actors of this job run, but for the driver's, `home`, which must stay."""
-    from ray._private.state import state
-
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
-    actors = state.actor_table(None, job, "ALIVE")
+    actors = ray._private.state.state.actor_table(None, job, "ALIVE")
     return {actor["Address"]["NodeID"] for actor in actors.values()} - {home}
 
 
 def killed_processes() -> set[tuple[str, int]]:
     """Return address and process of the actors of this job that Ray's memory monitor has ended."""
-    from ray._private.state import state
-
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
-    dead = state.actor_table(None, job, "DEAD").values()
+    dead = ray._private.state.state.actor_table(None, job, "DEAD").values()
     killed = (actor for actor in dead if actor["DeathCause"] and actor["DeathCause"].WhichOneof("context") == OOM)
     return {(actor["Address"]["IPAddress"], actor["Pid"]) for actor in killed}
 

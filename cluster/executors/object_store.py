@@ -7,8 +7,10 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import INPUTS_S
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil
 
 SPARE = 1.25
 """Size of a store relative to its parts: it keeps results and messages too."""
@@ -34,8 +36,6 @@ def wanted_store(shared: int) -> int | None:
 
     Ray uses a folder on disk instead of /dev/shm if that is too small, as in a container by default (64 MB).
     """
-    import psutil  # Ray brings it
-
     free = psutil.virtual_memory().available
     if os.path.isdir("/dev/shm"):
         disk = os.statvfs("/dev/shm")
@@ -56,8 +56,6 @@ def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
     Ray writes to disk what does not fit and reads it back when a trial needs it. That is slow but works, unless the
     parts of a single run do not fit.
     """
-    import ray
-
     own = ray.get_runtime_context().get_node_id()
     stores = {
         node["NodeID"]: node["Resources"].get("object_store_memory", 0.0) for node in ray.nodes() if node["Alive"]
@@ -79,8 +77,6 @@ def fetched(references: Mapping[str, Any]) -> dict[str, Any]:
     Left out are those that a lost node keeps back: they have not come in `INPUTS_S`, although a node is dead. Ray gives
     such a node's objects up only when its connections end.
     """
-    import ray
-
     wanted = [value for value in references.values() if isinstance(value, ray.ObjectRef)]
     late = set[Any]()
     while wanted:

@@ -23,6 +23,7 @@ from pyrite.cluster.executors.task import (
 )
 from pyrite.cluster.executors.waiting import Ask, waits_said
 from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import POLL_S
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ class RayExecutor(Executor):
         running: dict[ray.ObjectRef, tuple[Task, Any]],
     ) -> Iterator[Done]:
         """Run tasks; `running` holds the task and the actor of each that has started."""
-        import ray
 
         from pyrite.cluster.executors.lost_process import KILLED, bad_input, is_draining, is_loss, killed_for_memory
 
@@ -140,8 +140,6 @@ class RayExecutor(Executor):
     @cached_property
     def _remote(self) -> Any:
         """The remote function, or the class of the actors."""
-        import ray
-
         if self.actors is None:
             return ray.remote(max_retries=0)(_run_task)
         return ray.remote(type(self.name, (_Worker,), {})).options(**self.actors.ray_options(), max_restarts=0)
@@ -181,7 +179,6 @@ def _run_task(task: Task, shared: Mapping[str, Any], origin: TaskOrigin) -> Answ
 
 
 def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
-    import ray
 
     def stored(value: Any) -> Any:
         small = isinstance(value, Once | ray.ObjectRef | str | int | float | bool | None)
@@ -198,8 +195,6 @@ def opened(shared: Any) -> Any:
     Raises:
         ObjectFetchTimedOutError: if a lost node keeps one back: a loss, after which the work starts again elsewhere.
     """
-    import ray
-
     if not isinstance(shared, Mapping):
         return shared
     values = fetched(shared)

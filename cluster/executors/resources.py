@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyrite.cluster.lazy import ray
 from pyrite.ranking.errors import BadInput
 
 GB = 1e9
@@ -64,11 +65,10 @@ class Resources:
         if self.custom:
             options["resources"] = dict(self.custom)
         if self.here:
-            import ray
-            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
             node = ray.get_runtime_context().get_node_id()
-            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
+            options["scheduling_strategy"] = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+                node, soft=False
+            )
         return options
 
 

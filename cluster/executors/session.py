@@ -15,6 +15,7 @@ from typing import Any
 from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, is_writable
 from pyrite.cluster.executors.object_store import wanted_store
 from pyrite.cluster.executors.waiting import forward_ray_events
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import RAY_STARTS
 from pyrite.cluster.output.storage import unwritable
 from pyrite.ranking.cores import cores
@@ -53,7 +54,6 @@ def session(
         The address of the dashboard, "" if there is none.
     """
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray's coming default; unset, it warns
-    import ray
 
     if ray.is_initialized():
         yield _dashboard()
@@ -81,8 +81,6 @@ def session(
 
 def _start(dashboard: bool, shared: int, without: str | None) -> None:
     """Start a local Ray, again if it did not come up, at last without its dashboard: a busy machine may need longer."""
-    import ray
-
     for attempt in range(RAY_STARTS):
         try:
             with _ray_constants():
@@ -181,7 +179,5 @@ def _refusal(error: Exception, address: str | None, without: str | None) -> Exce
 
 def _dashboard() -> str:
     """Return the address of the dashboard, "" if there is none."""
-    import ray
-
     url = ray._private.worker.get_dashboard_url()
     return f"http://{url}" if url else ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyrite.cluster.executors.resources import amounts, fits, total
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.throttle import poll
@@ -99,8 +100,6 @@ def log_wait(line: str | None, show: Callable[[str], object], events: EventLog |
 
 def nodes_alive() -> list[dict[str, float]]:
     """Return the resources of each node that is alive."""
-    import ray
-
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
@@ -124,15 +123,13 @@ def forward_ray_events(warn: Callable[[str], object]) -> None:
 
     These are the autoscaler's lines: resources that no type of node has, nodes that are added or fail.
     """
-    from ray._private.ray_logging import global_worker_stdstream_dispatcher
-    from ray._private.worker import filter_autoscaler_events
 
     def on_lines(data: Mapping[str, Any]) -> None:
         if data.get("pid") == "autoscaler":
-            for line in filter_autoscaler_events(data.get("lines", [])):
+            for line in ray._private.worker.filter_autoscaler_events(data.get("lines", [])):
                 if not line.startswith("Tip:"):
                     warn(f"Ray: {line.strip()}")
 
     for name in ("ray_print_logs", "pyrite"):
-        global_worker_stdstream_dispatcher.remove_handler(name)
-    global_worker_stdstream_dispatcher.add_handler("pyrite", on_lines)
+        ray._private.ray_logging.global_worker_stdstream_dispatcher.remove_handler(name)
+    ray._private.ray_logging.global_worker_stdstream_dispatcher.add_handler("pyrite", on_lines)

@@ -23,6 +23,7 @@ from typing import Any
 from pyrite.cluster.config.secrets import learn_from, remembered
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
+from pyrite.cluster.lazy import cloudpickle
 from pyrite.ranking.errors import BadInput
 
 LOOK_S = 1.0
@@ -103,8 +104,6 @@ class TaskOrigin:
 
     def enter(self) -> None:
         """Make them available in this process. A folder that does not exist here is left out."""
-        import cloudpickle
-
         learn_from(self.typed)
         with suppress(OSError):
             if self.folder is not None:
@@ -132,7 +131,6 @@ def _named(value: Any) -> Iterator[str]:
 
 
 def _pickled(name: str) -> bytes:
-    import cloudpickle
 
     main = sys.modules["__main__"]
     if not hasattr(main, name):

@@ -15,6 +15,7 @@ from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.runs.part_options import bm25_in_shards
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil
 
 if TYPE_CHECKING:
     from pyrite.cluster.index.bm25 import ServedBm25
@@ -175,7 +176,6 @@ def _check_size(
     training: RankerTraining, dimension: int, function: Dense, indexes: int, folder: Path, log: Callable[[str], None]
 ) -> None:
     """Log the memory and disk that an index needs, and raise if they are not free."""
-    import psutil  # Ray brings it
 
     from pyrite.ranking.index import describe_footprint, footprint
 

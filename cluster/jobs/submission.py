@@ -22,9 +22,11 @@ from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.jobs.job_options import Access, runtime_environment, variables
 from pyrite.cluster.jobs.job_server import ANYONE, connected, in_one_line
 from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from pyrite.cluster.lazy import aiohttp, ray, requests
 from pyrite.cluster.limits import POLL_S, START_TIMEOUT_S
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
@@ -145,17 +147,12 @@ def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> 
 
 def is_this_machine(url: str, access: Access = ANYONE) -> bool:
     """Return whether all nodes of a job server's cluster are this machine."""
-    import psutil
-    from ray.util.state import StateApiClient
-    from ray.util.state.common import ListApiOptions, StateResource
-    from ray.util.state.exception import RayStateApiException
-
-    asked = ListApiOptions(filters=[("state", "=", "ALIVE")], limit=10_000)
+    asked = ray.util.state.common.ListApiOptions(filters=[("state", "=", "ALIVE")], limit=10_000)
     try:
-        client = StateApiClient(url, headers=dict(access.headers) or None)
+        client = ray.util.state.StateApiClient(url, headers=dict(access.headers) or None)
         client._verify = access.verify
-        nodes: Any = client.list(StateResource.NODES, asked, raise_on_missing_output=False)
-    except RayStateApiException as error:
+        nodes: Any = client.list(ray.util.state.common.StateResource.NODES, asked, raise_on_missing_output=False)
+    except ray.util.state.exception.RayStateApiException as error:
         raise BadInput(f"can't list its nodes ({in_one_line(error)})", url, "is the cluster healthy?") from None
     ours = {address.address for card in psutil.net_if_addrs().values() for address in card}
     return {str(node["node_ip"]) for node in nodes} <= {address.partition("%")[0] for address in ours}
@@ -167,8 +164,6 @@ def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
     Raises:
         BadInput: if the server is lost; the job may continue.
     """
-    import aiohttp
-    import requests
 
     async def print_log() -> None:
         async for text in client.tail_job_logs(job):

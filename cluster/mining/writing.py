@@ -19,6 +19,7 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.negative_tables import guarded_rows
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.digest import digest
+from pyrite.ranking.lazy import torch
 
 
 def rows_of(
@@ -130,8 +131,6 @@ def shard_store(config: dict[str, Any], storage: Storage, artifacts: Artifacts) 
 
 def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]:
     """Mine a shard and write its files. The body of a task: `miner` is opened once per process."""
-    import torch
-
     config, threads = miner.config, torch.get_num_threads()
     torch.set_num_threads(max(1, int(config["cpu"])))
     try:

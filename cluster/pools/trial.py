@@ -16,6 +16,7 @@ import polars as pl
 from pyrite.cluster.config.build import build
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import Context, Task
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.provenance import code
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
@@ -95,7 +96,6 @@ class StoredPools(dict[str, Any]):
     """References to pools in Ray's object store, by name. A pool is read without a copy when it is looked up."""
 
     def __getitem__(self, name: str) -> Pool:
-        import ray
 
         pool: Pool = ray.get(super().__getitem__(name))
         return pool

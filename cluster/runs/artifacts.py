@@ -15,6 +15,7 @@ from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.pieces import run_pieces
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
@@ -47,8 +48,6 @@ class Artifacts(Collections):
 
     def share(self, configs: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """Put all parts of configurations into Ray's object store, each once, and return references by key."""
-        import ray
-
         wanted = {key: (config, name) for config in configs for name, key in self.keys(config).items()}
         stored = self._opened_elsewhere(wanted)
         return stored | {key: ray.put(self.part(*wanted[key])) for key in wanted if key not in stored}

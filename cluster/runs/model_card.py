@@ -24,6 +24,7 @@ from pyrite.cluster.runs.outcome import Outcome, read_outcome
 from pyrite.cluster.runs.zero_shot import zero_shot_rows
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import huggingface_hub
 
 TOKEN = "HF_TOKEN"
 """Environment variable with the user's token."""
@@ -102,9 +103,6 @@ def check_push(repository: str, storage: Storage | None) -> None:
 
 def push(storage: Storage, run: str, repository: str) -> str:
     """Push a ranker's weights and card to a repository of the user, and create the repository if it does not exist."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
     weights = Path(storage.path("weights"))
     with tempfile.TemporaryDirectory() as folder:
         if (weights / run).is_dir():
@@ -113,11 +111,11 @@ def push(storage: Storage, run: str, repository: str) -> str:
             shutil.copy(weights / f"{run}.safetensors", Path(folder) / "model.safetensors")
             shutil.copy(weights / f"{run}.md", Path(folder) / "README.md")
         shutil.copy(weights / f"{run}.json", Path(folder) / "model.json")
-        hub = HfApi(token=os.environ[TOKEN])
+        hub = huggingface_hub.HfApi(token=os.environ[TOKEN])
         try:
             url = hub.create_repo(repository, exist_ok=True)
             hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Pyrite: {run}")
-        except (HfHubHTTPError, OSError) as error:
+        except (huggingface_hub.errors.HfHubHTTPError, OSError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             remedy = f"the ranker is kept in {storage.shown('weights')}"
             raise BadInput(f"could not be pushed ({reason[:200]})", f"push={repository}", remedy) from None

@@ -20,6 +20,7 @@ from typing import Any
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait, Watch
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import POLL_S, TASK_RESTARTS
 from pyrite.cluster.output.lock import Busy, file_lock
 from pyrite.cluster.runs.artifacts import Artifacts, cached_part, reading_message
@@ -113,7 +114,6 @@ class RemoteArtifacts(Artifacts):
         return super().cut_texts(configs) if lines is None else list(lines)
 
     def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
-        import ray
 
         self.join()
         files = {key: (name, self.place(config, key)) for key, (config, name) in wanted.items() if name != "agent"}
@@ -155,7 +155,6 @@ class RemoteArtifacts(Artifacts):
         tasks = list(tasks)
         if not tasks:
             return True
-        import ray
 
         self.join()
         for done in RayExecutor().run(_Making(tasks, self.note), watch=_Waiting(self.on_wait)):

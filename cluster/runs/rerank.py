@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.cluster.config.compose import compose_recorded
+from pyrite.ranking.lazy import torch
 
 if TYPE_CHECKING:
     from pyrite.pooling.systems.inputs import SystemInputs
@@ -21,7 +22,6 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
     Args:
         overrides: the ranker and its training, as in `pyrite train`. Negatives come from `function=bm25` or `random`.
     """
-    import torch
 
     from pyrite.cluster.runs.assemble import assemble
     from pyrite.cluster.runs.parts import Base, Lists

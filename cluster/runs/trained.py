@@ -23,6 +23,7 @@ from pyrite.ranking.encoding import EncodedCollection, encode_texts
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.labels import LabelCounts, encode_labels
+from pyrite.ranking.lazy import safetensors, transformers
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained import read_in
@@ -146,8 +147,6 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
     try:
         content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
@@ -166,8 +165,8 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
         return TrainedRanker(options, name=name, ranker=make(options, "file"))
     ranker = make(options, "file", len(words or [""]), dimension, labels)
     try:
-        ranker.load_state_dict(load_file(weights))
-    except (RuntimeError, OSError, SafetensorError) as error:
+        ranker.load_state_dict(safetensors.torch.load_file(weights))
+    except (RuntimeError, OSError, safetensors.SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
     return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
 
@@ -221,13 +220,9 @@ def ranker_overrides(place: str) -> list[str]:
     architectures = config.get("architectures") or [""]
     if "HF_ColBERT" in architectures:
         return ["ranker=late_interaction"]
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    )
-
     kind, headed = config.get("model_type"), architectures[0].endswith(("ForSequenceClassification", "ForCausalLM"))
-    decoder = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    known = transformers.models.auto.modeling_auto
+    decoder = kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if headed and (decoder or not architectures[0].endswith("ForCausalLM")):
         return ["ranker=cross_encoder"]
     # Without a head of a decoder only the last token has seen the whole text.
