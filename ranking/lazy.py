@@ -30,16 +30,19 @@ class Library:
     """A library, or a module of one, that is imported when one of its names is used."""
 
     def __init__(self, name: str) -> None:
-        self.__name__ = name
+        vars(self)["_path"] = name
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # such as __deepcopy__
             raise AttributeError(name)
-        module = import_module(self.__name__)
-        if not hasattr(module, name) and find_spec(f"{self.__name__}.{name}"):  # a module that it does not import
-            import_module(f"{self.__name__}.{name}")
+        module = import_module(self._path)
+        if not hasattr(module, name) and find_spec(f"{self._path}.{name}"):  # a module that it does not import
+            import_module(f"{self._path}.{name}")
         found = getattr(module, name)
         return Library(found.__name__) if isinstance(found, ModuleType) else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(import_module(self._path), name, value)
 
 
 def library(name: str) -> Library:
