@@ -18,6 +18,7 @@ from torch import nn
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import default_cache, prepare_hub
 from pyrite.ranking.lazy import huggingface_hub, peft, safetensors, sentence_transformers, torch, transformers
+from pyrite.ranking.quiet import unseeded
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
@@ -104,9 +105,6 @@ def _downloaded(name: str) -> str:
 @contextmanager
 def _one_line(folder: Path) -> Iterator[None]:
     """A context that turns the errors of peft into one line."""
-
-    from pyrite.ranking.quiet import unseeded
-
     try:
         import peft  # noqa: F401
 

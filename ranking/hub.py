@@ -16,7 +16,7 @@ from platformdirs import user_cache_dir
 
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.lazy import fsspec, huggingface_hub
+from pyrite.ranking.lazy import fsspec, huggingface_hub, pyarrow
 
 HUB = "hf:"
 """The beginning of a path that names a dataset at the hub."""
@@ -109,14 +109,12 @@ def _fetched(uri: str) -> Path:
 
 def _storage(uri: str) -> tuple[Any, str]:
     """Return the file system of a URI and the path in it: pyarrow's for object stores, that of fsspec for others."""
-    from pyarrow import fs
-
     if uri.partition(":")[0] not in ("s3", "gs", "gcs", "abfs", "abfss", "hdfs"):
         files, place = fsspec.url_to_fs(uri)
         return files, place
     # Google's client would otherwise try again for a quarter of an hour.
     limit = f"{'&' if '?' in uri else '?'}retry_limit_seconds=10" * uri.startswith("g")
-    store, place = fs.FileSystem.from_uri(uri + limit)
+    store, place = pyarrow.fs.FileSystem.from_uri(uri + limit)
     return fsspec.implementations.arrow.ArrowFSWrapper(store), place
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import huggingface_hub as huggingface_hub
     import peft as peft
     import psutil as psutil
+    import pyarrow as pyarrow
     import safetensors as safetensors
     import scipy as scipy
     import sentence_transformers as sentence_transformers

@@ -32,6 +32,7 @@ from pyrite.cluster.output.manifest import (
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, required_table, required_trials, write_table
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
+from pyrite.cluster.reports.audit_report import report_audit, write_judgements
 from pyrite.cluster.runs.negative_tables import SHOWN
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.ranking.collections.faults import Faults
@@ -83,7 +84,6 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         console.print("judge them, then evaluate the judgements:", markup=False)
         print_commands(storage, studies, "runs", "method=rank", [], console)
         return
-    from pyrite.cluster.reports.audit_report import report_audit
 
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
@@ -136,8 +136,6 @@ def _by_bandit(
     for name, lines in runs.items():
         storage.write(f"arms/{name}", lines)
     if config["judgements"] is not None:
-        from pyrite.cluster.reports.audit_report import write_judgements
-
         qrels = _read_judgements(config, console)
         judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
         if not len(judged):

@@ -18,6 +18,8 @@ from typing import Literal
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.ranking.collections.cache import cache_folder
+from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.lazy import psutil, torch
 
@@ -87,9 +89,6 @@ def _version(distribution: str) -> str | None:
 
 def machine() -> Iterator[Finding]:
     """Check cores, memory, shared memory and GPUs."""
-
-    from pyrite.ranking.cores import cores
-
     count, present = cores(), os.cpu_count() or 1
     yield Finding("cores", f"{count}" + (f" of {present} may be used" if count < present else ""))
     memory = psutil.virtual_memory()
@@ -110,8 +109,6 @@ def gpus() -> list[str]:
 
 def folders() -> Iterator[Finding]:
     """Check that the folders that Pyrite writes to are writable, and how much room they have."""
-    from pyrite.ranking.collections.cache import cache_folder
-
     try:
         cache = cache_folder(os.environ.get("PYRITE_CACHE"))
         yield _folder("cache", cache, "set PYRITE_CACHE to a folder that can be written")

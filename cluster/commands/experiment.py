@@ -17,11 +17,14 @@ from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.executors.address import is_cluster
-from pyrite.cluster.executors.session import connected
+from pyrite.cluster.executors.object_store import check_store
+from pyrite.cluster.executors.session import connected, session
 from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.size import RAY_START
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -220,10 +223,7 @@ class Experiment:
             console.print(f"[dim]{escape(line)} …[/]")
 
         if not self.on_cluster:
-            from pyrite.cluster.runs.artifacts import Artifacts
-
             return Artifacts(note)
-        from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 
         def on_wait(line: str | None) -> None:
             events = None if self.storage is None else EventLog(self.storage)
@@ -239,8 +239,6 @@ class Experiment:
     def join(self) -> None:
         """Connect to the running Ray until the command ends; `session` then finds it connected."""
         if not connected():
-            from pyrite.cluster.executors.session import session
-
             self.joined.enter_context(session(self.options["address"], dashboard=False))
 
     @contextmanager
@@ -249,8 +247,6 @@ class Experiment:
         if self.local:
             yield
             return
-        from pyrite.cluster.executors.object_store import check_store
-        from pyrite.cluster.executors.session import session
 
         if self.workers is not None:
             self.workers.close()  # Ray starts processes itself

@@ -23,6 +23,7 @@ from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
+from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import print_lines
@@ -159,7 +160,6 @@ def show(
 ) -> None:
     """Write the figures of a learning, and print its table and the next command."""
     from pyrite.analysis.reports.learning_figures import learning_curves, policy_picture
-    from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
 
     measure = config["validation"]["measure"]
     names = actions_of(config).names

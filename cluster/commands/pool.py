@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.statistics.pool_summary import unjudged_warning
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose
@@ -18,19 +19,23 @@ from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.validate import check_pooling
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
 from pyrite.cluster.executors.resources import check_bundle
 from pyrite.cluster.executors.task import Executor
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.tables import write_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from pyrite.cluster.plan.size import TURNS, pool_seconds, saved
 from pyrite.cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
 from pyrite.cluster.pools.trial import StoredPools, Trial, plan_trial, pool_tables, resources_of, task_of, trial_store
+from pyrite.cluster.reports.publish import renew
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.pooling.pool import UNJUDGED_NOTE
 from pyrite.pooling.simulation import needs_of
 from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
@@ -56,8 +61,6 @@ def plan(arguments: list[str]) -> PoolPlan:
 
 def prepare(experiment: Experiment, console: Console) -> PoolWork:
     """Read the pools, and find the trials that are left."""
-    from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
-
     plan: PoolPlan = experiment.plan
     inputs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
     with shown_progress(console) as on_progress:
@@ -104,9 +107,6 @@ def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPoo
 
 def _print_pools(pools: Sequence[NamedPool], console: Console) -> dict[str, str]:
     """Print what was read, and return the warnings by pool."""
-    from pyrite.analysis.statistics.pool_summary import unjudged_warning
-    from pyrite.pooling.pool import UNJUDGED_NOTE
-
     warnings = {}
     for named in pools:
         print_lines(console, described(named))
@@ -191,7 +191,6 @@ class PoolWork(Work):
 
     def renew(self) -> None:
         from pyrite.cluster.reports.pool_results import report_of
-        from pyrite.cluster.reports.publish import renew
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self.shown:
@@ -203,7 +202,6 @@ class PoolWork(Work):
                 renew(page, self.plan.storage)
 
     def report(self, console: Console) -> int:
-        from pyrite.cluster.output.tables import write_table
         from pyrite.cluster.reports.pool_results import report_pools
 
         tables = pool_tables(self.plan, self.trials, self.errors)

@@ -6,9 +6,21 @@ import argparse
 
 from rich.console import Console
 
+from pyrite.analysis.methods import with_factors
+from pyrite.analysis.reports.analysis_sections import power_section
+from pyrite.analysis.reports.report import Report
+from pyrite.analysis.statistics.power import power
+from pyrite.analysis.statistics.sequential import SequentialRule
+from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.jobs.working_folder import unquoted
+from pyrite.cluster.output.manifest import read_config, read_config_of
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import required_trials
 from pyrite.cluster.output.terminal import print_lines
+from pyrite.cluster.reports.pool_results import report_pools
+from pyrite.cluster.reports.publish import write_parts
+from pyrite.cluster.reports.study_results import report_study
 from pyrite.ranking.errors import BadInput
 
 OPTIONS = ("baseline", "factors", "contrasts")
@@ -17,12 +29,6 @@ OPTIONS = ("baseline", "factors", "contrasts")
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Write the tables, the figures and the report of a study again."""
-    from pyrite.cluster.config.compose import compose
-    from pyrite.cluster.jobs.working_folder import unquoted
-    from pyrite.cluster.output.manifest import read_config
-    from pyrite.cluster.reports.pool_results import report_pools
-    from pyrite.cluster.reports.study_results import report_study
-
     storage = Storage(chosen.out)
     of_pools = "pools" in read_config(storage)
     read = OPTIONS[:1] if of_pools else OPTIONS
@@ -41,15 +47,6 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study, and write table and curve."""
-    from pyrite.analysis.methods import with_factors
-    from pyrite.analysis.reports.analysis_sections import power_section
-    from pyrite.analysis.reports.report import Report
-    from pyrite.analysis.statistics.power import power
-    from pyrite.analysis.statistics.sequential import SequentialRule
-    from pyrite.cluster.output.manifest import read_config_of
-    from pyrite.cluster.output.tables import required_trials
-    from pyrite.cluster.reports.publish import write_parts
-
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
     storage = Storage(chosen.power)

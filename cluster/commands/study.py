@@ -30,10 +30,11 @@ from pyrite.cluster.config.secrets import VARIABLE, resolved_in
 from pyrite.cluster.config.trust import check_classes, foreign_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.object_store import largest_and_all
 from pyrite.cluster.executors.processes import in_process
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Executor, Once, Task
-from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.index.demand import live_functions, served_functions
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import LOCAL_PROCESSES
 from pyrite.cluster.output.event_log import EventLog
@@ -48,7 +49,11 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point, given_seeds, identity
 from pyrite.cluster.rollouts.request import LearnRequest, missing, with_agents
 from pyrite.cluster.runs import what_was_read
+from pyrite.cluster.runs.artifacts import OpenedParts
 from pyrite.cluster.runs.outcome import run_store
+from pyrite.cluster.search.decided_runs import DecidedRuns
+from pyrite.cluster.search.optuna_runs import OptunaRuns
+from pyrite.cluster.search.time_budget import TimeBudget
 from pyrite.cluster.telemetry.live_table import LiveTable, duration
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
@@ -224,10 +229,7 @@ def _proposals(
     plan: StudyPlan, adaptive: Sequence[Point], artifacts: Artifacts, scheduler: EarlyStopping | None
 ) -> Proposals:
     if plan.options.get("stop") == "decided":
-        from pyrite.cluster.search.decided_runs import DecidedRuns
-
         return DecidedRuns(plan, adaptive, artifacts.provenance)
-    from pyrite.cluster.search.optuna_runs import OptunaRuns
 
     return OptunaRuns(plan, adaptive, artifacts.provenance, scheduler)
 
@@ -283,8 +285,6 @@ class StudyWork(Work):
 
     def loaded(self, console: Console, facts: dict[str, Any]) -> Load:
         """Make what the runs share that are left, and return what they take."""
-        from pyrite.cluster.executors.object_store import largest_and_all
-
         learned = {request.storage.place for request in self.missing.values()}
         configs = [each.config for each in _distinct(self._known) if checkpoint_of(each.config) not in learned]
         configs += [request.config for request in self.missing.values()]
@@ -339,8 +339,6 @@ class StudyWork(Work):
         return {"study": options, "sample_batches": list(self.plan.sample_batches)}
 
     def execute(self, console: Console, tracking: Tracking) -> None:
-        from pyrite.cluster.search.decided_runs import DecidedRuns
-        from pyrite.cluster.search.time_budget import TimeBudget
 
         plan = self.plan
         finished = self.scheduler.finished if self.scheduler else None
@@ -385,7 +383,6 @@ class StudyWork(Work):
 
     def _estimate(self, console: Console) -> float | None:
         """Print how long the runs will take, by a few steps of each method; None if nothing can be timed here."""
-        from pyrite.cluster.runs.artifacts import OpenedParts
         from pyrite.cluster.training.estimate import can_be_timed, time_run, whole_seconds
 
         examples = self.proposals.examples
@@ -422,7 +419,6 @@ class StudyWork(Work):
         return list({each.name: each for each in [*self.runs, *self.proposals.proposed]}.values())
 
     def _executor(self) -> Executor:
-        from pyrite.cluster.runs.artifacts import OpenedParts
 
         options = self.plan.options
         if self.experiment.local:

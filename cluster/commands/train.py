@@ -26,7 +26,7 @@ from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch
 from pyrite.cluster.executors.waiting import Ask, log_wait, waits_said
-from pyrite.cluster.index.attach import served_functions
+from pyrite.cluster.index.demand import served_functions
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
 from pyrite.cluster.output.run_log import print_failures

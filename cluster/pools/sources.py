@@ -26,6 +26,7 @@ from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pyrite.pooling.runs import OnProgress, files_of, read_runs
+from pyrite.pooling.systems.systems import make_systems, pydocs_systems
 from pyrite.pooling.terms import with_terms
 from pyrite.ranking.bm25 import Bm25, Bm25Options
 from pyrite.ranking.collections.cache import open_collection
@@ -204,7 +205,6 @@ def _build_systems(
 ) -> dict[str, dict[str, Any]]:
     """Build systems over a collection, or over pydocs, and return the source of their pool by its name."""
     from pyrite.cluster.runs.rerank import rerank
-    from pyrite.pooling.systems.systems import make_systems, pydocs_systems
 
     def on_system(system: str, done: int, total: int) -> None:
         on_progress(f"building systems to pool: {system}", done, total)

@@ -27,9 +27,14 @@ from pyrite.cluster.telemetry.metrics import ThrottledCounter
 from pyrite.cluster.telemetry.training_metrics import study_of
 from pyrite.pooling.adjudicators.sampled import Sampled
 from pyrite.pooling.effort import WHOLE, effort, total_curve
+from pyrite.pooling.estimation import estimation
+from pyrite.pooling.fairness import fairness
 from pyrite.pooling.judging_order import JudgingOrder
 from pyrite.pooling.pool import Pool
+from pyrite.pooling.ranking_quality import RankingQuality
+from pyrite.pooling.reusability import leave_out_teams
 from pyrite.pooling.simulation import Method, found_at, simulate
+from pyrite.pooling.stopping import savings
 from pyrite.ranking.digest import digest
 
 TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "fairness", "estimates", "reuse")
@@ -152,10 +157,6 @@ def measure(
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
     }
     if options["ranking_quality"] and len(pool.runs) > 1:
-        from pyrite.pooling.fairness import fairness
-        from pyrite.pooling.ranking_quality import RankingQuality
-        from pyrite.pooling.stopping import savings
-
         quality = RankingQuality(pool)
         every = [*budgets, max(topic.pool.size for topic in pool.topics)]
         tables["ranking_quality"] = _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)
@@ -165,12 +166,8 @@ def measure(
             tables["stopping"] = _by_seed(stopped)
         tables["fairness"] = _by_seed(fairness(pool, order, budgets) for order in orders)
     if isinstance(method, Sampled):
-        from pyrite.pooling.estimation import estimation
-
         tables["estimates"] = _by_seed(estimation(method, pool, seed, budgets) for seed in range(len(orders)))
     if options["reuse"] and len(set(pool.teams)) > 1:
-        from pyrite.pooling.reusability import leave_out_teams
-
         tables["reuse"] = leave_out_teams(pool, lambda reduced: simulate(method, reduced, [0])[0], budgets)
     return tables
 

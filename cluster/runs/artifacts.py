@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.executors.object_store import fetched
 from pyrite.cluster.executors.pieces import run_pieces
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.cache import cache_of
@@ -200,7 +201,6 @@ class OpenedParts:
                 if key not in self._opened:
                     self._opened[key] = self.artifacts.part(config, name)
             return {name: self._opened[key] for name, key in keys.items()}
-        from pyrite.cluster.executors.object_store import fetched
 
         stored = {name: self.stored[key] for name, key in keys.items() if key in self.stored}
         if config["resources"]["workers"] == 1:

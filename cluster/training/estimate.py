@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from pyrite.cluster.config.agents import checkpoint_of
-from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.index.demand import live_functions, served_functions
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.scoring import score_candidates

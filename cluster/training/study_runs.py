@@ -12,7 +12,7 @@ from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.resources import Resources, at_once, check_demand, workers_bundles
 from pyrite.cluster.executors.task import WITHIN, Context, Task
-from pyrite.cluster.index.attach import check_room, encoder_bundles, live_functions, reserved
+from pyrite.cluster.index.demand import check_room, encoder_bundles, live_functions, reserved
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned
