@@ -13,7 +13,6 @@ import polars as pl
 
 from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.hub_tokenizers import read_tokenizer
 
 CHUNK = 50_000
 WORD = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"  # marks belong to their letter: é in two characters, कि
@@ -103,6 +102,7 @@ def _subwords(checkpoint: str, texts: pl.Series) -> pl.Series:
 
 @lru_cache(maxsize=2)
 def _tokenizer(checkpoint: str) -> Any:
+    from pyrite.ranking.hub_tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(checkpoint)
     if not getattr(tokenizer, "is_fast", False):
