@@ -124,7 +124,6 @@ class DecidedRuns(Proposals):
         return chosen
 
     def start(self, log: EventLog) -> None:
-        """Write decisions to a log, also those that were made before it existed."""
         self._emit = lambda facts: log.emit(EVENT, **facts)
         for facts in self._unlogged:
             self._emit(facts)
