@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from typing import Any
 
 import ray
 from ray import exceptions
@@ -71,6 +72,20 @@ def killed_for_memory(error: BaseException) -> bool:
     if isinstance(error, exceptions.OutOfMemoryError):
         return True
     return isinstance(error, exceptions.RayActorError) and any(sign in str(error) for sign in LOW_MEMORY)
+
+
+def loss_reason(error: BaseException) -> str:
+    """Return why a process or a machine is gone, in one line."""
+    return KILLED if killed_for_memory(error) else " ".join(str(error).split())[:200]
+
+
+def answer_of(ref: ray.ObjectRef) -> tuple[Any, Exception | None]:
+    """Return what a task returned, and what it raised or how it was lost."""
+    try:
+        value, error = ray.get(ref)
+    except exceptions.RayError as raised:
+        value, error = None, raised
+    return value, error and bad_input(error)
 
 
 NOTICE = "is to be taken away"

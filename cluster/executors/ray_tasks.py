@@ -75,7 +75,7 @@ class RayExecutor(Executor):
     ) -> Iterator[Done]:
         """Run tasks; `running` holds the task and the actor of each that has started."""
 
-        from pyrite.cluster.executors.lost_process import KILLED, bad_input, is_draining, is_loss, killed_for_memory
+        from pyrite.cluster.executors.lost_process import answer_of, is_draining, is_loss, loss_reason
 
         shared, attempts = _stored(self.shared), Attempts(retries)
         idle: list[Any] = []
@@ -93,13 +93,7 @@ class RayExecutor(Executor):
                     return
                 (ref,), _ = ray.wait(list(running))
                 task, actor = running.pop(ref)
-                value: Any = None
-                error: Exception | None = None
-                try:
-                    value, error = ray.get(ref)
-                except ray.exceptions.RayError as raised:
-                    error = raised
-                error = error and bad_input(error)
+                value, error = answer_of(ref)
                 draining = is_draining(error)
                 lost = error is not None and not draining and is_loss(error)
                 if actor is not None and not lost:
@@ -108,19 +102,13 @@ class RayExecutor(Executor):
                     watch.moved(task.key, str(error))
                     again.append(task)
                     continue
-                final: Exception | None = None
-                if error is not None:
+                final = None if error is None else attempts.after(task.key, error, loss_reason(error) if lost else None)
+                if error is not None and final is None:
+                    watch.retrying(task.key, error)
+                    again.append(task)
                     if lost:
-                        reason = KILLED if killed_for_memory(error) else " ".join(str(error).split())[:200]
-                        final = attempts.after_loss(task.key, reason)
-                    else:
-                        final = attempts.after_error(task.key, error)
-                    if final is None:
-                        watch.retrying(task.key, error)
-                        again.append(task)
-                        if lost:
-                            time.sleep(POLL_S)  # the cluster must notice that the machine is gone
-                        continue
+                        time.sleep(POLL_S)  # the cluster must notice that the machine is gone
+                    continue
                 done = Done(task, value, final)
                 watch.ended(done)
                 source.ended(done)

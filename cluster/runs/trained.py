@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +25,17 @@ from pyrite.ranking.encoding import EncodedCollection, encode_texts
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.labels import LabelCounts, encode_labels
-from pyrite.ranking.lazy import safetensors, transformers
+from pyrite.ranking.lazy import safetensors
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pair_reading import is_decoder
 from pyrite.ranking.rankers.pretrained import read_in
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, SentenceFolder, read_json
 
 _log = logging.getLogger(__name__)
+HUB_NAME = re.compile(r"[^./~][^/]*/[^/]*")
+A_TRAINING = "name a folder of `pyrite train weights=true`"
 MODEL_TYPES = {
     "ColBERT": "late_interaction",
     "CrossEncoder": "cross_encoder",
@@ -147,7 +152,6 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
-
     try:
         content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
         options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
@@ -197,33 +201,46 @@ def ranker_overrides(place: str) -> list[str]:
     if folder.is_file():
         raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
-        if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
-            raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
-        return ["ranker=bi_encoder"]  # a name at the hub
+        if folder.exists() or not HUB_NAME.fullmatch(place):
+            raise BadInput("no such run or checkpoint", place, A_TRAINING)
+        return ["ranker=bi_encoder"]
     if (folder / "modules.json").is_file():  # a model of sentence-transformers
-        kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
-        if kinds[:1] == ["StaticEmbedding"]:
-            return ["ranker=static"]
-        if kinds[:1] == ["Transformer"] and set(kinds[1:]) == {"Dense"}:  # PyLate's, before it named itself
-            return ["ranker=late_interaction"]
-        declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
-        return [f"ranker={MODEL_TYPES.get(str(declared), 'bi_encoder')}"]
+        return [f"ranker={_of_modules(str(folder))}"]
     config = read_json(str(folder), "config.json")
     if config is None:
-        heads = [f"*/{head}" for head in ("config.json", "modules.json")]
-        inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
-        if inner:
-            raise BadInput("holds rankers, and is none itself", place, f"name one, as {min(inner)}")
-        raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
+        raise _no_checkpoint(folder, place)
+    return _of_config(config)
+
+
+def _of_modules(folder: str) -> str:
+    """Return the name of the ranker that a model of sentence-transformers is."""
+    first, *others = [module["type"].rpartition(".")[2] for module in read_json(folder, "modules.json")] or [""]
+    if first == "StaticEmbedding":
+        return "static"
+    if first == "Transformer" and set(others) == {"Dense"}:  # PyLate's, before it named itself
+        return "late_interaction"
+    declared = (read_json(folder, DECLARED) or {}).get("model_type")
+    return MODEL_TYPES.get(str(declared), "bi_encoder")
+
+
+def _of_config(config: Mapping[str, Any]) -> list[str]:
+    """Return the overrides of the ranker that a model of transformers, or of model2vec, is."""
+    architectures = config.get("architectures") or [""]
     if config.get("model_type") == "model2vec":
         return ["ranker=static"]
-    architectures = config.get("architectures") or [""]
     if "HF_ColBERT" in architectures:
         return ["ranker=late_interaction"]
-    kind, headed = config.get("model_type"), architectures[0].endswith(("ForSequenceClassification", "ForCausalLM"))
-    known = transformers.models.auto.modeling_auto
-    decoder = kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    if headed and (decoder or not architectures[0].endswith("ForCausalLM")):
+    decoder = is_decoder(config.get("model_type"))
+    if architectures[0].endswith("ForSequenceClassification") or (decoder and architectures[0].endswith("ForCausalLM")):
         return ["ranker=cross_encoder"]
     # Without a head of a decoder only the last token has seen the whole text.
-    return ["ranker=bi_encoder", "ranker.pooling=last"] if decoder else ["ranker=bi_encoder"]
+    return ["ranker=bi_encoder", *(["ranker.pooling=last"] if decoder else [])]
+
+
+def _no_checkpoint(folder: Path, place: str) -> BadInput:
+    """Return the error for a folder that is no checkpoint, which names one in it."""
+    heads = [f"*/{head}" for head in ("config.json", "modules.json")]
+    inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
+    if inner:
+        return BadInput("holds rankers, and is none itself", place, f"name one, as {min(inner)}")
+    return BadInput("holds neither a run nor a checkpoint", place, A_TRAINING)
