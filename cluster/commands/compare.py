@@ -24,6 +24,7 @@ from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.analysis.statistics.summary import summarise
 from pyrite.analysis.statistics.verdict import conclude
+from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import option_value
@@ -36,7 +37,7 @@ from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
 from pyrite.ranking.errors import BadInput
 
-OPTIONS = ("out", "baseline")
+OPTIONS = Taken(("out", "baseline"), "there is no option {key}", "compare takes folders, baseline= and out=")
 TITLE = "Comparison of"
 NOT_COMPARED = {*METHOD, "seed"}
 """Keys that name a method or a repetition of it, not a difference between studies."""
@@ -55,9 +56,7 @@ class Compared:
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Print the comparison, and write it as a page."""
-    given = {key_of(text): text.partition("=")[2].strip("'") for text in chosen.overrides}
-    if unknown := set(given) - set(OPTIONS):
-        raise BadInput(f"there is no option {unknown.pop()}", remedy="compare takes folders, baseline= and out=")
+    given = {key: value.strip("'") for key, value in OPTIONS.read(chosen.overrides).items()}
     if len(chosen.words) < 2:
         raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
     folders = [Storage(folder) for folder in chosen.words]
