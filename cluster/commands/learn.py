@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, root_of
@@ -60,8 +60,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
     artifacts = experiment.artifacts_of(console)
     artifacts.make([config], only=())
     collection = artifacts.collection(config)
-    says = sentence(collection, config)
-    note(says)
+    note(sentence(collection, config))
     facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
     episodes = _finished_episodes(storage, note)
     store = request.store(artifacts.keys(config))
@@ -77,8 +76,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
     return LearnWork(
         experiment=experiment,
         load=Load(episodes is None, shared, shared, reads=list(local_paths(config["ranker"]))),
-        inputs=inputs_of([collection]),
-        read={collection.name: [says]},
+        used=[(collection, config)],
         request=request,
         artifacts=artifacts,
         store=store,

@@ -86,7 +86,6 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
     return PoolWork(
         experiment=experiment,
         load=load,
-        inputs={pool.fingerprint: pool.name for pool in pools},
         plan=plan,
         pools=pools,
         trials=trials,
@@ -145,6 +144,10 @@ class PoolWork(Work):
     warnings: Mapping[str, str]
     errors: Mapping[str, str] = field(default_factory=dict)
     shown: int = 0
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return {pool.fingerprint: pool.name for pool in self.pools}
 
     def content(self) -> dict[str, Any]:
         plan, pools = self.plan, self.pools

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +13,7 @@ from rich.text import Text
 
 from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.commands.study_methods import check_comparison, distinct, needs_of, planned_with_agents
 from pyrite.cluster.commands.study_plan import check_change, continued, plan
 from pyrite.cluster.commands.study_search import EARLY, callbacks_of, proposals_of, scheduler_of
@@ -33,7 +32,6 @@ from pyrite.cluster.plan.extension import GROWING
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.rollouts.request import LearnRequest, missing
-from pyrite.cluster.runs import what_was_read
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
 from pyrite.cluster.runs.outcome import Stop, run_store
 from pyrite.cluster.search.proposals import Proposals
@@ -83,8 +81,7 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     work = StudyWork(
         experiment=experiment,
         load=Load(False),
-        inputs=inputs_of(collections.values()),
-        read=what_was_read.sentences((collections[each.name], each.config) for each in known),
+        used=[(collections[each.name], each.config) for each in known],
         plan=plan,
         artifacts=artifacts,
         scheduler=scheduler,
@@ -100,7 +97,7 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     total = len(runs) + proposals.total
     names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values())
     line = f"{counted(total, 'run')} ({work.ready} done) over {', '.join(names)}, results in {plan.storage}"
-    print_lines(console, *itertools.chain(*work.read.values(), filter(None, [plan.reduced])), line)
+    print_lines(console, *work.read_lines, *filter(None, [plan.reduced]), line)
     facts = {"runs": total, "done": work.ready}
     work.load = work.loaded(console, facts) if work.ready < total else Load(False, facts=facts)
     return work

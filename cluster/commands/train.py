@@ -16,7 +16,7 @@ from rich.markup import escape
 from pyrite.analysis.methods import UNTRAINED
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
@@ -41,7 +41,6 @@ from pyrite.cluster.runs.model_card import check_push, push, write_cards
 from pyrite.cluster.runs.negative_tables import write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best
 from pyrite.cluster.runs.progress import Progress
-from pyrite.cluster.runs.what_was_read import sentence
 from pyrite.cluster.runs.zero_shot import data_set_rows, zero_shot_rows
 from pyrite.cluster.telemetry.live_table import LiveTable, duration
 from pyrite.cluster.telemetry.run_watch import RunWatch
@@ -117,21 +116,20 @@ def prepare(experiment: Experiment, console: Console) -> TrainWork:
     artifacts = experiment.artifacts_of(console)
     artifacts.make([planned.config])
     collection = artifacts.collection(planned.config)
-    says = sentence(collection, planned.config)
-    print_lines(console, says, *artifacts.cut_texts([planned.config]))
-    console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
     several = planned.config["resources"]["workers"] > 1
     shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
-    return TrainWork(
+    work = TrainWork(
         experiment=experiment,
         load=Load(True, shared, shared, {"run": planned.name}, reads=list(local_paths(planned.config["ranker"]))),
-        inputs=inputs_of([collection]),
-        read={collection.name: [says]},
+        used=[(collection, planned.config)],
         planned=planned,
         storage=storage,
         artifacts=artifacts,
         collection=collection,
     )
+    print_lines(console, *work.read_lines, *artifacts.cut_texts([planned.config]))
+    console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
+    return work
 
 
 @dataclass(kw_only=True)
