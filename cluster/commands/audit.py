@@ -55,15 +55,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     storage = Storage(config["out"])
     _refuse_other_order(storage, config["order"])
     studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
-    if not studies:
-        raise BadInput("names no study", "studies", "give one folder or more")
-    refuse_repeated(list(map(Storage, studies)))
-    names = told_apart(studies) if len(studies) > 1 else {}
-    shown = pl.concat([read_shown(place, names.get(place)) for place in studies])
-    if shown.is_empty():
-        raise BadInput("holds no negative", ", ".join(studies), "there is nothing to judge")
-    for column in PAIR:
-        check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
+    shown = _shown_by(studies)
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config, console)
         return
@@ -71,22 +63,26 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if sample is not None:
         _check_sample(sample, shown, config, any(key_of(text) == "budget" for text in overrides))
     if sample is None or config["judgements"] is None:
-        sample = draw_sample(shown, config["budget"], config["seed"])
-        write_table(storage, SAMPLE, sample)
-        chosen = sample.filter("drawn")
-        rank = pl.int_range(1, pl.len() + 1)
-        run = chosen.with_columns(rank=rank, score=pl.len() - rank, tag=pl.lit("audit"))
-        with storage.writing("runs/audit.run") as stream:
-            write_run(stream, run, storage.place)
+        sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:
         drawn = int(sample["drawn"].sum())
         console.print(f"{counted(len(sample), 'negative')} shown, {drawn:,} drawn for judging", markup=False)
         console.print("judge them, then evaluate the judgements:", markup=False)
         print_commands(storage, studies, "runs", "method=rank", [], console)
         return
-
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
+
+
+def _written_sample(shown: pl.DataFrame, storage: Storage, config: Mapping[str, Any]) -> pl.DataFrame:
+    """Draw the sample, and write it as a table and as a run that can be judged."""
+    sample = draw_sample(shown, config["budget"], config["seed"])
+    write_table(storage, SAMPLE, sample)
+    rank = pl.int_range(1, pl.len() + 1)
+    run = sample.filter("drawn").with_columns(rank=rank, score=pl.len() - rank, tag=pl.lit("audit"))
+    with storage.writing("runs/audit.run") as stream:
+        write_run(stream, run, storage.place)
+    return sample
 
 
 def _refuse_other_order(storage: Storage, order: str) -> None:
@@ -98,6 +94,20 @@ def _refuse_other_order(storage: Storage, order: str) -> None:
         (other,) = before
         what = f"holds an audit with order={other}, which one with order={order} would mix with"
         raise BadInput(what, storage.place, f"choose another out=, or give order={other}")
+
+
+def _shown_by(studies: Sequence[str]) -> pl.DataFrame:
+    """Return the negatives that the studies showed; refuse none, and ids that a run can't hold."""
+    if not studies:
+        raise BadInput("names no study", "studies", "give one folder or more")
+    refuse_repeated(list(map(Storage, studies)))
+    names = told_apart(studies) if len(studies) > 1 else {}
+    shown = pl.concat([read_shown(place, names.get(place)) for place in studies])
+    if shown.is_empty():
+        raise BadInput("holds no negative", ", ".join(studies), "there is nothing to judge")
+    for column in PAIR:
+        check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
+    return shown
 
 
 def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str, Any], resized: bool) -> None:
@@ -118,18 +128,7 @@ def _by_bandit(
     Judging these runs in a bandit's order finds relevant documents soonest. Rates need a sample instead. Runs of other
     negatives in the folder may be judged already, and would be pooled too.
     """
-    runs = {}
-    for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
-        arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
-        while f"{arm}.run" in runs:  # of a method whose name differs in other signs
-            arm += "_"
-        ranked = own.sort("query", "margin", descending=[False, True], maintain_order=True)
-        run = ranked.with_columns(
-            rank=pl.int_range(1, pl.len() + 1).over("query"), score=pl.col("margin").round(6), tag=pl.lit(arm)
-        )
-        content = io.BytesIO()
-        write_run(content, run, storage.place)
-        runs[f"{arm}.run"] = content.getvalue()
+    runs = _arms(shown, storage)
     before = {name: storage.read(f"arms/{name}") for name in storage.names("arms")}
     if before and before != runs:
         raise BadInput("holds runs of other negatives", f"{storage}/arms", "choose another out=")
@@ -144,6 +143,23 @@ def _by_bandit(
         return
     console.print(f"{counted(shown.select(PAIR).n_unique(), 'negative')} shown; judge in a bandit's order:")
     print_commands(storage, studies, "arms", "method=shared", ["order=bandit"], console)
+
+
+def _arms(shown: pl.DataFrame, storage: Storage) -> dict[str, bytes]:
+    """Return the runs of the methods and functions, by the names of their files."""
+    runs: dict[str, bytes] = {}
+    for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
+        arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
+        while f"{arm}.run" in runs:  # of a method whose name differs in other signs
+            arm += "_"
+        ranked = own.sort("query", "margin", descending=[False, True], maintain_order=True)
+        run = ranked.with_columns(
+            rank=pl.int_range(1, pl.len() + 1).over("query"), score=pl.col("margin").round(6), tag=pl.lit(arm)
+        )
+        content = io.BytesIO()
+        write_run(content, run, storage.place)
+        runs[f"{arm}.run"] = content.getvalue()
+    return runs
 
 
 def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFrame:

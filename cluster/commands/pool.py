@@ -73,19 +73,9 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
     line += f"{counted(plan.options['seeds'], 'seed')} each ({len(done)} of {len(trials)} done), "
     print_lines(console, *outdated_lines(outdated), f"{line}results in {plan.storage}")
     waiting = [trial for trial in trials if trial.name not in done]
-    used = {trial.pool for trial in waiting}
-    load = Load(
-        bool(waiting),
-        *largest_and_all([{named.name: bytes_of(named.pool)} for named in pools if named.name in used]),
-        facts={"runs": len(trials), "done": len(done)},
-        saved=saved(_seconds(pools, waiting, plan.options["seeds"]) * TURNS),
-        needs="a method that reserves memory or custom resources"
-        if plan.options["memory"] or plan.options["custom"]
-        else None,
-    )
     return PoolWork(
         experiment=experiment,
-        load=load,
+        load=_load(plan, pools, waiting, {"runs": len(trials), "done": len(done)}),
         plan=plan,
         pools=pools,
         trials=trials,
@@ -93,6 +83,16 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
         ready=len(done),
         warnings=warnings,
     )
+
+
+def _load(plan: PoolPlan, pools: Sequence[NamedPool], waiting: Sequence[Trial], facts: Mapping[str, Any]) -> Load:
+    """Return what the trials that are left take."""
+    used = {trial.pool for trial in waiting}
+    sizes = largest_and_all([{named.name: bytes_of(named.pool)} for named in pools if named.name in used])
+    reserved = plan.options["memory"] or plan.options["custom"]
+    needs = "a method that reserves memory or custom resources" if reserved else None
+    seconds = _seconds(pools, waiting, plan.options["seeds"]) * TURNS
+    return Load(bool(waiting), *sizes, facts=facts, saved=saved(seconds), needs=needs)
 
 
 def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPool]) -> None:
@@ -240,16 +240,19 @@ def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, wh
         requested: whether the user names it; the default may be missing, and means the first of several variants.
     """
     labels = [variant.label for variant in compared]
-    of_method = [variant.label for variant in compared if variant.method == name]
     if name is None or name in labels:
         return name
-    if requested and not of_method:
-        raise BadInput(f"the {what} {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
-    if requested and len(of_method) > 1:
-        raise BadInput(
-            f"the {what} {name!r} has {len(of_method)} variants", remedy=f"name one: {', '.join(map(repr, of_method))}"
-        )
-    return of_method[0] if of_method else None
+    of_method = [variant.label for variant in compared if variant.method == name]
+    if requested and len(of_method) != 1:
+        raise BadInput(*_unclear(f"the {what} {name!r}", of_method, labels))
+    return next(iter(of_method), None)
+
+
+def _unclear(named: str, of_method: Sequence[str], labels: Sequence[str]) -> tuple[str, None, str]:
+    """Return what is wrong with a name that means no variant, or several, and what to do."""
+    if not of_method:
+        return f"{named} is none of the methods", None, f"choose one of {', '.join(labels)}"
+    return f"{named} has {len(of_method)} variants", None, f"name one: {', '.join(map(repr, of_method))}"
 
 
 def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) -> list[list[str]]:

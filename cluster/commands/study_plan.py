@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pyrite.cluster.commands.experiment import Verb
+from pyrite.cluster.commands.taken import divided
 from pyrite.cluster.config.build import as_node
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.other_names import suggestion
-from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.override import root_of
 from pyrite.cluster.config.refusals import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.secrets import VARIABLE, resolved_in
@@ -32,7 +33,7 @@ BESIDE = Path("../shared/data")
 def plan(arguments: list[str]) -> StudyPlan:
     """Plan a study from its overrides."""
     refuse_renamed(arguments, "study")
-    of_study, of_runs = _split(arguments)
+    of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
     options, design = _options(of_study)
     if options["seeds"] is not None and given_seeds(arguments):
         raise BadInput("seed= and seeds= say two things", remedy="give one of them")
@@ -45,7 +46,7 @@ def plan(arguments: list[str]) -> StudyPlan:
 def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> StudyPlan:
     """Plan a study again from its manifest: as it was composed then, with options that change and what is added."""
     refuse_renamed(arguments, "study")
-    of_study, of_runs = _split(arguments)
+    of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
     composed, _ = _options(of_study)
     changed = {root_of(text): composed.get(root_of(text), {}) for text in of_study}  # track=[] removes the group
     saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
@@ -72,25 +73,22 @@ def check_change(verb: Verb, text: str, folder: str) -> None:
         raise refused_change(text, folder)
 
 
-def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split overrides into those of the study and those of its runs."""
-    of_study = [text for text in arguments if root_of(text) in SHAPES["study"].model_fields]
-    return of_study, [text for text in arguments if text not in of_study]
-
-
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    options = compose(overrides, "study")
-    given = [text for text in overrides if key_of(text) == "data"]
-    reads_data = f"'{options['data']}/" in str(options["experiment"])
-    if reads_data and not given and not Path(options["data"]).exists() and BESIDE.is_dir():
-        options = compose([*overrides, f"data={BESIDE}"], "study")
-    if given and not reads_data:
-        remedy = f"leave it out; for a file of your own: {suggestion(given[-1])}"
-        raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
+    options = _with_data(compose(overrides, "study"), overrides)
     for key in ("callbacks", "stoppers"):
         options[key] = [as_node(each) for each in options[key]]
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
+
+
+def _with_data(options: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return options with the folder beside a checkout as `data`, if that of the usual name is not there."""
+    given, reads_data = divided(overrides, ["data"])[0], f"'{options['data']}/" in str(options["experiment"])
+    if given and not reads_data:
+        remedy = f"leave it out; for a file of your own: {suggestion(given[-1])}"
+        raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
+    absent = reads_data and not given and not Path(options["data"]).exists()
+    return compose([*overrides, f"data={BESIDE}"], "study") if absent and BESIDE.is_dir() else options
 
 
 def _with_variables(kept: Any, given: Mapping[str, Any], storage: Storage) -> Any:

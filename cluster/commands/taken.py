@@ -1,11 +1,11 @@
-"""Declares the options of a command that composes no configuration, and refuses others."""
+"""Declares the options of a command that composes no configuration, and divides those of others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.override import key_of, root_of, values_by_key
 from pyrite.ranking.errors import BadInput
 
 
@@ -29,3 +29,9 @@ class Taken:
             if (key := key_of(text)) not in self.keys:
                 raise BadInput(self.refusal.format(key=key, text=text), remedy=self.remedy)
         return values_by_key(overrides)
+
+
+def divided(overrides: Sequence[str], keys: Container[str]) -> tuple[list[str], list[str]]:
+    """Return the overrides of some options, or of groups of them, and the others."""
+    of_keys = [text for text in overrides if root_of(text) in keys]
+    return of_keys, [text for text in overrides if text not in of_keys]

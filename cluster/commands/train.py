@@ -11,12 +11,12 @@ from rich.console import Console
 
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
+from pyrite.cluster.commands.taken import divided
 from pyrite.cluster.commands.train_lines import TrainingLines
 from pyrite.cluster.commands.train_tables import by_collection, figures, sampling
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import root_of
 from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
@@ -76,26 +76,31 @@ class TrainPlan:
 
 def plan_run(arguments: list[str]) -> TrainPlan:
     """Plan a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
-    pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
-    arguments = [text for text in arguments if root_of(text) != "push"]
-    output = [text for text in arguments if root_of(text) in ("out", "track")]
+    pushed, rest = divided(arguments, ["push"])
+    output, overrides = divided(rest, ["out", "track"])
     options = compose(output, "study")
     track = options.get("track", {})  # track=[] removes the group
     if options["out"] is None and len(trackers(track, "user")) > 1:
         raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
-    overrides = [text for text in arguments if text not in output]
-    refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
-    (point,) = points([], [], overrides)
-    precision = best_precision(lowest(point)["resources"]["gpu"] > 0)
-    point = replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), precision)))
-    (planned,) = plan(point, [], [0])
+    planned = _planned(overrides)
     check_run(planned.config, agent_of(planned.config))
     if part := learner_of(planned.config):
         remedy = "learn one with `pyrite learn`, and name its folder"
         raise BadInput("there is no agent", f"{part}.checkpoint", remedy)
     planned.config["weights"] = planned.config["weights"] or options["out"] is not None
     storage = None if options["out"] is None else Storage(options["out"])
-    return TrainPlan(planned, storage, track, pushed[-1] if pushed else None)
+    return TrainPlan(planned, storage, track, pushed[-1].partition("=")[2] if pushed else None)
+
+
+def _planned(overrides: list[str]) -> Planned:
+    """Return the one run of overrides, with the precision of its transformers."""
+    refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
+    (point,) = points([], [], overrides)
+    precision = best_precision(lowest(point)["resources"]["gpu"] > 0)
+    (planned,) = plan(
+        replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), precision))), [], [0]
+    )
+    return planned
 
 
 def prepare(experiment: Experiment, console: Console) -> TrainWork:
