@@ -35,6 +35,7 @@ from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.reports.audit_report import report_audit, write_judgements
 from pyrite.cluster.runs.negative_tables import SHOWN
 from pyrite.pooling.false_negatives import draw, sizes_of
+from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
@@ -54,7 +55,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     config.pop(CHOICES, None)
     storage = Storage(config["out"])
     _refuse_other_order(storage, config["order"])
-    studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
+    studies = listed(config["studies"])
     shown = _shown_by(studies)
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config, console)

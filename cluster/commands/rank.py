@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
@@ -45,6 +44,7 @@ from pyrite.ranking.evaluation.origins import Candidates, itself_among
 from pyrite.ranking.full_ranking import rank_all, rank_candidates
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
+from pyrite.ranking.threads import threads
 from pyrite.ranking.trec_files import check_ids, write_run
 from pyrite.ranking.vectors import WordVectors
 
@@ -68,12 +68,8 @@ def rank(arguments: Sequence[str], console: Console) -> str:
     if config["topics"] and any(key_of(text) == "queries" for text in arguments):
         raise BadInput("are the queries", "topics", "leave queries= out")
     storage, name = _output(config["out"])
-    threads = torch.get_num_threads()
-    torch.set_num_threads(config["cpu"])
-    try:
+    with threads(config["cpu"]):
         _write(config, storage, name, console)
-    finally:
-        torch.set_num_threads(threads)
     return storage.path(name) if storage.local else f"{storage.place}/{name}"
 
 

@@ -25,7 +25,7 @@ from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
-from pyrite.pooling.runs import OnProgress, files_of, read_runs
+from pyrite.pooling.runs import OnProgress, files_of, listed, read_runs
 from pyrite.pooling.systems.systems import make_systems, pydocs_systems
 from pyrite.pooling.terms import with_terms
 from pyrite.ranking.bm25 import Bm25, Bm25Options
@@ -152,7 +152,7 @@ def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, An
 
 
 def _name(runs: str | list[str]) -> str:
-    path = Path(runs if isinstance(runs, str) else next(iter(runs), "")).resolve()
+    path = Path(next(iter(listed(runs)), "")).resolve()
     folder = path if path.is_dir() else path.parent
     return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
 
@@ -194,10 +194,9 @@ def _named(
 
 
 def _files(source: dict[str, Any]) -> list[str]:
-    paths = [source["runs"]] if isinstance(source["runs"], str) else source["runs"]
     tables = [source[key] for key in ("qrels", "machine") if source[key]]
     groups = [source["groups"]] if source["groups"] not in (None, "prefix") else []
-    return [*(str(file) for path in paths for file in files_of(path)), *tables, *groups]
+    return [*(str(file) for path in listed(source["runs"]) for file in files_of(path)), *tables, *groups]
 
 
 def _build_systems(
