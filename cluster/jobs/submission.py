@@ -11,7 +11,7 @@ import shlex
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,10 @@ AGENT_PORT = (
     "the agent that runs jobs is missing: if another Ray on that machine has the agent's port, start the cluster with "
     "`ray start --dashboard-agent-listen-port=0`"
 )
+
+
+INSTALLERS = ("pip", "uv")
+"""Tools that install packages on the nodes, by their options."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -74,12 +78,8 @@ def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Conso
         "excludes": list(folder.excludes),
         "env_vars": paths.variables() | given.get("env_vars", {}) | variables(chosen.env) | STOP_AS_CTRL_C,
     }
-    for kind, path in (("pip", chosen.pip), ("uv", chosen.uv)):
-        if path and not Path(path).is_file():
-            raise BadInput("there is no such file", path, "name a file of requirements, one per line")
-        if path and given.keys() & {"pip", "uv", "conda"}:
-            raise BadInput("installs packages too", "--runtime-env-json", f"leave out --{kind}")
-        environment |= {kind: str(Path(path).absolute())} if path else {}
+    for kind in INSTALLERS:
+        environment |= _requirements(kind, getattr(chosen, kind), given)
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
         environment["py_modules"] = [str(checkout / "pyrite")]
@@ -101,6 +101,17 @@ def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Conso
     )
     print_lines(console, f"{job} was submitted to {url}")
     return job
+
+
+def _requirements(kind: str, path: str | None, given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the file of packages that a tool installs, if one is named, as Ray's runtime environment has it."""
+    if not path:
+        return {}
+    if not Path(path).is_file():
+        raise BadInput("there is no such file", path, "name a file of requirements, one per line")
+    if given.keys() & {*INSTALLERS, "conda"}:
+        raise BadInput("installs packages too", "--runtime-env-json", f"leave out --{kind}")
+    return {kind: str(Path(path).absolute())}
 
 
 def submit_when_ready(

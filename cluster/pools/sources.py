@@ -160,11 +160,9 @@ def _name(runs: str | list[str]) -> str:
 def _named(
     name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress, judged: bool
 ) -> NamedPool:
-    if source["runs"] is None or (judged and source["qrels"] is None):
-        missing = "runs" if source["runs"] is None else "qrels"
-        raise BadInput(
-            f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels"
-        )
+    for key in ("runs", "qrels") if judged else ("runs",):
+        if source[key] is None:
+            raise BadInput(f"the pool {name} has no {key}", remedy=f"give {key}=…; only `pyrite judge` needs no qrels")
     runs = read_runs(
         source["runs"], source["order"], source["groups"], source["strict"], source["encoding"],
         precision=source["order_precision"], on_progress=on_progress,
@@ -172,16 +170,10 @@ def _named(
     faults = Faults(source["strict"])
     read = partial(read_qrels, faults=faults, encoding=source["encoding"])
     qrels = read(source["qrels"], repeated=source["qrels_repeated"]) if judged else None
-    chosen = HALVES[source["topics"]]
-    if source["most_topics"] is not None:
-        first, step = chosen.start or 0, chosen.step or 1
-        chosen = slice(first, first + step * source["most_topics"], step)
     beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
-    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond, on_progress)
-    if qrels is not None and source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
-        least, highest = source["relevant_from"], qrels["grade"].max()
-        what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
-        raise BadInput(what, source["qrels"], "choose a lower relevant_from=, or leave it out")
+    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], _topics(source), beyond, on_progress)
+    if qrels is not None:
+        _check_relevant(pool, qrels, source)
     if source["machine"] is not None:
         pool = with_machine(pool, read(source["machine"]))
     if reads_texts:
@@ -191,6 +183,23 @@ def _named(
     pool.notes["broken lines of the judgements left out"] = sum(faults.skipped.values())
     pool.notes.update(faults.notes)
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
+
+
+def _topics(source: Mapping[str, Any]) -> slice:
+    """Return which topics are simulated: all, or those of one half, and the first of them."""
+    chosen = HALVES[source["topics"]]
+    if source["most_topics"] is None:
+        return chosen
+    first, step = chosen.start or 0, chosen.step or 1
+    return slice(first, first + step * source["most_topics"], step)
+
+
+def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) -> None:
+    """Refuse a least grade that no judgement of the pool's topics has."""
+    if source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
+        least, highest = source["relevant_from"], qrels["grade"].max()
+        what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
+        raise BadInput(what, source["qrels"], "choose a lower relevant_from=, or leave it out")
 
 
 def _files(source: dict[str, Any]) -> list[str]:
@@ -241,8 +250,9 @@ def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str | No
         ("is gone", "are gone"): [file for file in before if file not in now],
         ("is new", "are new"): [file for file in now if file not in before],
     }
-    parts = []
-    for words, files in changes.items():
-        more = f" and {len(files) - LISTED} more" if len(files) > LISTED else ""
-        parts += [f"{', '.join(files[:LISTED])}{more} {words[len(files) > 1]}"] if files else []
-    return ", ".join(parts) or None
+    return ", ".join(f"{_listed(files)} {words[len(files) > 1]}" for words, files in changes.items() if files) or None
+
+
+def _listed(files: Sequence[str]) -> str:
+    """Return the first files, and how many more there are."""
+    return ", ".join(files[:LISTED]) + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")
