@@ -114,8 +114,9 @@ def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
         "negative, or the query itself": row["same text"] > 0,
         f"{row['fallback']:,} of {counted(row['negatives'], 'negative')} are from elsewhere, because the query has no "
         "category, or one with too few documents": row["fallback"] > 0,
-        f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank {median or 0:,.0f} "
-        f"(median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1 and median is not None,
+        f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank "
+        f"{median or 0:,.0f} (median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1
+        and median is not None,
     }
     return {f"{row['function']}: {line}": holds for line, holds in lines.items()}
 
