@@ -107,16 +107,15 @@ def remarks(
 
 def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
     """Return the lines about a function, and whether each holds."""
-    dropped, median, deepest = row["guarded"] / max(examples, 1), row["median rank"], row["rank of 90%"] or 0
+    dropped, rank, deepest = row["guarded"] / max(examples, 1), row["median rank"] or 0, row["rank of 90%"] or 0
     cut = f"; guard.deepest={DEEP} takes none below that rank, and leaves out pairs that fall short"
     lines = {
         f"left out {counted(row['same text'], 'document')} with the text of a relevant document or of another "
         "negative, or the query itself": row["same text"] > 0,
         f"{row['fallback']:,} of {counted(row['negatives'], 'negative')} are from elsewhere, because the query has no "
         "category, or one with too few documents": row["fallback"] > 0,
-        f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank "
-        f"{median or 0:,.0f} (median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1
-        and median is not None,
+        f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank {rank:,.0f} "
+        f"(median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1 and rank > 0,
     }
     return {f"{row['function']}: {line}": holds for line, holds in lines.items()}
 
