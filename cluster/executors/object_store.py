@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import INPUTS_S
 from pyrite.ranking.errors import BadInput
@@ -57,9 +58,7 @@ def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
     parts of a single run do not fit.
     """
     own = ray.get_runtime_context().get_node_id()
-    stores = {
-        node["NodeID"]: node["Resources"].get("object_store_memory", 0.0) for node in ray.nodes() if node["Alive"]
-    }
+    stores = {node["NodeID"]: node["Resources"].get("object_store_memory", 0.0) for node in alive_nodes()}
     room = stores[own]
     if run > room:
         what = f"the parts of a run take {_shown(run)} and Ray's object store has {_shown(room)}"
@@ -77,17 +76,19 @@ def fetched(references: Mapping[str, Any]) -> dict[str, Any]:
     Left out are those that a lost node keeps back: they have not come in `INPUTS_S`, although a node is dead. Ray gives
     such a node's objects up only when its connections end.
     """
-    wanted = [value for value in references.values() if isinstance(value, ray.ObjectRef)]
-    late = set[Any]()
+    stored = {name: value for name, value in references.items() if isinstance(value, ray.ObjectRef)}
+    late = _late(list(dict.fromkeys(stored.values())))
+    come = {name: ray.get(value) for name, value in stored.items() if value not in late}
+    return {name: come.get(name, value) for name, value in references.items() if name in come or name not in stored}
+
+
+def _late(wanted: list[ray.ObjectRef]) -> set[ray.ObjectRef]:
+    """Return what does not come, once all others have and a node is dead."""
     while wanted:
-        late = set(ray.wait(list(dict.fromkeys(wanted)), num_returns=len(set(wanted)), timeout=INPUTS_S)[1])
-        if not late or not all(node["Alive"] for node in ray.nodes()):
-            break
-    return {
-        name: ray.get(value) if isinstance(value, ray.ObjectRef) else value
-        for name, value in references.items()
-        if not (isinstance(value, ray.ObjectRef) and value in late)
-    }
+        _, late = ray.wait(wanted, num_returns=len(wanted), timeout=INPUTS_S)
+        if not late or len(alive_nodes()) < len(ray.nodes()):
+            return set(late)
+    return set()
 
 
 def _shown(count: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyrite.cluster.config.quoting import PATHS
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import REACH_S
 from pyrite.cluster.output.storage import Storage
@@ -39,7 +40,7 @@ def check_nodes(storage: Storage | None, reads: Iterable[str] = ()) -> None:
     Args:
         reads: absolute paths of this machine.
     """
-    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    nodes = [node for node in alive_nodes() if node["Resources"].get("CPU")]
     probe: Any = ray.remote(num_cpus=0, max_retries=0)(_refusal)
     place, option = (None, "") if storage is None else storage.__reduce__()[1]
     with _sign(storage) as sign:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.executors.resources import amounts, fits, total
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
@@ -100,7 +101,7 @@ def log_wait(line: str | None, show: Callable[[str], object], events: EventLog |
 
 def nodes_alive() -> list[dict[str, float]]:
     """Return the resources of each node that is alive."""
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return [node["Resources"] for node in alive_nodes()]
 
 
 @contextmanager

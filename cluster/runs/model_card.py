@@ -35,17 +35,30 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
 
     The weights of a `transformer` are the folder of a checkpoint that other libraries load.
     """
+    tags = ["pyrite", "information-retrieval", "hard-negatives"]
+    head: dict[str, Any] = {"tags": tags}
+    if transformer:
+        head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
+    lines = [f"| {key} | {value} |" for key, value in _facts(planned, outcome, collection).items()]
+    command = shlex.join(["pyrite", "train", *planned.overrides])
+    return "\n".join([
+        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n", f"# {planned.name}\n",
+        "Trained with Pyrite.\n", "| | |", "|---|---|", *lines, "",
+        "On test queries, and BM25's own order of the same candidates:\n",
+        "| candidates | measure | ranker | BM25 |", "|---|---|---|---|", *_measured(planned, outcome), "",
+        f"The same again, to the last bit on a CPU:\n\n```\n{command}\n```\n",
+    ])  # fmt: skip
+
+
+def _facts(planned: Planned, outcome: Outcome, collection: Collection) -> dict[str, Any]:
+    """Return what a ranker is, and what it was trained on and how."""
     config, chosen = planned.config, planned.config[CHOICES]
     functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
     counts = counts_of(config, functions, build(config["policy"], "policy", trust="composed")) or {}
     negatives = ", ".join(f"{count} of {name}" for name, count in counts.items())
     selectors = [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
-    tags = ["pyrite", "information-retrieval", "hard-negatives"]
-    head: dict[str, Any] = {"tags": tags}
-    if transformer:
-        head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
     checkpoint = config["ranker"].get("checkpoint")
-    facts = {
+    return {
         "ranker": chosen["ranker"],
         **({"checkpoint": f"{checkpoint} ({cut_of(config) or 'whole'})"} if checkpoint else {}),
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {counted(collection.size, 'document')})",
@@ -58,7 +71,10 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "seed": config["seed"],
         "training": f"{counted(outcome.steps, 'step')}, best after epoch {outcome.best_epoch} of {outcome.epochs}",
     }
-    lines = [f"| {key} | {value} |" for key, value in facts.items()]
+
+
+def _measured(planned: Planned, outcome: Outcome) -> list[str]:
+    """Return the rows of the measures on the run's collection, and on others."""
     measured = [
         f"| {origin} | {measure} | {values.mean():.4f} | {outcome.bm25[origin][measure].mean():.4f} |"
         for origin, measures in outcome.values.items()
@@ -69,14 +85,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         for rows in zero_shot_rows(planned.name, outcome)
         for row in rows.iter_rows(named=True)
     ]
-    command = shlex.join(["pyrite", "train", *planned.overrides])
-    return "\n".join([
-        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n", f"# {planned.name}\n",
-        "Trained with Pyrite.\n", "| | |", "|---|---|", *lines, "",
-        "On test queries, and BM25's own order of the same candidates:\n",
-        "| candidates | measure | ranker | BM25 |", "|---|---|---|---|", *measured, *other, "",
-        f"The same again, to the last bit on a CPU:\n\n```\n{command}\n```\n",
-    ])  # fmt: skip
+    return measured + other
 
 
 def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:
