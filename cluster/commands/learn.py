@@ -167,15 +167,7 @@ def show(
     storage.write("figures/learning.png", curves)
     if config["actions"]["documents"] is None:
         storage.write("figures/policy.png", policy_picture(of_agent, names))
-    rows = []
-    for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
-        count = min(last, episodes.filter(pl.col("agent") == agent).height)
-        if means := recent(episodes, agent, last):
-            figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
-            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
-            rows.append([agent, count, *figures, *shares])
-    caption = f"the last episodes ({measure}: the best epoch's, on validation queries)"
-    console.print(Table(["agent", "episodes", "return", measure, "epochs", *names], rows, caption=caption), crop=False)
+    console.print(_last_episodes(episodes, measure, names), crop=False)
     trained = episodes.filter(pl.col("agent") == LEARNED).height
     if trained > config["episodes"]:
         took = "an update takes decisions of all copies"
@@ -200,6 +192,19 @@ def show(
         )
     again = shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
     print_lines(console, f"compare it over fresh seeds: {again}")
+
+
+def _last_episodes(episodes: pl.DataFrame, measure: str, names: Sequence[str]) -> Table:
+    """Return the table of the means of the last episodes, those of the random agent below."""
+    rows = []
+    for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
+        count = min(last, episodes.filter(pl.col("agent") == agent).height)
+        if means := recent(episodes, agent, last):
+            figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
+            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
+            rows.append([agent, count, *figures, *shares])
+    caption = f"the last episodes ({measure}: the best epoch's, on validation queries)"
+    return Table(["agent", "episodes", "return", measure, "epochs", *names], rows, caption=caption)
 
 
 def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:
