@@ -363,7 +363,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     known = parser()
     chosen, more = known.parse_known_args(arguments)
     usage = VERBS[chosen.verb]
-    if flag := next((text for text in more if text.startswith("-")), None):
+    for flag in (text for text in more if text.startswith("-")):
         raise _no_flag(flag, arguments[arguments.index(flag) + 1 :])
     if more and not usage.overrides:
         known.error(f"unrecognized arguments: {' '.join(more)}")

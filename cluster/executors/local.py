@@ -52,12 +52,18 @@ class LocalExecutor(Executor):
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         self._over.clear()
-        if self.threads == 1 and self.processes is None:
-            while not stop() and isinstance(task := source.next(), Task):
-                done = self._attempt(task, watch, retries)
-                source.ended(done)
-                yield done
-            return
+        alone = self.threads == 1 and self.processes is None
+        return (self._in_turn if alone else self._at_once)(source, watch, retries, stop)
+
+    def _in_turn(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
+        """Run tasks in the calling thread."""
+        while not stop() and isinstance(task := source.next(), Task):
+            done = self._attempt(task, watch, retries)
+            source.ended(done)
+            yield done
+
+    def _at_once(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
+        """Run tasks in threads, each of which may wait for another process."""
         with ThreadPoolExecutor(self.threads + (len(self.processes) if self.processes else 0)) as pool:
             running: set[Future[Done]] = set()
             try:

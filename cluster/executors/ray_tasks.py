@@ -82,10 +82,7 @@ class RayExecutor(Executor):
         again: list[Task] = []
         try:
             while True:
-                while not stop() and len(running) < (self.at_once() or len(running) + 1):
-                    task = again.pop(0) if again else source.next()
-                    if not isinstance(task, Task):
-                        break
+                for task in self._new(source, again, running, stop):
                     ref, actor = self._start(task, shared, idle)
                     running[ref] = task, actor
                     watch.started(task)
@@ -114,10 +111,24 @@ class RayExecutor(Executor):
                 source.ended(done)
                 yield done
         finally:
-            for actor in [*idle, *(actor for _, actor in running.values() if actor is not None)]:
-                ray.kill(actor)
-            for ref in running if self.actors is None else ():
-                ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
+            self._end(running, idle)
+
+    def _new(
+        self, source: Tasks, again: list[Task], running: Mapping[Any, Any], stop: Callable[[], bool]
+    ) -> Iterator[Task]:
+        """Yield tasks to start, those that are run again first, as long as there is room."""
+        while not stop() and len(running) < (self.at_once() or len(running) + 1):
+            task = again.pop(0) if again else source.next()
+            if not isinstance(task, Task):
+                return
+            yield task
+
+    def _end(self, running: Mapping[ray.ObjectRef, tuple[Task, Any]], idle: Sequence[Any]) -> None:
+        """End all actors, and what still runs."""
+        for actor in [*idle, *(actor for _, actor in running.values() if actor is not None)]:
+            ray.kill(actor)
+        for ref in running if self.actors is None else ():
+            ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
 
     def _asks(self, tasks: Sequence[Task]) -> list[Ask]:
         """Return what tasks take, or their actors if they run in actors."""

@@ -61,18 +61,7 @@ class WorkingFolder:
         ignored = packaging._get_excludes(path, [*constants.get_runtime_env_default_excludes(), *patterns])
         respect_gitignore, logger = os.environ.get(SEND_IGNORED, "0") != "1", logging.Logger("silent", logging.CRITICAL)
         packaging._dir_travel(path, [ignored, is_loop], add, include_gitignore=respect_gitignore, logger=logger)
-        ignores = [name for name in (".gitignore", ".rayignore") if (path / name).is_file()]
-        if not sizes and (excludes or ignores):  # a folder that is empty, or holds results alone, needs to send nothing
-            by = " and ".join([*ignores, *(["--exclude"] if excludes else [])])
-            raise BadInput("has no files to send", path, f"does {by} exclude all of them?")
-        if sum(sizes.values()) > MAX_PACKAGE_BYTES:
-            largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
-            names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
-            what = (
-                f"the working folder holds more than {MAX_PACKAGE_BYTES / 2**20:.0f} MiB; its largest files are {names}"
-            )
-            remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
-            raise BadInput(what, path, remedy)
+        _check_sizes(path, sizes, excludes)
         return cls(path, sizes, tuple(patterns))
 
     def summary(self) -> str:
@@ -82,6 +71,24 @@ class WorkingFolder:
     def has(self, name: str) -> bool:
         """Return whether a file, or something in a folder, travels."""
         return name == "." or name in self.sizes or any(file.startswith(f"{name}/") for file in self.sizes)
+
+
+def _check_sizes(path: Path, sizes: Mapping[str, int], excludes: Sequence[str]) -> None:
+    """Refuse too many bytes, and no files if something may have excluded them.
+
+    A folder that is empty, or holds results alone, needs to send nothing.
+    """
+    excluding = [name for name in (".gitignore", ".rayignore") if (path / name).is_file()]
+    excluding += ["--exclude"] if excludes else []
+    if excluding and not sizes:
+        raise BadInput("has no files to send", path, f"does {' and '.join(excluding)} exclude all of them?")
+    if sum(sizes.values()) > MAX_PACKAGE_BYTES:
+        largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+        names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
+        most = f"{MAX_PACKAGE_BYTES / 2**20:.0f} MiB"
+        what = f"the working folder holds more than {most}; its largest files are {names}"
+        remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
+        raise BadInput(what, path, remedy)
 
 
 @dataclass(frozen=True)
