@@ -29,7 +29,7 @@ SUBMITTABLE = ("study", "train", "learn", "pool")
 
 
 @dataclass(frozen=True)
-class Words:
+class FurtherWords:
     """Words of a command line that are no overrides.
 
     Args:
@@ -51,7 +51,7 @@ class Words:
         return f"changes to the defaults{f', and {self.shown}' if self.shown else ''}"
 
 
-FOLDERS = Words("FOLDER", lambda text: not is_override(text))
+FOLDERS = FurtherWords("FOLDER", lambda text: not is_override(text))
 """Folders, which may be named like an override: outputs/lr=0.1."""
 
 
@@ -74,7 +74,7 @@ class Usage:
     runs: str
     arguments: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     overrides: bool = True
-    words: Words = Words()
+    words: FurtherWords = FurtherWords()
 
 
 RUN_OPTIONS = (
@@ -97,7 +97,7 @@ VERBS: dict[str, Usage] = {
         "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
         "  pyrite study study.yaml   (a YAML list of overrides)",
         runs="pyrite.cluster.commands.study:run_verb",
-        words=Words("study.yaml"),
+        words=FurtherWords("study.yaml"),
         arguments=(
             RESUME,
             ("--relabel", {"metavar": "QRELS", "help": "correct the collection's judgements by these: relabel=QRELS"}),
@@ -191,7 +191,7 @@ VERBS: dict[str, Usage] = {
         "examples:\n  pyrite evaluate run.txt qrels.txt\n"
         "  pyrite evaluate runs qrels.txt baseline=bm25 'measures=[AP,RBP(p=0.8),nDCG@10]' out=values.csv",
         runs="pyrite.cluster.commands.evaluate:run_verb",
-        words=Words("RUN… QRELS"),
+        words=FurtherWords("RUN… QRELS"),
     ),
     "audit": Usage(
         "Estimate how many of the negatives that rankers were shown are relevant.",
