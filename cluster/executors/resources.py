@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyrite.cluster.lazy import ray
+from pyrite.cluster.limits import MOST_AT_ONCE
 from pyrite.ranking.errors import BadInput
 
 GB = 1e9
@@ -126,10 +127,6 @@ def rooms(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Mapping[str, f
             for kind, amount in bundle.items():
                 node[kind] = round(node.get(kind, 0) - amount, 4)  # Ray counts ten-thousandths
     return most
-
-
-MOST_AT_ONCE = 200
-"""Runs with several workers at once, at most: as many as Ray Tune lets wait."""
 
 
 def at_once(demands: Sequence[Sequence[Mapping[str, float]]], nodes: Sequence[Mapping[str, float]]) -> int | None:

@@ -15,14 +15,12 @@ from typing import Any
 from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.executors.resources import amounts, fits, total
 from pyrite.cluster.lazy import ray
-from pyrite.cluster.limits import WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
+from pyrite.cluster.limits import ROOM_LOOK_S, WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.throttle import poll
 
 WAITS, CONTINUES = "waiting", "continues"
 """Events of the log: work waits for a node, and no longer waits."""
-LOOK_S = 5.0
-"""Seconds between two looks at the nodes."""
 ROOM = "the cluster has room now, and the work continues"
 _log = logging.getLogger(__name__)
 
@@ -115,7 +113,7 @@ def waits_said(asks: Callable[[], Iterable[Ask]], say: Callable[[str | None], ob
         except Exception as error:  # a head that is restarting
             _log.debug("the nodes are not known (%s)", error)
 
-    with poll(look, LOOK_S, at_the_end=False):
+    with poll(look, ROOM_LOOK_S, at_the_end=False):
         yield
 
 

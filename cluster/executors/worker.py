@@ -24,12 +24,8 @@ from pyrite.cluster.config.secrets import learn_from, remembered
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
 from pyrite.cluster.lazy import cloudpickle
+from pyrite.cluster.limits import PARENT_LOOK_S
 from pyrite.ranking.errors import BadInput
-
-LOOK_S = 1.0
-"""Seconds between two looks at whether the parent is alive."""
-serving = False
-"""Whether this process is one of them."""
 
 
 def main(descriptor: int, warm_up: str, parent: int) -> None:
@@ -45,7 +41,7 @@ def main(descriptor: int, warm_up: str, parent: int) -> None:
 def _end_with(parent: int) -> None:
     """End this process soon after its parent, also while it imports or trains."""
     while os.getppid() == parent:
-        time.sleep(LOOK_S)
+        time.sleep(PARENT_LOOK_S)
     os._exit(1)
 
 

@@ -21,6 +21,7 @@ from pyrite.cluster.config.groups import option
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.schema import PoolSourceConfig
 from pyrite.cluster.config.yaml_file import read_yaml
+from pyrite.cluster.limits import READING_LINE_EVERY_S
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.output.throttle import Throttle
@@ -37,10 +38,6 @@ from pyrite.ranking.trec_files import read_qrels
 
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 """Slices of the topics, by option."""
-LINE_EVERY_S = 10
-"""The time between two lines of progress in a log."""
-LISTED = 3
-"""Number of changed files that a message names."""
 
 
 class PoolTexts:
@@ -93,7 +90,7 @@ class NamedPool:
 @contextmanager
 def shown_progress(console: Console) -> Iterator[OnProgress]:
     """Show how far the runs are read and pooled: on a line of the terminal, elsewhere in a line every few seconds."""
-    lines = Throttle(LINE_EVERY_S)
+    lines = Throttle(READING_LINE_EVERY_S)
     lines.due()  # what is done at once needs no line
     with console.status("reading runs and judgements") as status:
 

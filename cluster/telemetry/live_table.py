@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from pyrite.cluster.limits import LINE_EVERY_S
 from pyrite.cluster.output.throttle import Throttle, poll
 from pyrite.cluster.telemetry.tracking.tracker import Status
 
@@ -22,8 +23,6 @@ MAX_SHOWN = 8
 """Running runs that are shown at once."""
 SURE = 0.25
 """The part of a run from which its speed tells the time left better than an estimate before it."""
-LINE_EVERY_S = 30.0
-"""Seconds between two lines without a terminal."""
 
 
 @dataclass

@@ -12,6 +12,7 @@ import numpy as np
 
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.index.demand import live_functions, served_functions
+from pyrite.cluster.limits import TIMING_S
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.scoring import score_candidates
@@ -20,10 +21,6 @@ from pyrite.ranking.training import RankerTraining
 
 STEPS = 10
 """Steps that are timed of each method, after one that is not."""
-LONGEST = 20.0
-"""Seconds after which a method's timing ends, whatever it has reached."""
-TEXTS = 48
-"""Documents, or pairs, that are read to time the reading."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ def _seconds_per_step(training: RankerTraining, sampler: Any) -> float:
     started = time.perf_counter()
     for _ in training.steps(sampler):
         seconds.append(time.perf_counter() - started)
-        if len(seconds) > count or sum(seconds) > LONGEST:
+        if len(seconds) > count or sum(seconds) > TIMING_S:
             break
         started = time.perf_counter()
     return float(np.median(seconds[1:] or seconds))
