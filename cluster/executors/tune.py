@@ -50,6 +50,8 @@ MAX_PENDING = "200"
 """Trials that wait for room at once, which an autoscaler sees. Tune would let those of a searcher wait one by one."""
 AFTER_ANOTHER = "another process was killed for memory, after which Ray Tune ends all"
 """Why a run starts again that was not lost itself."""
+Capacity = Callable[[Sequence[Mapping[str, float]]], int | None]
+"""Returns how many tasks fit on a cluster's nodes, if Tune cannot know; None leaves it to Tune."""
 
 
 class TuneExecutor(Executor):

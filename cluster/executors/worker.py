@@ -27,6 +27,9 @@ from pyrite.cluster.lazy import cloudpickle
 from pyrite.cluster.limits import PARENT_LOOK_S
 from pyrite.ranking.errors import BadInput
 
+serving = False
+"""Whether this process is one of them."""
+
 
 def main(descriptor: int, warm_up: str, parent: int) -> None:
     """Run tasks until the other end is closed, or the parent has ended."""

@@ -38,6 +38,8 @@ from pyrite.ranking.trec_files import read_qrels
 
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 """Slices of the topics, by option."""
+LISTED = 3
+"""Number of changed files that a message names."""
 
 
 class PoolTexts:

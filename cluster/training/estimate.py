@@ -21,6 +21,8 @@ from pyrite.ranking.training import RankerTraining
 
 STEPS = 10
 """Steps that are timed of each method, after one that is not."""
+TEXTS = 48
+"""Documents, or pairs, that are read to time the reading."""
 
 
 @dataclass(frozen=True)
