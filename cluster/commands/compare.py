@@ -235,14 +235,14 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
     An option that one study does not give has its default there. What names a method or a seed is left out.
     """
     keys = {key_of(text) for study in studies for line in study.trials["overrides"] for text in shlex.split(line)}
-    differing: dict[str, list[str]] = {}
-    for key in sorted(keys - NOT_COMPARED):
-        if root_of(key) == "collection":
-            continue
-        values = [sorted({value_of(line, key) for line in study.trials["overrides"]}) for study in studies]
-        if any(each != values[0] for each in values):
-            differing[key] = [", ".join(each) for each in values]
-    return differing
+    compared = [key for key in sorted(keys - NOT_COMPARED) if root_of(key) != "collection"]
+    values = {key: [_values(study, key) for study in studies] for key in compared}
+    return {key: list(map(", ".join, each)) for key, each in values.items() if any(one != each[0] for one in each)}
+
+
+def _values(study: Compared, key: str) -> list[str]:
+    """Return the values that an option has in the runs of a study."""
+    return sorted({value_of(line, key) for line in study.trials["overrides"]})
 
 
 def value_of(overrides: str, key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from rich.console import Console
 
@@ -79,14 +80,13 @@ class RunsAhead:
             seedless(each): time_run(each.config, opened.of(each.config, artifacts.keys(each.config)))
             for each in methods
         }
-        runs = [*self.waiting, *(each for each in self.examples for _ in range(round(self.times)))]
+        runs = [*self.waiting, *chain(*([each] * round(self.times) for each in self.examples))]
         found = [times.get(seedless(each)) for each in runs]
         seconds = whole_seconds(found, at_once)
         line = f"{counted(len(runs), 'run')}, about {duration(seconds or 0.0)} at most"
         if small:
-            least = [
-                time and time.reduced(compose([*run.overrides, LEAST])) for run, time in zip(runs, found, strict=True)
-            ]
+            pairs = zip(runs, found, strict=True)
+            least = [time and time.reduced(compose([*run.overrides, LEAST])) for run, time in pairs]
             line += f"; with {LEAST} about {duration(whole_seconds(least, at_once) or 0.0)}"
         print_lines(console, line)
         return seconds

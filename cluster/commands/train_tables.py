@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from pyrite.analysis.methods import UNTRAINED
@@ -50,11 +53,16 @@ def sampling(outcome: Outcome) -> Table:
     counts = ["batches", "negatives", "missing", "guarded"]
     if any(row["fallback"] for row in outcome.sampler):
         counts.append("fallback")
-    rows = []
-    for row in outcome.sampler:
-        means = [(row[f"{kind}_mean"], row[f"{kind}_std"]) for kind in ("positive", "negative")]
-        scores = [f"{mean:.2f} ± {std:.2f}" if row["negatives"] else "–" for mean, std in means]
-        cells = [row["function"], *(str(row[key] + 1) for key in stage), *(f"{row[key]:,}" for key in counts)]
-        rows.append([*cells, *scores])
+    rows = [
+        [row["function"], *(str(row[key] + 1) for key in stage), *(f"{row[key]:,}" for key in counts), *_scores(row)]
+        for row in outcome.sampler
+    ]
     head = ["function", *stage, *counts, "score of positives", "of negatives"]
     return Table(head, rows, caption="negatives")
+
+
+def _scores(row: Mapping[str, Any]) -> list[str]:
+    """Return mean and deviation of the scores of positives and negatives, if there are negatives."""
+    if not row["negatives"]:
+        return ["–", "–"]
+    return [f"{row[f'{kind}_mean']:.2f} ± {row[f'{kind}_std']:.2f}" for kind in ("positive", "negative")]

@@ -356,17 +356,23 @@ def _no_flag(flag: str, following: Sequence[str]) -> BadInput:
     return BadInput(f"there is no option {name}", remedy=f"options are written without dashes: {option}={value}")
 
 
+def _parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return what argparse reads, and words behind an option, which it leaves; refuse flags that don't exist."""
+    known = parser()
+    chosen, more = known.parse_known_args(arguments)
+    for flag in (text for text in more if text.startswith("-")):
+        raise _no_flag(flag, arguments[arguments.index(flag) + 1 :])
+    if more and not VERBS[chosen.verb].overrides:
+        known.error(f"unrecognized arguments: {' '.join(more)}")
+    return chosen, more
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; refuse a verb that was removed, and words that are no overrides."""
     if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
         raise _no_verb(arguments[0])
-    known = parser()
-    chosen, more = known.parse_known_args(arguments)
+    chosen, more = _parsed(arguments)
     usage = VERBS[chosen.verb]
-    for flag in (text for text in more if text.startswith("-")):
-        raise _no_flag(flag, arguments[arguments.index(flag) + 1 :])
-    if more and not usage.overrides:
-        known.error(f"unrecognized arguments: {' '.join(more)}")
     given = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
     chosen.words = [text for text in given if usage.words.includes(text)]
     if chosen.words and not usage.words.shown:

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,9 +103,7 @@ class TuneExecutor(Executor):
                 self._tuner(trials, retries, folder).fit()
             except Exception as error:
                 chain = list(_chain(error))
-                for each in chain:
-                    if isinstance(each, OSError) and each.errno in FULL:
-                        raise unwritable(each, each.filename or folder, "set TMPDIR to another folder") from None
+                _refuse_full(chain, folder)
                 if trials.scheduler.stopping.refused is not None:
                     return True
                 loss = next((each for each in chain if isinstance(each, Exception) and is_loss(each)), None)
@@ -190,6 +188,13 @@ def _leave_broken_process() -> None:
 def _placement(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
     task, _ = cloudpickle.loads(config["task"])
     return placement_of(task.resources)
+
+
+def _refuse_full(chain: Iterable[BaseException], folder: str) -> None:
+    """Refuse a disk without room for what Ray Tune writes."""
+    for each in chain:
+        if isinstance(each, OSError) and each.errno in FULL:
+            raise unwritable(each, each.filename or folder, "set TMPDIR to another folder") from None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -149,11 +149,17 @@ def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> 
         return [chosen.sent, "--resume", paths.output(chosen.resume, "--resume"), *others]
     if out is None and chosen.sent == "train":  # which writes nothing without out=
         return [chosen.sent, *others]
-    if out is None and not paths.same_machine and not paths.shared:
+    place = _place_for(job, paths) if out is None else out
+    return [chosen.sent, *others, f"out={quoted(paths.output(place))}"]
+
+
+def _place_for(job: str, paths: ClusterPaths) -> str:
+    """Return where a job writes whose command names no folder."""
+    roots = (".",) if paths.same_machine else paths.shared
+    if not roots:
         what = "is missing, and the job's working folder is deleted when it ends"
         raise BadInput(what, "out", "give a URI, or --shared FOLDER")
-    place = f"{'.' if paths.same_machine else paths.shared[0]}/outputs/{job}" if out is None else out
-    return [chosen.sent, *others, f"out={quoted(paths.output(place))}"]
+    return f"{roots[0]}/outputs/{job}"
 
 
 def is_this_machine(url: str, access: Access = ANYONE) -> bool:

@@ -166,18 +166,27 @@ def _card(
         if guarded:
             configs.append({"config_name": "guarded", "data_files": "guarded.parquet"})
     head = yaml.safe_dump({"configs": configs, "tags": ["sentence-transformers", "hard-negatives"]}, sort_keys=False)
-    lines = [f"| {' | '.join(functions.columns)} |", f"|{'---|' * functions.width}"]
-    for row in functions.iter_rows():
-        cells = ("" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value) for value in row)
-        lines.append(f"| {' | '.join(cells)} |")
     facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
     return (
         f"---\n{head}---\n\n# Mined negatives\n\nMined by Pyrite:\n\n```\n{command}\n"
         f"```\n\n{facts}\n- {counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
-        f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
+        f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + _markdown(functions) + "\n\n"
         f"`default` has the texts. `ids` {'' if named else '(Parquet, in the folder of that name) '}has one row for "
         "each of them: ids, ranks in the function's list, scores and functions, the positive first.\n"
     )
+
+
+def _markdown(table: pl.DataFrame) -> str:
+    """Return a table in Markdown."""
+    shown = [[_cell(value) for value in row] for row in table.iter_rows()]
+    lines = [f"| {' | '.join(cells)} |" for cells in [table.columns, *shown]]
+    return "\n".join([lines[0], f"|{'---|' * table.width}", *lines[1:]])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _save_dataset(storage: Storage, shards: Sequence[Shard], config: dict[str, Any]) -> None:

@@ -118,23 +118,26 @@ def open_pools(
         judged: whether the pools must have judgements; if not, none are read.
     """
     source = {key: config[key] for key in PoolSourceConfig.model_fields}
-    cache = cache_of(config).expanduser()
     own = config.get("collection")
-    built = config["pools"] is None and source["runs"] is None
-    node = option("collection", "pydocs") | {"queries": "topics"} if built and own is None else own
-    texts = PoolTexts(node, cache)
-    if config["pools"] is not None:
-        sources = _read_sources(config["pools"], source)
-    elif built:
-        sources = _build_systems(source, None if own is None else texts.collection, cache, on_progress)
-    else:
-        sources = {_name(source["runs"]): source}
-    judged = judged or built
-    pools = [_named(name, source, texts, reads_texts, on_progress, judged) for name, source in sources.items()]
-    if built and own is None:
-        # A topic is a class or module, and its members are the relevant documents: all are known.
-        del pools[0].pool.notes[UNJUDGED_NOTE]
-    return [replace(pool, files=()) for pool in pools] if built else pools
+    if config["pools"] is None and source["runs"] is None:
+        return [_built(source, own, cache_of(config).expanduser(), reads_texts, on_progress)]
+    texts = PoolTexts(own, cache_of(config).expanduser())
+    named = None if config["pools"] is None else _read_sources(config["pools"], source)
+    sources = {_name(source["runs"]): source} if named is None else named
+    return [_named(name, each, texts, reads_texts, on_progress, judged) for name, each in sources.items()]
+
+
+def _built(
+    source: dict[str, Any], own: dict[str, Any] | None, cache: Path, reads_texts: bool, on_progress: OnProgress
+) -> NamedPool:
+    """Return the pool of systems that are built over a collection: the user's, or pydocs."""
+    pydocs = own is None
+    texts = PoolTexts(option("collection", "pydocs") | {"queries": "topics"} if pydocs else own, cache)
+    ((name, systems),) = _build_systems(source, None if pydocs else texts.collection, cache, on_progress).items()
+    pool = _named(name, systems, texts, reads_texts, on_progress, judged=True)
+    if pydocs:  # a topic is a class or module, and its members are the relevant documents: all are known
+        del pool.pool.notes[UNJUDGED_NOTE]
+    return replace(pool, files=())
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -197,14 +197,16 @@ class OpenedParts:
         lost node keeps back. A run with several workers gets references, which it hands on to them.
         """
         if self.stored is None:
-            for name, key in keys.items():
-                if key not in self._opened:
-                    self._opened[key] = self.artifacts.part(config, name)
-            return {name: self._opened[key] for name, key in keys.items()}
-
+            return {name: self._kept(config, name, key) for name, key in keys.items()}
         stored = {name: self.stored[key] for name, key in keys.items() if key in self.stored}
         if config["resources"]["workers"] == 1:
             wanted, stored = stored, fetched(stored)
             if late := wanted.keys() - stored.keys():
                 note(f"a node is lost, and {', '.join(sorted(late))} did not come from it: opened elsewhere")
         return {name: stored[name] if name in stored else self.artifacts.part(config, name) for name in keys}
+
+    def _kept(self, config: dict[str, Any], name: str, key: str) -> Any:
+        """Return a part that this process opens once."""
+        if key not in self._opened:
+            self._opened[key] = self.artifacts.part(config, name)
+        return self._opened[key]

@@ -120,21 +120,26 @@ def read_ranker(
         precision: the precision in which its transformers read. None takes that of its training, or of its options.
     """
     device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
-    folder = Path(place).expanduser()
-    name = folder.name.removesuffix(".safetensors") or "ranker"
-    weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
-    description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
-    if weights.exists() and description.is_file():
-        trained = _open_weights(name, weights, description)
-        own, given = trained.options["_target_"], (options or {}).get("_target_")
-        if given not in (None, own):
-            raise BadInput(f"is a {own.rpartition('.')[2]}, no {given.rpartition('.')[2]}", place, "leave ranker= out")
-    else:
-        trained = _open_checkpoint(name, place, options)
+    trained = _opened(place, options)
     trained.ranker.to(device).eval()
     if precision is not None and "precision" in trained.options:
         read_in(trained.ranker, precision)
         trained.options["precision"] = precision
+    return trained
+
+
+def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
+    """Open weights that a run has described, or a checkpoint."""
+    folder = Path(place).expanduser()
+    name = folder.name.removesuffix(".safetensors") or "ranker"
+    weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
+    description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
+    if not (weights.exists() and description.is_file()):
+        return _open_checkpoint(name, place, options)
+    trained = _open_weights(name, weights, description)
+    own, given = trained.options["_target_"], (options or {}).get("_target_")
+    if given not in (None, own):
+        raise BadInput(f"is a {own.rpartition('.')[2]}, no {given.rpartition('.')[2]}", place, "leave ranker= out")
     return trained
 
 
