@@ -157,13 +157,7 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
-    try:
-        content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
-        options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
-        options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
-        labels = content.get("labels")
-    except (ValueError, KeyError, TypeError):
-        raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
+    options, encoding, words, dimension, labels = _described(description)
     if options.get("categories") and labels is None:
         raise BadInput("were written by a version that kept no names of categories", weights, "train it again")
     if weights.is_dir():
@@ -178,6 +172,17 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     except (RuntimeError, OSError, safetensors.SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
     return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
+
+
+def _described(description: Path) -> tuple[dict[str, Any], dict[str, Any], list[str] | None, int, Any]:
+    """Return the ranker's options, encoding, words, dimension and labels, as `weights_description` wrote them."""
+    try:
+        content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
+        options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
+        options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
+        return options, encoding, words, dimension, content.get("labels")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
