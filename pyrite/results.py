@@ -17,7 +17,6 @@ from rich.text import Text
 
 from pyrite.analysis.reports.labels import distinct_names
 from pyrite.analysis.reports.report import Report, TerminalLine
-from pyrite.analysis.reports.verdict_words import depends, sentence
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.trust import from_folder
