@@ -315,6 +315,8 @@ class StudyResult(ReportedResult):
     @property
     def verdict(self) -> str:
         """The sentences at the end of the report: what to take, what it is better than, and what each method costs."""
+        from pyrite.analysis.reports.verdict_words import depends, sentence  # imports SciPy's statistics
+
         conclusion, _ = self._conclusion
         sentences = [sentence(each, distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
         return "\n".join([*sentences, *depends(conclusion)])
