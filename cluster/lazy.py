@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     import cloudpickle as cloudpickle
     import mlflow as mlflow
     import ray as ray
+    import ray.job_submission
+    import ray.train.torch
     import requests as requests
 else:
-    from pyrite.ranking.lazy import library as __getattr__  # noqa: F401
+    from pyrite.ranking.lazy import library as __getattr__

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import psutil as psutil
     import pyarrow as pyarrow
     import safetensors as safetensors
+    import safetensors.numpy
+    import safetensors.torch
     import scipy as scipy
     import sentence_transformers as sentence_transformers
     import sklearn as sklearn
