@@ -68,7 +68,8 @@ def refused(checkpoint: str) -> Iterator[None]:
     except BadInput:
         raise
     except (
-        OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, safetensors.SafetensorError,
+        OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError,
+        safetensors.SafetensorError,
     ) as error:  # fmt: skip
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         if folder.is_dir():
