@@ -102,7 +102,8 @@ def remarks(
         f"how many of the negatives are relevant? {seen}; a sample tells: pyrite audit {quote(place)}": True,
     }
     of_functions = [_remarks_of(row, totals["examples"]) for row in functions.iter_rows(named=True)]
-    return [line for said in (few, *of_functions, found) for line, holds in said.items() if holds]
+    every: list[Mapping[str, int]] = [few, *of_functions, found]
+    return [line for said in every for line, holds in said.items() if holds]
 
 
 def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
