@@ -172,10 +172,6 @@ def _named(
     faults = Faults(source["strict"])
     read = partial(read_qrels, faults=faults, encoding=source["encoding"])
     qrels = read(source["qrels"], repeated=source["qrels_repeated"]) if judged else None
-<<<<<<< HEAD
-    chosen = _chosen(source["topics"], source["most_topics"])
-=======
->>>>>>> main
     beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
     pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], _topics(source), beyond, on_progress)
     if qrels is not None:
@@ -191,22 +187,14 @@ def _named(
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
 
 
-<<<<<<< HEAD
-def _chosen(topics: str | list[str | int], most: int | None) -> slice | list[str]:
-    """Return the topics that options name: a slice, or a list of names."""
+def _topics(source: Mapping[str, Any]) -> slice | list[str]:
+    """Return which topics are simulated: all, or those of one half, or those that are named; and the first of them."""
+    topics, most = source["topics"], source["most_topics"]
     if not isinstance(topics, str):
         return list(map(str, topics))[:most]
     half = HALVES[topics]
     first, step = half.start or 0, half.step or 1
     return half if most is None else slice(first, first + step * most, step)
-=======
-def _topics(source: Mapping[str, Any]) -> slice:
-    """Return which topics are simulated: all, or those of one half, and the first of them."""
-    chosen = HALVES[source["topics"]]
-    if source["most_topics"] is None:
-        return chosen
-    first, step = chosen.start or 0, chosen.step or 1
-    return slice(first, first + step * source["most_topics"], step)
 
 
 def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) -> None:
@@ -215,7 +203,6 @@ def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) 
         least, highest = source["relevant_from"], qrels["grade"].max()
         what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
         raise BadInput(what, source["qrels"], "choose a lower relevant_from=, or leave it out")
->>>>>>> main
 
 
 def _files(source: dict[str, Any]) -> list[str]:

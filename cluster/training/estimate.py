@@ -21,11 +21,6 @@ from pyrite.ranking.training import RankerTraining
 
 STEPS = 10
 """Steps that are timed of each method, after one that is not."""
-<<<<<<< HEAD
-LONGEST = 8.0
-"""Seconds after which a method's timing ends, whatever it has reached."""
-=======
->>>>>>> main
 TEXTS = 48
 """Documents, or pairs, that are read to time the reading."""
 

@@ -9,13 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-<<<<<<< HEAD
-NAME = "sdpa_on_cpus"
-=======
 from pyrite.ranking.lazy import transformers
 
-NAME = "sdpa_in_float32"
->>>>>>> main
+NAME = "sdpa_on_cpus"
 """Its name among transformers' implementations of attention."""
 DRAWS = 1 << 16
 """Different values of a random number that decides whether a weight of attention is dropped."""
@@ -44,15 +40,8 @@ def attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, Tensor | None]:
     """Compute transformers' `sdpa`, with a gradient on a CPU in float32 and without autocast."""
-<<<<<<< HEAD
-    from transformers import AttentionInterface
-
-    sdpa = AttentionInterface()["sdpa"]
-    if query.device.type != "cpu" or not query.requires_grad:
-=======
     sdpa = transformers.AttentionInterface()["sdpa"]
-    if query.device.type != "cpu" or query.dtype == torch.float32 or not query.requires_grad:
->>>>>>> main
+    if query.device.type != "cpu" or not query.requires_grad:
         return sdpa(module, query, key, value, attention_mask, **options)
     mask = attention_mask
     if mask is not None and mask.is_floating_point():
