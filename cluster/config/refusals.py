@@ -54,12 +54,11 @@ def check_name(group: str, name: Any, config: str = "config") -> None:
 
 def _yours(group: str, name: str) -> str:
     """Return how to use what the user names: a file of overrides, or a class."""
-    files = [f"{folder}{name.removesuffix('.yaml')}.yaml" for folder in ("", f"{group}/")]
-    if group == "experiment" and (present := list(filter(os.path.isfile, files))):
-        return f"; the overrides of a file are run by `pyrite study {os.path.normpath(present[0])}`"
-    return (
-        f"; to use a class of yours, add {group}._target_={name} to one" if re.fullmatch(r"\w+(\.\w+)+", name) else ""
-    )
+    if group == "experiment":
+        stem = name.removesuffix(".yaml")
+        file = next(filter(os.path.isfile, (f"{stem}.yaml", f"{group}/{stem}.yaml")), f"{stem}.yaml")
+        return f"; a YAML list of overrides of yours is a word: `pyrite study {os.path.normpath(file)}`"
+    return f"; to use a class of yours, add {group}._target_={name} to one" if "." in name else ""
 
 
 def several_values(key: str, value: str, takes_list: bool, is_text: bool) -> str:

@@ -155,6 +155,7 @@ OF_VERBS = [
     ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),
     ("study", "experiment=mixture_policies", "any more: its question is answered (docs/experiments/mixtures.md)"),
     ("learn", "actions.every=2", "no option actions.every; actions has documents, imitate; see"),
+    ("study", "experiment=mine", "a YAML list of overrides of yours is a word: `pyrite study mine.yaml`"),
     ("study", "experiment=null", "experiment has no value; choose one of"),
     ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
     ("study", "methods=[['selector=top']]", "methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
@@ -193,7 +194,7 @@ def test_a_users_file_in_the_place_of_an_experiment_is_named_with_the_command_th
     path = tmp_path / file
     path.parent.mkdir(exist_ok=True)
     path.write_text("- function=bm25,random\n- seeds=2\n")
-    with pytest.raises(BadInput, match=rf"run by `pyrite study {file}`") as refused:
+    with pytest.raises(BadInput, match=rf"is a word: `pyrite study {file}`") as refused:
         compose([f"experiment={name}"], "study")
     assert read_overrides(re.search(r"`pyrite study (\S+)`", str(refused.value))[1]) == [
         "function=bm25,random",
