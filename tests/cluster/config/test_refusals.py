@@ -147,6 +147,7 @@ OF_VERBS = [
     ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),
     ("study", "experiment=mixture_policies", "any more: its question is answered (docs/experiments/mixtures.md)"),
     ("learn", "actions.every=2", "no option actions.every: it is called decision_every now"),
+    ("study", "experiment=mine", "a YAML list of overrides of yours is a word: `pyrite study mine.yaml`"),
     ("study", "experiment=null", "experiment has no value; choose one of"),
     ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
     ("study", "methods=[['selector=top']]", "methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
@@ -252,8 +253,7 @@ def test_every_option_name_of_the_glossary_is_known():
 
 
 def test_copies_that_are_not_shared_out_evenly_are_refused():
-    for shares in ((8, 2, 0), (8, None, 0), (8, None, 2), (8, 4, 2), (3, 0, 0)):
-        check_shares(*shares)
-    for shares in ((8, 3, 0), (8, 2, 4), (8, 0, 1), (8, None, 3)):
-        with pytest.raises(BadInput, match="divide evenly"):
-            check_shares(*shares)
+    for workers in (2, 8, 0, None):
+        check_shares(8, workers)
+    with pytest.raises(BadInput, match="8 copies do not divide evenly over 3 workers"):
+        check_shares(8, 3)
