@@ -191,7 +191,7 @@ def test_what_ranks_is_measured_in_every_form(base, start, place):
     outcomes = [read_outcome(Storage("out"), name) for name in sorted(set(result.trials["run"]))]
     assert len(outcomes) == 4
     first = outcomes[0].values["bm25"]
-    assert 0 < first["AP@10"].mean() < 1
+    assert first["AP@10"].mean() > 0.5
     for outcome in outcomes[1:]:
         for measure, values in outcome.values["bm25"].items():
             assert values.tobytes() == first[measure].tobytes()
