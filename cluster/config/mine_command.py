@@ -72,9 +72,12 @@ def _beginning(overrides: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 
 def _counts(config: dict[str, Any], names: Sequence[str], counts: dict[str, int]) -> list[str]:
-    if len(names) > 1 and counts:
-        return [f"negatives.{name}={counts[name]}" for name in names]
-    return [f"count={counts.get(names[0], config['sampling']['negatives'])}"]
+    each = {name: counts.get(name, config["sampling"]["negatives"]) for name in names}
+    return (
+        [f"negatives.{name}={each[name]}" for name in names]
+        if len(names) > 1 and counts
+        else [f"count={each[names[0]]}"]
+    )
 
 
 def _checkpoint(config: dict[str, Any], names: Sequence[str]) -> list[str]:
