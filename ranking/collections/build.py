@@ -17,7 +17,7 @@ from pyrite.ranking.collections.arrow_files import batches, mapped, write
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.ids import id_files, write_ids
 from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_file, piece_files, write_pieces
-from pyrite.ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
+from pyrite.ranking.collections.reader import GIVEN, JUDGEMENTS, Reader, counted
 from pyrite.ranking.errors import BadInput
 
 MANY = 100
@@ -67,16 +67,16 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     unscored = given["score"].null_count() % max(1, len(given))  # of some, not of all
     facts = {
         **reader.facts(),
-        **_counted({
+        **counted({
             "judgements given again": (repeated, f" ({checks.MERGED.get(reader.qrels_repeated)})"),
             "queries without judgements": (unjudged, " left out"),
         }),
-        **_counted({what: (count, "") for what, count in faults.notes.items()}),
-        **_counted({"queries with the text of another": (joined, " joined to it, with their judgements")}),
+        **counted({what: (count, "") for what, count in faults.notes.items()}),
+        **counted({"queries with the text of another": (joined, " joined to it, with their judgements")}),
         **_of_splits(queries),
         **_dominant(judgements),
-        **_counted({"queries with a prompt of their own": (_with_prompt(final), f" of {len(final):,}")}),
-        **_counted({
+        **counted({"queries with a prompt of their own": (_with_prompt(final), f" of {len(final):,}")}),
+        **counted({
             "candidates of queries or documents that are not there": (len(read) - len(given), " left out"),
             "candidates without a score, where others have one": (unscored, f" of {len(given):,}"),
         }),
@@ -112,11 +112,6 @@ def _prompted(queries: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
     first = prompts.drop_nulls().unique("query", keep="first", maintain_order=True)
     spaced = pl.when(pl.col("prompt").str.contains(r"(^|\s)$")).then(pl.col("prompt")).otherwise(pl.col("prompt") + " ")
     return queries.join(first.with_columns(spaced), left_on="id", right_on="query", how="left", maintain_order="left")
-
-
-def _counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
-    """Return the facts that are so for some, each a number and what follows it."""
-    return {what: f"{count:,}{more}" for what, (count, more) in counts.items() if count}
 
 
 def _dominant(judgements: pl.DataFrame) -> dict[str, str]:

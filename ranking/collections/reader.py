@@ -223,6 +223,11 @@ def not_read(files: Sequence[str]) -> dict[str, str]:
     return {"files that are not read": f"{len(files):,} ({', '.join(files[:3])})"} if files else {}
 
 
+def counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
+    """Return the facts that are so for some, each a number and what follows it."""
+    return {what: f"{count:,}{more}" for what, (count, more) in counts.items() if count}
+
+
 def stamps(files: Iterable[Path]) -> dict[str, str]:
     """Return the state of files, which shows a change: path, size in bytes and time of change in nanoseconds."""
     state = {}

@@ -113,6 +113,13 @@ def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
     ]
 
 
+def with_test(judgements: pl.DataFrame, count: int) -> pl.DataFrame:
+    """Return judgements of which `count` queries are the test and the others train; without a split if it is 0."""
+    tested = pl.Series(shuffled(judgements["query"].unique())[:count], dtype=pl.String)
+    split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
+    return judgements.with_columns(split=pl.when(count > 0).then(split))
+
+
 def shuffled(ids: Iterable[str]) -> list[str]:
     """Return the ids in the order of their hashes."""
     return sorted(ids, key=lambda query: blake2b(query.encode(), digest_size=16).digest())
