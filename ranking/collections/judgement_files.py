@@ -152,8 +152,9 @@ def _head(path: str | Path, encoding: str) -> tuple[list[tuple[int, str]], bool]
         (hashed if row[1].lstrip().startswith("#") else head).append(row)
         if len(head) == HEAD:
             break
-    with_hash = bool(hashed) and not head and all(_ROW_WITH_HASH.fullmatch(line) for _, line in hashed)
-    return head or (hashed if with_hash else [(1, "")]), with_hash
+    if head or not hashed or not all(_ROW_WITH_HASH.fullmatch(line) for _, line in hashed):
+        return head or [(1, "")], False
+    return hashed, True
 
 
 def _of_table(path: str | Path, form: Form, faults: Faults, encoding: str, comments: bool) -> Iterator[pl.DataFrame]:
@@ -205,18 +206,18 @@ def _parquet(
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise BadInput(f"can't be read ({str(error).splitlines()[0][:200]})", path, "is it whole?") from None
-    there = f"it has {', '.join(frame.columns)}"
+    there = f"it has {', '.join(frame.columns)}; rename one of them"
     frame.columns = named_columns([name.lower() for name in frame.columns], names)
-    if value == "score" and "score" not in frame.columns and "rank" in frame.columns:
+    columns = set(frame.columns)
+    if value == "score" and {"rank", "score"} & columns == {"rank"}:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
-    if value == "grade" and {"query", "document"} == set(frame.columns):
+    if value == "grade" and {"query", "document"} == columns:
         faults.note(str(RELEVANT.note), len(frame))
         frame = frame.with_columns(grade=1)
-    if missing := [name for name in ("query", "document", value) if name not in frame.columns]:
-        usual = ", ".join(names[missing[0]][:3])
-        raise BadInput(f"has no column of the {missing[0]} (such as {usual})", path, f"{there}; rename one of them")
-    tag = "tag" if "tag" in frame.columns else pl.lit(None).alias("tag")
-    yield from zip(frame.select("query", "document", value, tag).iter_rows(), itertools.count(1), strict=False)
+    for missing in [name for name in ("query", "document", value) if name not in frame.columns][:1]:
+        raise BadInput(f"has no column of the {missing} (such as {', '.join(names[missing][:3])})", path, there)
+    frame = frame if "tag" in frame.columns else frame.with_columns(tag=None)
+    yield from zip(frame.select("query", "document", value, "tag").iter_rows(), itertools.count(1), strict=False)
 
 
 def _typed(rows: Iterable[tuple[Row, int]], value: str, path: str | Path, faults: Faults) -> pl.DataFrame:

@@ -52,7 +52,7 @@ def identifier(value: Any) -> str | None:
         return None
     is_id = isinstance(value, str | int) and not isinstance(value, Point)
     refuse_row(not is_id, f"the id {str(value)[:40]} is no text: write ids as texts")
-    return _text(value)
+    return written(value)
 
 
 def numbers(value: Any, what: str) -> list[float | None]:
@@ -100,7 +100,7 @@ def _of_point(value: Point, what: str) -> list[Document]:
 
 @documents.register
 def _of_number(value: int | float, what: str) -> list[Document]:
-    return [Document(_text(value))]
+    return [Document(written(value))]
 
 
 @documents.register
@@ -153,7 +153,8 @@ def _content(value: Any) -> str:
     return " ".join(map(str, filter(None, texts)))
 
 
-def _text(value: str | int | float) -> str:
+def written(value: str | int | float) -> str:
+    """Return a value as it is written in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

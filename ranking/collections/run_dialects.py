@@ -96,6 +96,11 @@ class Dialect:
         pairs = (column.partition(":") for column in self.columns.split())
         return [KINDS[kind or _USUAL.get(name, "any")] for name, _, kind in pairs]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is read, and known by the number of its columns alone."""
+        return not (self.begins or self.refused or self.values)
+
     def share(self, rows: Sequence[Sequence[str]]) -> float:
         """Return the share of rows that are in this form; 0 if it begins otherwise, or lacks some of all."""
         width = len(self.names)
@@ -204,21 +209,19 @@ def form_of(
         names: our names of columns, and those of other tools.
         needs: the columns of which a header must name one, in addition to query and document: a grade; a score or rank.
     """
-    if form := next(
-        filter(None, (_by_header(head, separator, names, needs) for separator in (TAB, *QUOTED, BLANKS))), None
-    ):
-        return form
-    forms = [(dialect, separator) for dialect in dialects for separator in dialect.separators]
+    headed = (_by_header(head, separator, names, needs) for separator in (TAB, *QUOTED, BLANKS))
+    return next(filter(None, headed), None) or _without_header(head, dialects, needs)
+
+
+def _without_header(head: Sequence[str], dialects: Sequence[Dialect], needs: Sequence[str]) -> Form:
+    """Return the dialect of most lines; if they are in none, one with as many columns, whose reader reports a fault."""
     rows = {separator: [cells_of(line, separator) for line in head] for separator in ANY}
+    forms = [(dialect, separator) for dialect in dialects for separator in dialect.separators]
     shares = [dialect.share(rows[separator]) for dialect, separator in forms]
     if best := max(shares):
         dialect, separator = forms[shares.index(best)]
         return Form(dialect.names, separator, dialect)
-    # In none of these forms: the complaint about the first line reports what a form with as many columns has.
-    plain = {
-        len(dialect.names): dialect for dialect in reversed(dialects)
-        if not (dialect.begins or dialect.refused or dialect.values)
-    }  # fmt: skip
+    plain = {len(dialect.names): dialect for dialect in reversed(dialects) if dialect.is_plain}
     width = len(rows[BLANKS][0])
     usual = next(dialect for dialect in dialects if dialect.name == "TREC")
     dialect = plain.get(width, usual)
@@ -244,21 +247,24 @@ def _by_header(
     cells = [cell.strip(' "').lower() for cell in cells_of(head[0], separator)]
     columns = named_columns(cells, names)
     missing = [name for name in ("query", "document") if name not in columns]
-    if not missing and set(needs) & set(columns):
-        whole = (KINDS["whole"].fullmatch(cells_of(line, separator)[-1]) for line in head[1:])
-        judged = cells == BEIR_QRELS and "rank" in needs and all(whole)
-        return Form(columns, separator, BEIR if judged else OF_PYRITE if cells == OWN else HEADED, header=True)
-    if not missing and len(columns) == 2 and "grade" in needs:
-        return Form(columns, separator, RELEVANT, header=True)
+    dialect = None if missing else _headed(cells, columns, needs, [cells_of(line, separator)[-1] for line in head[1:]])
+    if dialect is not None:
+        return Form(columns, separator, dialect, header=True)
     others = set(cells) - KNOWN - {"0"}
     if len(KNOWN & set(cells)) < 2 or any(map(KINDS["grade"].fullmatch, others)):
         return None
     lacks = [*missing, needs[0]][0]
     what = f"the header has no column of the {lacks} (such as {', '.join(names[lacks][:3])})"
-    refused = (what, f"it has {', '.join(cells)}; call one of them {lacks}")
-    return Form(
-        columns, separator, GRADED if "grade" in columns else Dialect("a header", "", refused=refused), header=True
-    )
+    unread = Dialect("a header", "", refused=(what, f"it has {', '.join(cells)}; call one of them {lacks}"))
+    return Form(columns, separator, GRADED if "grade" in columns else unread, header=True)
+
+
+def _headed(cells: list[str], columns: Sequence[str], needs: Sequence[str], last: Sequence[str]) -> Dialect | None:
+    """Return the dialect of a header with a query and a document; None without a value. `last` is the last column."""
+    if not set(needs) & set(columns):
+        return RELEVANT if len(columns) == 2 and "grade" in needs else None
+    judged = cells == BEIR_QRELS and "rank" in needs and all(map(KINDS["whole"].fullmatch, last))
+    return BEIR if judged else OF_PYRITE if cells == OWN else HEADED
 
 
 def named_columns(cells: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
