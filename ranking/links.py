@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 UNSEARCHED = ("wandb",)
 """Folders whose links stay: W&B writes each run into a new folder, with links to its own logs."""
@@ -36,8 +36,7 @@ def refuse_linked_folder(top: str, name: str) -> None:
     path = Path(top)
     for depth, part in enumerate(Path(name).parts[:-1]):
         path /= part
-        if depth and path.is_symlink():
-            raise BadInput(LINK, path, REMEDY)
+        refuse(depth and path.is_symlink(), LINK, path, REMEDY)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -23,7 +23,7 @@ from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
 from pyrite.ranking.bounds import checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 GIVEN = "_given"
 """The attribute that holds the arguments of a part's constructor, as they were given."""
@@ -48,9 +48,8 @@ class PartType(ABCMeta):
         known = cls.__signature__.parameters
         if not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
             for name in options:
-                if name not in known:
-                    remedy = f"choose one of {', '.join(known)}" if known else "leave it out"
-                    raise BadInput(f"{cls.__name__} has no option {name}", remedy=remedy)
+                remedy = f"choose one of {', '.join(known)}" if known else "leave it out"
+                refuse(name not in known, f"{cls.__name__} has no option {name}", remedy=remedy)
         own, own_options, of_base = cls._divide(args, options)  # type: ignore[attr-defined]
         part = super().__call__(*own, **own_options)
         vars(part)[GIVEN] = args, options
@@ -177,10 +176,14 @@ def _plain(value: Any) -> Any:
 def _kept(part: object, parameter: Parameter) -> Any:
     """Return an argument that an object keeps; refuse one that it does not keep."""
     owner, name = type(part).__name__, parameter.name
-    if parameter.kind in STARS:
-        raise BadInput(f"takes any arguments, by {STARS[parameter.kind]}{name}", owner, "name each of them")
-    if not hasattr(part, name):
-        raise BadInput(f"does not keep its argument {name}", owner, f"set self.{name} = {name} in its constructor")
+    stars = STARS.get(parameter.kind)
+    refuse(stars, f"takes any arguments, by {stars}{name}", owner, "name each of them")
+    refuse(
+        not hasattr(part, name),
+        f"does not keep its argument {name}",
+        owner,
+        f"set self.{name} = {name} in its constructor",
+    )
     return getattr(part, name)
 
 

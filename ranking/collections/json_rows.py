@@ -13,7 +13,7 @@ from pyrite.ranking.collections.lines import blocks, lines
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
 from pyrite.ranking.collections.pair_dialects import unnamed
 from pyrite.ranking.collections.splits import split_named
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 _GAP = re.compile(r"[\s,]*")
 Table = Mapping[str, Any]
@@ -142,8 +142,9 @@ def array_items(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator
             number += rest.count("\n", position, end)
             position = end
         rest = rest[position:]
-    if not rest.lstrip().startswith("]"):
-        raise BadInput("the array is broken, or cut short", f"{file}:{number}", "is the file whole?")
+    refuse(
+        not rest.lstrip().startswith("]"), "the array is broken, or cut short", f"{file}:{number}", "is the file whole?"
+    )
 
 
 def _whole(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:

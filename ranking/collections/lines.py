@@ -16,7 +16,7 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import SKIP, Faults
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 BLANK = r"[ \t\x0B\x0C]"
 QUOTED = (",", ";")
@@ -44,8 +44,12 @@ def blocks(
         BadInput: if there is no such file, its encoding is unknown, or it is damaged or truncated, strict or not.
     """
     marked = encoding_of(path, encoding) if within is None else encoding
-    if "\n".encode(encoding) != b"\n":
-        raise BadInput(f"{encoding} cannot be read line by line", path, "convert it to UTF-8 with iconv")
+    refuse(
+        "\n".encode(encoding) != b"\n",
+        f"{encoding} cannot be read line by line",
+        path,
+        "convert it to UTF-8 with iconv",
+    )
     number = 1
     if marked != encoding:  # by its mark: UTF-8, or decoded to it
         encoding = "utf-8"

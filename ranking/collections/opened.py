@@ -121,9 +121,8 @@ class _Bounded(io.RawIOBase):
         content = self._inner.read(len(buffer))
         buffer[: len(content)] = content
         self._left -= len(content)
-        if self._left < 0:
-            what = f"decompresses to more than {RATIO} times its size and {MOST / 1e9:.0f} GB"
-            raise BadInput(what, self._path, f"if it is right: {ANY_SIZE}=1 in the environment")
+        what = f"decompresses to more than {RATIO} times its size and {MOST / 1e9:.0f} GB"
+        refuse(self._left < 0, what, self._path, f"if it is right: {ANY_SIZE}=1 in the environment")
         return len(content)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 # The packages of the built-in collection, whatever else is installed: a change of this list changes the collection.
 PACKAGES = (
@@ -44,8 +44,7 @@ def tree(folder: Path) -> list[Source]:
         BadInput: if there is no such folder, or no Python in it.
     """
     modules = _tree(folder, prefix=f"{folder.name}." if (folder / "__init__.py").exists() else "")
-    if not modules:
-        raise BadInput("no Python files in it" if folder.is_dir() else "no such folder", folder)
+    refuse(not modules, "no Python files in it" if folder.is_dir() else "no such folder", folder)
     return modules
 
 

@@ -25,7 +25,7 @@ from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.packages import Source
 from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
 from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _FEWEST_MEMBERS = 3
@@ -90,13 +90,25 @@ class Pydocs(Reader):
 
     def __post_init__(self) -> None:
         known = [STANDARD_LIBRARY, *packages.PACKAGES]
-        if self.documents == "code" and self.queries == "topics":
-            raise BadInput("topics have docstrings as documents", "collection.documents=code", "leave one of them out")
+        refuse(
+            self.documents == "code" and self.queries == "topics",
+            "topics have docstrings as documents",
+            "collection.documents=code",
+            "leave one of them out",
+        )
         for name in self.packages or ():
-            if name not in known:
-                raise BadInput(f"no package {name!r} is read", "collection.packages", f"choose from {', '.join(known)}")
-            if name != STANDARD_LIBRARY and name not in packages.installed():
-                raise BadInput(f"{name} is not installed", "collection.packages", f"pip install {name}")
+            refuse(
+                name not in known,
+                f"no package {name!r} is read",
+                "collection.packages",
+                f"choose from {', '.join(known)}",
+            )
+            refuse(
+                name != STANDARD_LIBRARY and name not in packages.installed(),
+                f"{name} is not installed",
+                "collection.packages",
+                f"pip install {name}",
+            )
 
     @property
     def name(self) -> str:

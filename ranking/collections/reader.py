@@ -13,7 +13,7 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.opened import compression_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import local_path
 from pyrite.ranking.part import Part
 from pyrite.ranking.reading import Reading
@@ -156,9 +156,8 @@ class FolderReader(Reader):
             BadInput: if it is not a folder.
         """
         named = local_path(self.path)
-        if not named.is_dir():
-            what = "not a folder" if named.exists() else "no such folder"
-            raise BadInput(what, named, "check the path (collection.path=)")
+        what = "not a folder" if named.exists() else "no such folder"
+        refuse(not named.is_dir(), what, named, "check the path (collection.path=)")
         return named
 
     def named(self, file: str) -> Path:

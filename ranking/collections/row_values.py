@@ -164,9 +164,12 @@ def _unpacked(text: str, kind: type, what: str) -> Any:
     A list as NumPy prints it, which can't be taken apart, is refused.
     """
     items = _python(text) if text.endswith("]") else None
-    if items is None and kind is str and re.match(r"""\[(['"]).*\1\s+(['"]).*\2\]$""", text, re.S):
-        remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
-        raise RowFault(f"{what} is a list as NumPy prints it, without commas", remedy)
+    remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
+    refuse_row(
+        items is None and kind is str and re.match(r"""\[(['"]).*\1\s+(['"]).*\2\]$""", text, re.S),
+        f"{what} is a list as NumPy prints it, without commas",
+        remedy,
+    )
     return items if items is not None and all(isinstance(item, kind) for item in items) else text
 
 

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 import polars as pl
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 SPLIT_FILES = {
@@ -92,12 +92,10 @@ def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
     Raises:
         BadInput: if there are fewer than 3 folds, or fewer queries than folds.
     """
-    if k < 3:
-        raise BadInput(f"{k} folds leave no queries to train on", "folds", "take 3 or more")
-    if len(queries) < k:
-        fewer = "take fewer folds" if len(queries) >= 3 else "3 is the fewest folds: bring more queries, or a split"
-        queries_read = "1 query" if len(queries) == 1 else f"{len(queries)} queries"
-        raise BadInput(f"{queries_read} cannot be cut into {k} folds", "folds", fewer)
+    refuse(k < 3, f"{k} folds leave no queries to train on", "folds", "take 3 or more")
+    fewer = "take fewer folds" if len(queries) >= 3 else "3 is the fewest folds: bring more queries, or a split"
+    queries_read = "1 query" if len(queries) == 1 else f"{len(queries)} queries"
+    refuse(len(queries) < k, f"{queries_read} cannot be cut into {k} folds", "folds", fewer)
     part = {query: position % k for position, query in enumerate(shuffled(queries["id"]))}
     parts = pl.Series([part[query] for query in queries["id"]])
     return [

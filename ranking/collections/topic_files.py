@@ -19,7 +19,7 @@ from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.row_files import TextOptions, csv_rows, read_rows, separator_of
 from pyrite.ranking.collections.row_values import written
 from pyrite.ranking.collections.trec_markup import FIELDS, topics
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 NUMBERS = (
     "number", "num", "qid", "query_id", "query-id", "_id", "id", "topic_id", "identifier", "topic", "topicid", "q",
@@ -120,8 +120,7 @@ def _xml(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     elements = [
         element for element in root.iter() if element.tag.lower() in ("topic", "top", "query") and _number(element)
     ]
-    if not elements:
-        raise BadInput("has no topics with a number", file, 'write <topic number="1"><title>…</title></topic>')
+    refuse(not elements, "has no topics with a number", file, 'write <topic number="1"><title>…</title></topic>')
     yield from ((number, _parts(element)) for number, element in enumerate(elements, 1))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.hub_tokenizers import local_root, refused
 from pyrite.ranking.packaged import check_packaged
@@ -78,8 +78,7 @@ def first_layers(config: Any, layers: int | None, checkpoint: str) -> dict[str, 
     if layers is None:
         return {}
     has = config.num_hidden_layers
-    if not 1 <= layers <= has:
-        raise BadInput(f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
+    refuse(not 1 <= layers <= has, f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
     lists = {
         name: value[:layers] for name, value in vars(config).items() if isinstance(value, list) and len(value) == has
     }
@@ -141,6 +140,10 @@ def refuse_pickles(folders: Iterable[str]) -> None:
         folders: the folders of a model's modules.
     """
     for folder in map(Path, folders):
-        if any(file for pattern in PICKLES for file in folder.glob(pattern)) and not any(folder.glob("*.safetensors")):
-            remedy = "save it again with save_pretrained, which writes model.safetensors"
-            raise BadInput("its weights are pickles, which are not read", folder, remedy)
+        remedy = "save it again with save_pretrained, which writes model.safetensors"
+        refuse(
+            any(file for pattern in PICKLES for file in folder.glob(pattern)) and not any(folder.glob("*.safetensors")),
+            "its weights are pickles, which are not read",
+            folder,
+            remedy,
+        )

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer, refused
 from pyrite.ranking.packing import Packing
@@ -80,9 +80,13 @@ class SentenceFolder:
         named = self.named
         given = {"query": query, "document": document}
         for kind, text in given.items():
-            if any(named.values()) and text and text.isidentifier() and text not in named:
-                remedy = f"choose one of {', '.join(named)}, or write the text out, with the space behind it"
-                raise BadInput(f"declares no prompt {text!r}", f"{self.query}, ranker.{kind}_prompt", remedy)
+            remedy = f"choose one of {', '.join(named)}, or write the text out, with the space behind it"
+            refuse(
+                any(named.values()) and text and text.isidentifier() and text not in named,
+                f"declares no prompt {text!r}",
+                f"{self.query}, ranker.{kind}_prompt",
+                remedy,
+            )
         return replace(self, prompts=replace(self.prompts, **{
             kind: named.get(text) or ("" if text in named else text) for kind, text in given.items() if text is not None
         }))  # fmt: skip
