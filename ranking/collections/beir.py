@@ -52,7 +52,7 @@ class Beir(FolderWithCandidates):
         return self.subset or super().name
 
     def sources(self) -> dict[str, str]:
-        files = [*self._files("corpus"), *self._files("queries"), *(file for _, file in self._qrels())]
+        files = [*self._files("corpus"), *self._files("queries"), *self._qrels()]
         return stamps([*files, *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
@@ -69,10 +69,10 @@ class Beir(FolderWithCandidates):
         return together(frames(self._texts("queries", faults), QUERIES), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        return judgements_of(self._qrels(), faults)
+        return judgements_of(self._qrels().items(), faults)
 
     def facts(self) -> dict[str, str]:
-        read = {self._files("corpus")[0], self._files("queries")[0], *(file for _, file in self._qrels())}
+        read = {self._files("corpus")[0], self._files("queries")[0], *self._qrels()}
         twins = (self.folder / f"{name}.jsonl{ending}" for name in ("corpus", "queries") for ending in ("", *ENDINGS))
         beside = [*sorted(self._qrels_folder().iterdir()), *filter(Path.exists, twins)]
         return not_read([file.name for file in beside if file not in read and not NO_DATA.fullmatch(file.name)])
@@ -112,21 +112,20 @@ class Beir(FolderWithCandidates):
         """Return the files of the subset that `subset` names, if it names one."""
         return files if self.subset is None else [file for file in files if file.name.startswith(f"{self.subset}-")]
 
-    def _qrels(self) -> list[tuple[str | None, Path]]:
+    def _qrels(self) -> dict[Path, str]:
         """Return the split and path of each file of judgements; several if a split is in parts of parquet."""
         qrels = self._qrels_folder()
         there = sorted(qrels.iterdir()) if qrels.is_dir() else []
         in_folder = self.subset is not None and qrels.name == "qrels"  # with the files of other subsets
-        of_subset: list[tuple[str | None, Path]] = [(TEST, file) for file in self._chosen(there)]
-        files = of_subset if in_folder else self._of_splits(there)
+        files = dict.fromkeys(self._chosen(there), TEST) if in_folder else self._of_splits(there)
         if not files:
             raise self._without_qrels(qrels, there)
-        check_parts([file for _, file in files])
+        check_parts(files)
         return files
 
-    def _of_splits(self, present: list[Path]) -> list[tuple[str | None, Path]]:
+    def _of_splits(self, present: list[Path]) -> dict[Path, str]:
         """Return the split and path of the files that are called by a split; refuse two forms of one split."""
-        files: list[tuple[str | None, Path]] = []
+        files: dict[Path, str] = {}
         for split in SPLIT_FILES:
             parts = [file for file in present if file.suffix == ".parquet" and split_named(file.name) == split]
             plain = self._of_split(split, present)
@@ -134,7 +133,7 @@ class Beir(FolderWithCandidates):
             both = " and ".join(file.name for file in kinds)
             remedy = "move one of them elsewhere"
             refuse(len(kinds) > 1, f"two files of the split {split} ({both})", self._qrels_folder(), remedy)
-            files += [(split, file) for file in parts or plain]
+            files |= dict.fromkeys(parts or plain, split)
         return files
 
     def _of_split(self, split: str, present: list[Path]) -> list[Path]:

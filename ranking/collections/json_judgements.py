@@ -94,7 +94,7 @@ def _rows(entry: Any, value: str, names: Mapping[str, Sequence[str]]) -> Iterabl
     if given and are(list, given.values()):
         return itertools.chain.from_iterable(_documents(*pair, value, names) for pair in entry)
     what = f"not a JSON object of query, document and {value}: the {lacks[0]} is missing, "
-    what += f"it has {', '.join(name for name, _ in entry) or 'nothing'}"
+    what += f"it has {', '.join(given) or 'nothing'}"
     raise RowFault(what, f"call it {names[lacks[0]][0]}, or write {{query: {{document: {value}}}}}")
 
 

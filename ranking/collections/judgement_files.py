@@ -27,7 +27,7 @@ from pyrite.ranking.collections.run_dialects import (
     form_of,
     named_columns,
 )
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 RUN: Mapping[str, pl.DataType] = {
     "query": pl.String(),
@@ -74,10 +74,10 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
 
 
-def judgements_of(files: Sequence[tuple[str | None, Path]], faults: Faults) -> pl.DataFrame:
+def judgements_of(files: Iterable[tuple[Path, str | None]], faults: Faults) -> pl.DataFrame:
     """Return the judgements of files, each of which may belong to a split, as a frame of `JUDGEMENTS`."""
     parts = [pl.DataFrame(schema=JUDGEMENTS)]
-    for split, file in files:
+    for file, split in files:
         of_file = list(qrels_rows(file, faults))
         faults.note(f"files without judgements ({file.name})", not any(map(len, of_file)))
         named = (pl.lit(split, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
@@ -214,8 +214,11 @@ def _parquet(
     if value == "grade" and {"query", "document"} == columns:
         faults.note(str(RELEVANT.note), len(frame))
         frame = frame.with_columns(grade=1)
-    for missing in [name for name in ("query", "document", value) if name not in frame.columns][:1]:
-        raise BadInput(f"has no column of the {missing} (such as {', '.join(names[missing][:3])})", path, there)
+    missing = [
+        f"{name} (such as {', '.join(names[name][:3])})"
+        for name in ("query", "document", value) if name not in frame.columns
+    ]  # fmt: skip
+    refuse(missing, "has no column of the {}", path, there)
     frame = frame if "tag" in frame.columns else frame.with_columns(tag=None)
     yield from zip(frame.select("query", "document", value, "tag").iter_rows(), itertools.count(1), strict=False)
 

@@ -99,7 +99,7 @@ class MsMarco(FolderWithCandidates):
         return together(parts, QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
+        return judgements_of([(file, split) for split, (_, file) in self._splits().items()], faults)
 
     def facts(self) -> dict[str, str]:
         guessed = [kind for kind in _USUAL_NAMES if not getattr(self, kind.split()[-1])]

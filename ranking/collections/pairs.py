@@ -113,7 +113,7 @@ class Pairs(Reader):
         return path.name.split(".")[0]
 
     def sources(self) -> dict[str, str]:
-        return stamps([file for _, file in [*self._files(), *self._beside()]])
+        return stamps([*self._files(), *self._beside()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         yield from batches(self._content(faults).documents, CHUNK // 3)
@@ -144,13 +144,13 @@ class Pairs(Reader):
     def source(self) -> dict[str, Any]:
         return self._content(Faults(strict=False)).source
 
-    def _files(self) -> list[tuple[str | None, Path]]:
+    def _files(self) -> dict[Path, str | None]:
         return row_files(local_path(self.path))
 
-    def _beside(self) -> list[tuple[str | None, Path]]:
+    def _beside(self) -> dict[Path, str | None]:
         """Return the tables with ids and scores of the rows in `data`, which `pyrite mine` writes."""
         folder = local_path(self.path) / "ids"
-        return row_files(folder) if folder.is_dir() else []
+        return row_files(folder) if folder.is_dir() else {}
 
     def _content(self, faults: Faults) -> _Content:
         """Read all rows once: their faults are reported the first time."""
@@ -170,12 +170,12 @@ class Pairs(Reader):
     def _fill(self, content: _Content, faults: Faults) -> None:
         form = RowForm(self.query, self.positive, self.negatives, self.scores, self.label, self.relevant_from)
         files = self._files()
-        check_parts([file for _, file in files])
-        unnamed = [file.name for split, file in files if split is None]
+        check_parts(files)
+        unnamed = [file.name for file, split in files.items() if split is None]
         if 0 < len(unnamed) < len(files):
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
-            files = [(split or TRAIN, file) for split, file in files]
-        content.facts |= not_read(unread_files(local_path(self.path), [file for _, file in files]))
+            files = {file: split or TRAIN for file, split in files.items()}
+        content.facts |= not_read(unread_files(local_path(self.path), files))
         content.write_documents(self._read_files(files, form, content, faults))
         content.finish()
         lacking = self.scores is not None and not content.rows["score"].count()
@@ -187,16 +187,16 @@ class Pairs(Reader):
 
     def _read_files(
         self,
-        files: Sequence[tuple[str | None, Path]],
+        files: Mapping[Path, str | None],
         form: RowForm,
         content: _Content,
         faults: Faults,
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
         options = TextOptions(self.separator, self.encoding, self.quote)
-        tables = [read_rows(file, faults, options) for _, file in self._beside()]
+        tables = [read_rows(file, faults, options) for file in self._beside()]
         ids = itertools.chain.from_iterable(tables) if tables else None
-        for split, file in files:
+        for file, split in files.items():
             form.classes = classes_of(file)
             rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults)
             rows = rows if ids is None else _with_ids(rows, ids, file)

@@ -6,9 +6,10 @@ rest explains, like a question and its answer.
 
 from __future__ import annotations
 
+import itertools
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -209,25 +210,16 @@ def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) ->
     for entry in entries:
         if entry.kind != "module" and _has_words(entry.whole, document_words):
             members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
-
-    def has_topic(entry: _Entry) -> bool:
-        several = len(members.get((entry.module, entry.name), ())) >= _FEWEST_MEMBERS
-        return entry.kind != "function" and several and _has_words(entry.first, query_words)
-
-    documents: dict[str, _Entry] = {}  # by their text: equal docstrings of several members are one document
-    texts: dict[str, str] = {}  # text by id
-    for entry in (member for group in members.values() for member in group):
-        text = entry.rest if has_topic(entry) else entry.whole
-        if _has_words(text, document_words):
-            documents.setdefault(_flat(text), entry)
-            texts[entry.id] = text
+    big = {place for place, group in members.items() if len(group) >= _FEWEST_MEMBERS}
+    described = [entry for entry in entries if entry.kind != "function" and _has_words(entry.first, query_words)]
+    parents = {entry.id: entry for entry in described if (entry.module, entry.name) in big}
+    texts, documents = _documents(itertools.chain(*members.values()), parents, document_words)
 
     topics: dict[str, tuple[_Entry, dict[str, None]]] = {}
-    for entry in filter(has_topic, entries):
+    for entry in parents.values():
         _, relevant = topics.setdefault(entry.first, (entry, {}))
-        for member in members[entry.module, entry.name]:
-            if member.id in texts:
-                relevant[documents[_flat(texts[member.id])].id] = None
+        answers = (texts[member.id] for member in members[entry.module, entry.name] if member.id in texts)
+        relevant |= dict.fromkeys(documents[_flat(answer)].id for answer in answers)
 
     content = _Documentation([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
     for text, (entry, relevant) in topics.items():
@@ -235,6 +227,23 @@ def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) ->
             content.queries.append(entry.row(text))
             content.judgements.extend((entry.id, id, 1, _split(text), entry.module, None) for id in relevant)
     return content
+
+
+def _documents(
+    members: Iterable[_Entry], topics: Container[str], fewest: int
+) -> tuple[dict[str, str], dict[str, _Entry]]:
+    """Return the texts of members by their ids, and the document of each text.
+
+    Equal docstrings of several members are one document. The first paragraph of a topic is none.
+    """
+    texts: dict[str, str] = {}
+    documents: dict[str, _Entry] = {}
+    for entry in members:
+        text = entry.rest if entry.id in topics else entry.whole
+        if _has_words(text, fewest):
+            documents.setdefault(_flat(text), entry)
+            texts[entry.id] = text
+    return texts, documents
 
 
 def _split(text: str) -> str:

@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ class TextOptions:
     quote: str | None = None
 
 
-def row_files(path: Path) -> list[tuple[str | None, Path]]:
+def row_files(path: Path) -> dict[Path, str | None]:
     """Return the files of a table and the split that each name shows, None if it shows none.
 
     Args:
@@ -81,7 +81,7 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
     """
     if path.is_file():
         kind_of(path)
-        return [(split_named(path.name), path)]
+        return {path: split_named(path.name)}
     refuse(not path.is_dir(), "no such file or folder", path, "check the path (collection.path=)")
     files = next(filter(None, (layout(path) for layout in (_saved_splits, _saved, _tables))), None)
     if files is None:
@@ -89,24 +89,26 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
     return files
 
 
-def _saved_splits(folder: Path) -> list[tuple[str | None, Path]]:
+def _saved_splits(folder: Path) -> dict[Path, str | None]:
     """Return the files of splits that the library datasets has saved."""
     splits: list[str] = _json(folder / "dataset_dict.json").get("splits", [])
-    return [(split_named(name), file) for name in splits for _, file in _saved(folder / name)]
+    return {file: split_named(name) for name in splits for file in _saved(folder / name)}
 
 
-def _saved(folder: Path) -> list[tuple[str | None, Path]]:
+def _saved(folder: Path) -> dict[Path, str | None]:
     """Return the files of a table that the library datasets has saved."""
     entries = _json(folder / "state.json").get("_data_files", [])
-    return [(None, folder / str(entry["filename"])) for entry in entries]
+    return {folder / str(entry["filename"]): None for entry in entries}
 
 
-def _tables(folder: Path) -> list[tuple[str | None, Path]]:
+def _tables(folder: Path) -> dict[Path, str | None]:
     """Return the tables of a folder, or of its folder `data`, and those in folders named by splits."""
     folder = _of_data(folder)
-    of_splits = [inner for inner in sorted(folder.iterdir()) if split_named(inner.name)]
-    files = [(split_named(file.name), file) for file in _tables_in(folder)]
-    return files + [(split_named(inner.name), file) for inner in of_splits for file in _tables_in(inner)]
+    files = {file: split_named(file.name) for file in _tables_in(folder)}
+    for inner in sorted(folder.iterdir()):
+        split = split_named(inner.name)
+        files |= dict.fromkeys(_tables_in(inner) if split else [], split)
+    return files
 
 
 def _of_data(folder: Path) -> Path:
@@ -126,7 +128,7 @@ PART = re.compile(r"(?P<before>.*?)(?P<number>\d+)(?P<of>[-_. ]of[-_. ])(?P<coun
 """The name of a part of a table, as train-00000-of-00003.parquet."""
 
 
-def check_parts(files: Sequence[Path]) -> None:
+def check_parts(files: Iterable[Path]) -> None:
     """Refuse files whose names show that a part of them is missing."""
     parts: dict[tuple[Path, str, str, str, str], dict[int, str]] = {}
     for match, file in ((match, file) for file in files if (match := PART.fullmatch(file.name))):
@@ -142,16 +144,19 @@ def check_parts(files: Sequence[Path]) -> None:
         refuse(names, what, folder / "".join(names[:1]), remedy)
 
 
-def unread_files(path: Path, read: Sequence[Path]) -> list[str]:
+def unread_files(path: Path, read: Iterable[Path]) -> list[str]:
     """Return the names of files and folders next to those that are read, which may hold data too."""
     if not path.is_dir() or (path / "ids").is_dir():  # `pyrite mine` wrote it
         return []
     folders = {path, *(file.parent for file in read)}
     held = {*read, *folders, path / "dataset_dict.json", *(folder.parent for folder in folders)}
-    others = {*itertools.chain.from_iterable(folder.iterdir() for folder in folders)} - held
-    named = [other for other in others if not NO_DATA.fullmatch(other.name)]
-    holds = [other for other in named if other.is_file() or _tables_in(other)]
-    return [str(other.relative_to(path)) for other in sorted(holds, key=lambda other: (other.parent, other))]
+    others = {*itertools.chain.from_iterable(map(Path.iterdir, folders))} - held
+    holds = filter(_may_hold_rows, sorted(others, key=lambda other: (other.parent, other)))
+    return [str(other.relative_to(path)) for other in holds]
+
+
+def _may_hold_rows(other: Path) -> bool:
+    return not NO_DATA.fullmatch(other.name) and (other.is_file() or bool(_tables_in(other)))
 
 
 def _tables_in(folder: Path) -> list[Path]:

@@ -83,7 +83,7 @@ class Trec(FolderReader):
         return together(frames(rows, QUERIES), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        return judgements_of([(None, file) for file in self._files("qrels")], faults)
+        return judgements_of(dict.fromkeys(self._files("qrels")).items(), faults)
 
     def _files(self, option: str) -> list[Path]:
         """Return the files that an option names, or those with the usual names."""
