@@ -58,8 +58,8 @@ RANGES: Mapping[tuple[type, type], str] = {
 }
 """The words for a range, by its lower and upper bound."""
 WHOLE: Mapping[type, Callable[[Any], Bound]] = {
-    Gt: lambda bound: Ge(math.floor(float(bound.gt)) + 1),  # type: ignore[arg-type]
-    Lt: lambda bound: Le(math.ceil(float(bound.lt)) - 1),  # type: ignore[arg-type]
+    Gt: lambda bound: Ge(math.floor(float(bound.gt)) + 1),
+    Lt: lambda bound: Le(math.ceil(float(bound.lt)) - 1),
     Ge: lambda bound: bound,
     Le: lambda bound: bound,
 }
@@ -227,7 +227,7 @@ def _range(bounds: Sequence[Bound], whole: bool) -> str:
     return f"{'a whole number' if whole else 'a number'} {written}"
 
 
-def _limit(bound: Bound) -> Any:
+def _limit(bound: object) -> Any:
     return getattr(bound, type(bound).__name__.lower())
 
 

@@ -28,7 +28,7 @@ from pyrite.ranking.errors import refuse
 GIVEN = "_given"
 """The attribute that holds the arguments of a part's constructor, as they were given."""
 Divided = tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]
-STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+STARS: Mapping[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 
 
 class PartType(ABCMeta):

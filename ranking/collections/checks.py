@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import polars as pl
@@ -13,7 +14,8 @@ from pyrite.ranking.errors import BadInput, refuse
 
 _PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
 TYPES: tuple[Callable[[pl.DataType], bool], ...] = (
-    pl.DataType.is_integer, pl.DataType.is_numeric, lambda kind: kind in (pl.String, pl.Categorical, pl.Enum),
+    operator.methodcaller("is_integer"), operator.methodcaller("is_numeric"),
+    (pl.String, pl.Categorical, pl.Enum).__contains__,
 )  # fmt: skip
 """Kinds of types that stand for each other in a column: whole numbers, numbers and texts."""
 MERGED = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}
