@@ -46,6 +46,15 @@ class _Entry(NamedTuple):
     rest: str
     whole: str
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its module and its dotted name."""
+        return self.module, self.name
+
+    def is_topic(self, fewest: int) -> bool:
+        """Return whether its first paragraph has enough words for a topic, and it is no function."""
+        return self.kind != "function" and _has_words(self.first, fewest)
+
     def row(self, text: str) -> tuple[object, ...]:
         return self.id, text, self.module.partition(".")[0], self.module, self.module, None
 
@@ -132,9 +141,8 @@ class Pydocs(Reader):
         if self.folders is not None:
             return {}
         facts = {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
-        absent = [
-            name for name in self.packages or packages.PACKAGES if name not in self._versions and name != "python"
-        ]
+        known = {*self._versions, STANDARD_LIBRARY}
+        absent = [name for name in self.packages or packages.PACKAGES if name not in known]
         return facts | ({"packages that are not installed": ", ".join(absent)} if absent else {})
 
     @cached_property
@@ -151,14 +159,12 @@ class Pydocs(Reader):
     @cached_property
     def _sources(self) -> list[Source]:
         if self.folders is not None:
-            modules = [source for folder in self.folders for source in packages.tree(Path(folder).expanduser())]
+            trees = [packages.tree(Path(folder).expanduser()) for folder in self.folders]
         else:
-            read = self.packages is None or STANDARD_LIBRARY in self.packages
-            modules = packages.standard_library() if read else []
-            modules += [
-                source for distribution in self._installed.values() for source in packages.sources(distribution)
-            ]
-        distinct = {source.path: source for source in modules if source.path.is_file()}
+            trees = list(map(packages.sources, self._installed.values()))
+            if STANDARD_LIBRARY in (self.packages or [STANDARD_LIBRARY]):
+                trees.insert(0, packages.standard_library())
+        distinct = {source.path: source for source in itertools.chain(*trees) if source.path.is_file()}
         return sorted(distinct.values(), key=lambda source: (source.module, source.path))
 
     @cached_property
@@ -206,19 +212,17 @@ def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> 
 
 
 def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Documentation:
-    members: dict[tuple[str, str], list[_Entry]] = {}  # by the module and dotted name of their parent
-    for entry in entries:
-        if entry.kind != "module" and _has_words(entry.whole, document_words):
-            members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
-    big = {place for place, group in members.items() if len(group) >= _FEWEST_MEMBERS}
-    described = [entry for entry in entries if entry.kind != "function" and _has_words(entry.first, query_words)]
-    parents = {entry.id: entry for entry in described if (entry.module, entry.name) in big}
-    texts, documents = _documents(itertools.chain(*members.values()), parents, document_words)
+    members = _members(entries, document_words)
+    topical = {
+        entry.id: entry for entry in entries
+        if len(members.get(entry.place, ())) >= _FEWEST_MEMBERS and entry.is_topic(query_words)
+    }  # fmt: skip
+    texts, documents = _documents(itertools.chain(*members.values()), topical, document_words)
 
     topics: dict[str, tuple[_Entry, dict[str, None]]] = {}
-    for entry in parents.values():
+    for entry in topical.values():
         _, relevant = topics.setdefault(entry.first, (entry, {}))
-        answers = (texts[member.id] for member in members[entry.module, entry.name] if member.id in texts)
+        answers = (texts[member.id] for member in members[entry.place] if member.id in texts)
         relevant |= dict.fromkeys(documents[_flat(answer)].id for answer in answers)
 
     content = _Documentation([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
@@ -227,6 +231,15 @@ def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) ->
             content.queries.append(entry.row(text))
             content.judgements.extend((entry.id, id, 1, _split(text), entry.module, None) for id in relevant)
     return content
+
+
+def _members(entries: Iterable[_Entry], fewest: int) -> dict[tuple[str, str], list[_Entry]]:
+    """Return the docstrings that are long enough, by the module and dotted name of their parent."""
+    members: dict[tuple[str, str], list[_Entry]] = {}
+    for entry in entries:
+        if entry.kind != "module" and _has_words(entry.whole, fewest):
+            members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
+    return members
 
 
 def _documents(

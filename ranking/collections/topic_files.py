@@ -90,8 +90,8 @@ def _topic(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     refuse_row(number is None or isinstance(number, (list, dict)), "a topic without a number")
     fields = NAMES_OF_TEXTS - {*numbers[:1]}
     texts = {name: value for name, value in values.items() if name in fields}
-    nested = [name for name, value in texts.items() if isinstance(value, (list, dict))]
-    refuse_row(nested, f"the {', '.join(nested[:1])} of topic {number} is no text")
+    for name, value in texts.items():
+        refuse_row(isinstance(value, (list, dict)), f"the {name} of topic {number} is no text")
     return written(number).strip(), {name: str(value).strip() for name, value in texts.items()}
 
 
@@ -124,12 +124,11 @@ def _xml(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
     yield from ((number, _parts(element)) for number, element in enumerate(elements, 1))
 
 
-def _number(element: ET.Element) -> str | None:
-    """Return the number of a topic, an attribute or an element; None for an element that is no topic."""
-    attributes = {name.lower(): value for name, value in element.attrib.items()}
-    children = {child.tag.lower(): (child.text or "").strip() for child in element}
-    every = (values[name] for name in NUMBERS for values in (attributes, children) if values.get(name))
-    return next((re.sub(r"^number\s*:\s*", "", number, flags=re.I) for number in every), None)
+def _number(element: ET.Element) -> str:
+    """Return the number of a topic, an attribute or an element; empty for an element that is no topic."""
+    named = [*((child.tag, child.text or "") for child in element), *element.attrib.items()]
+    values = {name.lower(): text.strip() for name, text in named if text.strip()}
+    return re.sub(r"^number\s*:\s*", "", first_value(NUMBERS, values) or "", flags=re.I)
 
 
 def _parts(element: ET.Element) -> dict[str, Any]:

@@ -59,12 +59,10 @@ class SentenceFolder:
     @property
     def unused_prompts(self) -> str:
         """A line that names declared prompts if none of them is used; empty otherwise."""
-        names = [name for name, text in self.named.items() if text]
-        if not names or any(vars(self.prompts).values()) or self.default_prompt:
-            return ""
-        return (
-            f"declares the prompts {', '.join(names)}, and none of them is used: ranker.query_prompt=NAME chooses one"
-        )
+        names = ", ".join(name for name, text in self.named.items() if text)
+        is_used = any(vars(self.prompts).values()) or self.default_prompt
+        line = f"declares the prompts {names}, and none of them is used: ranker.query_prompt=NAME chooses one"
+        return line if names and not is_used else ""
 
     @property
     def default_prompt(self) -> str:
@@ -77,19 +75,16 @@ class SentenceFolder:
         Raises:
             BadInput: if one looks like a name, and the checkpoint declares others.
         """
-        named = self.named
+        named = {name: text or "" for name, text in self.named.items()}
         given = {"query": query, "document": document}
-        for kind, text in given.items():
-            remedy = f"choose one of {', '.join(named)}, or write the text out, with the space behind it"
-            refuse(
-                any(named.values()) and text and text.isidentifier() and text not in named,
-                f"declares no prompt {text!r}",
-                f"{self.query}, ranker.{kind}_prompt",
-                remedy,
-            )
-        return replace(self, prompts=replace(self.prompts, **{
-            kind: named.get(text) or ("" if text in named else text) for kind, text in given.items() if text is not None
-        }))  # fmt: skip
+        typed = {kind: text for kind, text in given.items() if text is not None}
+        remedy = f"choose one of {', '.join(named)}, or write the text out, with the space behind it"
+        for kind, text in typed.items():
+            is_unknown = any(named.values()) and text.isidentifier() and text not in named
+            refuse(is_unknown, f"declares no prompt {text!r}", f"{self.query}, ranker.{kind}_prompt", remedy)
+        return replace(
+            self, prompts=replace(self.prompts, **{kind: named.get(text, text) for kind, text in typed.items()})
+        )
 
     @property
     def tied(self) -> bool:
