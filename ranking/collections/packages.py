@@ -81,6 +81,7 @@ def _tree(folder: Path, prefix: str = "") -> list[Source]:
 
 def _module(file: str, prefix: str = "") -> str:
     """Return the dotted name of a module by its path; empty if it is not a module, or a test."""
-    parts = re.sub(r"(^|/)__init__\.py$|\.py$", "", file).split("/")
-    is_module = file.endswith(".py") and not _FOR_TESTS.search(file) and all(map(str.isidentifier, filter(None, parts)))
+    path = re.sub(r"(^|/)__init__\.py$|\.py$", "", file)
+    parts = path.split("/") if path else []
+    is_module = file.endswith(".py") and not _FOR_TESTS.search(file) and all(map(str.isidentifier, parts))
     return f"{prefix}{'.'.join(parts)}".rstrip(".") if is_module else ""
