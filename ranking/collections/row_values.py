@@ -136,7 +136,8 @@ def _passage(value: Mapping[str, Any], what: str) -> Document:
     refuse_row(text is None, f"{what} has an object without a text: it has {', '.join(map(str, value)) or 'nothing'}")
     title = value.get(TITLE)
     refuse_row(title and TITLE not in texts, f"{what} has a title that is no text")
-    [score] = numbers(value.get("score"), "score")[:1] or [None]
+    score, *more = numbers(value.get("score"), "score") or [None]
+    refuse_row(more, f"{what} has an object with {len(more) + 1} scores for one text")
     return Document(titled(title, text), identifier(first_value(IDS, value)), None, score)
 
 
