@@ -14,14 +14,14 @@ def test_what_is_not_wrong_is_not_refused():
 
 
 def test_a_condition_is_refused_with_its_place_and_remedy():
-    with pytest.raises(BadInput, match="^k.yaml: k is 0; choose 1$"):
+    with pytest.raises(BadInput, match=r"^k\.yaml: k is 0; choose 1$"):
         refuse(True, "k is 0", "k.yaml", "choose 1")
-    with pytest.raises(BadInput, match="^k is {}$"):
+    with pytest.raises(BadInput, match=r"^k is \{\}$"):
         refuse({"k": 0}, "k is {}")
 
 
 def test_the_first_of_several_is_named():
-    with pytest.raises(BadInput, match="^a is no option; choose b$"):
+    with pytest.raises(BadInput, match=r"^a is no option; choose b$"):
         refuse(["a", "c"], "{} is no option", remedy="choose b")
 
 
