@@ -159,11 +159,9 @@ def _head(path: str | Path, encoding: str) -> tuple[list[tuple[int, str]], bool]
 
 def _of_table(path: str | Path, form: Form, faults: Faults, encoding: str, comments: bool) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file of columns."""
-    types = {name: TYPES.get(name, pl.String()) for name in form.columns}
-    if "rank" in types and ("score" not in types or form.dialect.begins):
-        types["rank"] = pl.Int32()
-    if form.dialect is OF_PYRITE:
-        types["grade"] = pl.String()
+    ranked = {} if "score" in form.columns else {"rank": pl.Int32()}
+    known = {**TYPES, **ranked, **form.dialect.types}
+    types = {name: known.get(name, pl.String()) for name in form.columns}
     every = tables(
         path, types, faults, separator=form.separator, encoding=encoding, header=form.header, comments=comments,
         more=form.dialect.more, remedy=form.remedy,

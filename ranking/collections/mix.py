@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ class Mix(Reader):
                 yield part.named(frame.select(list(DOCUMENTS)), "id")
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        return together((part.named(part.reader.read_queries(faults), "id") for part in self._parts()), QUERIES)
+        return self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         judged = [_split(part, part.reader.read_judgements(faults)) for part in self._parts()]
@@ -100,11 +100,13 @@ class Mix(Reader):
         return together(kept, JUDGEMENTS)
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        given = (part.named(part.reader.read_given(faults), "query", "document") for part in self._parts())
-        return together(given, GIVEN)
+        return self._together(lambda part: part.named(part.reader.read_given(faults), "query", "document"), GIVEN)
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
-        return together((part.prompts(faults) for part in self._parts()), PROMPTS)
+        return self._together(lambda part: part.prompts(faults), PROMPTS)
+
+    def _together(self, read: Callable[[Member], pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+        return together(map(read, self._parts()), schema)
 
     def facts(self) -> dict[str, str]:
         drawn = {"queries of each collection that train": vars(self)["_drawn"]} if "_drawn" in vars(self) else {}

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import polars as pl
+
 from pyrite.ranking.collections.faults import SKIP
 from pyrite.ranking.collections.lines import BLANK, QUOTED
 from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first
@@ -72,6 +74,7 @@ class Dialect:
         values: columns with the same value in each line.
         least: the share of the lines that must be in this form.
         more: whether text after the last column is left out and counted.
+        types: types of columns that differ from the usual ones.
         note: a note on the lines of such a file.
         refused: why such a file is not read, and the remedy.
     """
@@ -83,6 +86,7 @@ class Dialect:
     values: Mapping[str, int] = field(default_factory=dict)
     least: float = 0.0
     more: bool = False
+    types: Mapping[str, pl.DataType] = field(default_factory=dict)
     note: str | None = None
     refused: tuple[str, str] | None = None
 
@@ -123,13 +127,13 @@ RUN_DIALECTS = (
         "judgements", "query _iteration:zero document grade:whole",
         refused=("its columns are those of judgements (query, 0, document, grade)", QRELS_FILE),
     ),
-    Dialect("ColBERT", "query document rank:rank score", begins={"rank": r"[01](\.0*)?"}),
+    Dialect("ColBERT", "query document rank:rank score", begins={"rank": r"[01](\.0*)?"}, types={"rank": pl.Int32()}),
     Dialect(
         "judgements", "query _iteration document grade:whole",
         refused=("its columns are those of judgements (query, iteration, document, grade), and none is a rank from 1",
                  QRELS_FILE),
     ),
-    Dialect("MS MARCO", "query document rank:rank", ANY, begins={"rank": "[01]"}),
+    Dialect("MS MARCO", "query document rank:rank", ANY, begins={"rank": "[01]"}, types={"rank": pl.Int32()}),
     Dialect("Tevatron", "query document score", ANY),
 )  # fmt: skip
 """The forms of runs, in the order in which they are preferred."""
@@ -158,13 +162,15 @@ QREL_DIALECTS = (
     ),
 )  # fmt: skip
 """The forms of judgements, in the order in which they are preferred."""
+TREC_COLUMNS = {"score": 6, "grade": 4}
+"""The number of columns of TREC's runs and judgements."""
 HEADED = Dialect("a table with a header", "")
 GRADED = Dialect("judgements", "", refused=("its header names grades and no scores", QRELS_FILE))
 BEIR = Dialect(
     "judgements", "",
     refused=("its header is that of BEIR's judgements, and the scores are whole numbers", QRELS_FILE),
 )  # fmt: skip
-OF_PYRITE = Dialect("a table of `pyrite judge --export`", "")
+OF_PYRITE = Dialect("a table of `pyrite judge --export`", "", types={"grade": pl.String()})
 RELEVANT = Dialect(
     "pairs of ids", "", values={"grade": 1}, note="judgements without a grade, each of which is relevant"
 )
@@ -223,10 +229,10 @@ def _without_header(head: Sequence[str], dialects: Sequence[Dialect], needs: Seq
         return Form(dialect.names, separator, dialect)
     plain = {len(dialect.names): dialect for dialect in reversed(dialects) if dialect.is_plain}
     width = len(rows[BLANKS][0])
-    usual = next(dialect for dialect in dialects if dialect.name == "TREC")
-    dialect = plain.get(width, usual)
-    remedy = SKIP if width in plain else _header_to_write(width, needs)
-    return Form(dialect.names, BLANKS, dialect, remedy=remedy)
+    if width in plain:
+        return Form(plain[width].names, BLANKS, plain[width])
+    usual = plain[TREC_COLUMNS[needs[0]]]
+    return Form(usual.names, BLANKS, usual, remedy=_header_to_write(width, needs))
 
 
 def _header_to_write(width: int, needs: Sequence[str]) -> str:
