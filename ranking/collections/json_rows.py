@@ -172,20 +172,14 @@ def _is_by_row(table: Table) -> bool:
 
 def _is_by_column(table: Table) -> bool:
     """Return whether there is an object by the same rows for each column."""
-    rows = [list(value) for value in table.values() if isinstance(value, dict)]
-    return (
-        len(rows) == len(table)
-        and rows[0] != []
-        and all(map(str.isdecimal, rows[0]))
-        and rows.count(rows[0]) == len(rows)
-    )
+    keys = {*map(tuple, table.values())} if are(dict, table.values()) else set()
+    return len(keys) == 1 and keys != {()} and all(map(str.isdecimal, *keys))
 
 
 def _has_lists(table: Table) -> bool:
     """Return whether there is a list of as many items for each column, the first one of texts."""
-    lists = [value for value in table.values() if isinstance(value, list)]
-    lengths = set(map(len, lists))
-    return len(lists) == len(table) and len(lengths) == 1 and lengths != {0} and are(str, lists[0])
+    lengths = {*map(len, table.values())} if are(list, table.values()) else set()
+    return len(lengths) == 1 and lengths != {0} and are(str, next(iter(table.values())))
 
 
 def _turned(table: Table) -> list[Mapping[str, Any]]:

@@ -55,14 +55,28 @@ def identifier(value: Any) -> str | None:
     return written(value)
 
 
+@singledispatch
 def numbers(value: Any, what: str) -> list[float | None]:
     """Return the numbers of a value or a list; None for a null in a list."""
-    if isinstance(value, str) and value.startswith("["):
-        value = _unpacked(value, object, what)
-    if value is None or value == "":
-        return []
-    items = value if isinstance(value, list | tuple) else [value]
-    return [None if item is None and items is value else number(item, what) for item in items]
+    return [number(value, what)]
+
+
+@numbers.register
+def _of_no_number(value: None, what: str) -> list[float | None]:
+    return []
+
+
+@numbers.register
+def _of_several(value: list | tuple, what: str) -> list[float | None]:  # type: ignore[type-arg]
+    return [None if item is None else number(item, what) for item in value]
+
+
+@numbers.register
+def _of_written_number(value: str, what: str) -> list[float | None]:
+    items = _unpacked(value, object, what) if value.startswith("[") else value
+    if isinstance(items, list):
+        return numbers(items, what)
+    return [number(value, what)] if value else []
 
 
 def number(value: Any, what: str) -> float:

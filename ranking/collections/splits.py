@@ -20,6 +20,8 @@ SPLIT_FILES = {
     TEST: ("test", "testing", "eval", "evaluation", "holdout", "heldout"),
 }
 """The names of splits, the first one being ours."""
+SPLIT_OF = {name: split for split, names in SPLIT_FILES.items() for name in names}
+"""The split of each of these names."""
 DEV_SHARE = 0.1
 """The share of the training queries that becomes dev if there is none, at least one of them."""
 NO_TRAINING = "queries of dev that train for lack of others"
@@ -35,11 +37,9 @@ def split_named(name: str) -> str | None:
 
     `nq-train.json`, `test-00000-of-00001.parquet` and `validation` show one, `training_manual.csv` is a train file too.
     """
-    words = [
-        re.sub(r"(?<=.)(set|data|split|s)$", "", word) for word in re.split(r"[^a-z]+", name.lower().split(".")[0])
-    ]
-    words += ["holdout"] if {"hold", "out"} <= set(words) or {"held", "out"} <= set(words) else []
-    return next((split for word in words for split, names in SPLIT_FILES.items() if word in names), None)
+    plain = re.sub(r"h[eo]ld[^a-z]+out", "holdout", name.lower().split(".")[0])
+    words = (re.sub(r"(?<=.)(set|data|split|s)$", "", word) for word in re.split(r"[^a-z]+", plain))
+    return next(filter(None, map(SPLIT_OF.get, words)), None)
 
 
 def usable(queries: pl.DataFrame) -> pl.DataFrame:
