@@ -34,16 +34,20 @@ def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.Da
         raise BadInput(f"{method} of the reader gave {type(rows).__name__}", "collection", needs)
     missing = [name for name in schema if name not in rows.columns]
     refuse(missing, f"{method} of the reader gave no column {{}}", "collection", needs)
-    for name, kind in schema.items():
-        given = rows.schema[name]
-        is_kind = next(is_kind for is_kind in TYPES if is_kind(kind))
-        what, remedy = f"{name} as {given}, not {kind}", f"cast it by pl.col({name!r}).cast(pl.{kind})"
-        refuse(not is_kind(given) and given != pl.Null, f"{method} of the reader gave {what}", "collection", remedy)
+    _check_types(rows, schema, method)
     splits = rows["split"].drop_nulls().unique().sort().to_list() if "split" in schema else []
     unknown = [repr(split) for split in splits if split not in SPLIT_FILES]
     remedy = f"write {', '.join(SPLIT_FILES)}, or null if there is none"
     refuse(unknown, f"{method} of the reader gave the split {{}}", "collection", remedy)
     return rows
+
+
+def _check_types(rows: pl.DataFrame, schema: Mapping[str, pl.DataType], method: str) -> None:
+    for name, kind in schema.items():
+        given = rows.schema[name]
+        is_kind = next(is_kind for is_kind in TYPES if is_kind(kind))
+        what, remedy = f"{name} as {given}, not {kind}", f"cast it by pl.col({name!r}).cast(pl.{kind})"
+        refuse(not is_kind(given) and given != pl.Null, f"{method} of the reader gave {what}", "collection", remedy)
 
 
 def with_text(read: object, what: str, faults: Faults) -> pl.DataFrame:

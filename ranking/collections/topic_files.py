@@ -117,11 +117,10 @@ def _xml(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
         raise BadInput(f"is not XML ({error})", f"{file}:{line}", "write & as &amp;, and close each element") from None
     for element in root.iter():
         element.tag = element.tag.rsplit("}", 1)[-1]  # without its namespace
-    elements = [
-        element for element in root.iter() if element.tag.lower() in ("topic", "top", "query") and _number(element)
-    ]
+    topics_of_file = (element for element in root.iter() if element.tag.lower() in ("topic", "top", "query"))
+    elements = list(filter(_number, topics_of_file))
     refuse(not elements, "has no topics with a number", file, 'write <topic number="1"><title>…</title></topic>')
-    yield from ((number, _parts(element)) for number, element in enumerate(elements, 1))
+    yield from enumerate(map(_parts, elements), 1)
 
 
 def _number(element: ET.Element) -> str:
@@ -132,13 +131,13 @@ def _number(element: ET.Element) -> str:
 
 
 def _parts(element: ET.Element) -> dict[str, Any]:
-    parts: dict[str, Any] = {"number": _number(element)}
-    for child in element:
-        if child.tag.lower() != "subtopic":
-            parts.setdefault(child.tag.lower(), " ".join("".join(child.itertext()).split()))
-    if not len(element):
-        parts["title"] = " ".join("".join(element.itertext()).split())
-    return parts
+    parts = {child.tag.lower(): _text_of(child) for child in reversed(element)}  # the first of several
+    parts |= {"number": _number(element)} | ({} if len(element) else {"title": _text_of(element)})
+    return {name: text for name, text in parts.items() if name != "subtopic"}
+
+
+def _text_of(element: ET.Element) -> str:
+    return " ".join("".join(element.itertext()).split())
 
 
 def _is_header(cells: Sequence[str]) -> bool:
@@ -162,8 +161,11 @@ def _topics_of(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return lists[0]
     if {"query", "positive"} <= entry.keys():  # a list of a number and a text
         return [{"number": entry["query"], "title": entry["positive"]}]
-    of_keys = ((number, value if isinstance(value, dict) else {"title": value}) for number, value in entry.items())
-    return [{"number": number} | texts for number, texts in of_keys]
+    return [{"number": number} | _texts_of(value) for number, value in entry.items()]
+
+
+def _texts_of(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {"title": value}
 
 
 def _turns_of(topic: Mapping[str, Any]) -> list[Mapping[str, Any]]:
