@@ -7,17 +7,15 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import safetensors, torch
 from pyrite.ranking.mapped import open_array
 from pyrite.ranking.pieced_array import PiecedArray
-
-if TYPE_CHECKING:
-    import torch
 
 FORMAT = "pyrite-state-1"
 KEY = "pyrite"
@@ -36,16 +34,13 @@ def to_bytes(state: Any) -> bytes:
     A dataclass is stored as the dict of its fields, and loaded as one. A mapped array is stored as the name of its
     file and folder, which has to be next to the written file.
     """
-    import torch
-    from safetensors.torch import save
-
     packer = _Packer()
     plan = json.dumps(packer.pack(state))
     # A safetensors file needs a tensor; states without one are legal here.
     tensors = packer.tensors or {"none": torch.zeros(0)}
     entries = ((name, str(tensor.dtype), tuple(tensor.shape), _content(tensor)) for name, tensor in tensors.items())
     described = {"format": FORMAT, "state": plan, "digest": _digest(plan, entries)}
-    saved = save(tensors, {KEY: json.dumps(described)})
+    saved = safetensors.torch.save(tensors, {KEY: json.dumps(described)})
     tensors.clear()  # the packer refers to itself, so the copies would stay until the garbage collector runs
     return saved
 
@@ -57,8 +52,6 @@ class _Packer:
     """
 
     def __init__(self) -> None:
-        import torch
-
         self.tensors: dict[str, torch.Tensor] = {}
         self._forms: Mapping[type, Callable[[Any], Any]] = {
             PiecedArray: self._pieced,
@@ -85,8 +78,6 @@ class _Packer:
         return {"pieced": list(map(_place, value.files)), "starts": self.pack(value.starts)}
 
     def _array(self, value: NDArray[Any]) -> dict[str, str]:
-        import torch
-
         file = getattr(value, "file", None)
         if file is not None:
             return {"mapped": _place(file)}
@@ -105,8 +96,6 @@ def _place(file: Path) -> str:
 
 def _content(tensor: torch.Tensor) -> memoryview:
     """Return the bytes of a tensor."""
-    import torch
-
     flat = tensor.reshape(-1)
     if flat.stride() != (1,):  # possible for a tensor of at most one number, whose bytes then can't be viewed
         flat = torch.empty(len(flat), dtype=tensor.dtype).copy_(flat)
@@ -123,14 +112,15 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
     Raises:
         BadInput: if it is cut short, damaged or not such a file.
     """
-    from safetensors import deserialize
-
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         metadata = header["__metadata__"]
         metadata = json.loads(metadata[KEY]) if KEY in metadata else metadata  # older files have several keys
         plan = json.loads(metadata["state"])
-        stored = {name: (DTYPES[entry["dtype"]], entry["shape"], entry["data"]) for name, entry in deserialize(data)}
+        stored = {
+            name: (DTYPES[entry["dtype"]], entry["shape"], entry["data"])
+            for name, entry in safetensors.deserialize(data)
+        }
         entries = ((name, f"torch.{kind}", tuple(shape), part) for name, (kind, shape, part) in stored.items())
         written = FORMAT, _digest(metadata["state"], entries)
         if (metadata["format"], metadata["digest"]) != written:
@@ -178,8 +168,6 @@ class _Unpacker:
         return self._beside / folder / name
 
     def _tensor(self, kind: str, shape: Sequence[int], content: Any) -> torch.Tensor:
-        import torch
-
         dtype = getattr(torch, kind)
         return (torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)).reshape(shape)
 

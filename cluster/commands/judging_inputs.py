@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import polars as pl
 from rich.console import Console
 
-from pyrite.cluster.commands.judging_folder import paths_of_runs
 from pyrite.cluster.config.build import build
 from pyrite.cluster.output.terminal import counted, print_counts
 from pyrite.cluster.pools.sources import fingerprint, shown_progress
@@ -22,7 +21,7 @@ from pyrite.pooling.judging.opening import Judging, open_judging
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.topics import read_topics, topics_of
 from pyrite.pooling.pool import Pool, make_pool, with_machine
-from pyrite.pooling.runs import Runs, read_runs
+from pyrite.pooling.runs import Runs, listed, read_runs
 from pyrite.pooling.simulation import needs_of
 from pyrite.pooling.terms import with_terms
 from pyrite.ranking.collections.faults import Faults
@@ -95,7 +94,7 @@ def _judgements(config: Mapping[str, Any], key: str, faults: Faults) -> pl.DataF
 
 def _pooled(config: Mapping[str, Any], console: Console) -> tuple[Runs, Pool]:
     """Read the runs, and pool them."""
-    if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in paths_of_runs(config)):
+    if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in listed(config["runs"])):
         raise BadInput("is the folder of the runs", config["out"], "its files would be read as runs; give another out=")
     with shown_progress(console) as on_progress:
         runs = read_runs(
