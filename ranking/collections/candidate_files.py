@@ -98,7 +98,7 @@ def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFram
 
 def _is_list(file: Path, line: str) -> bool:
     """Return whether lines are a query's id and documents' ids, or pairs of an id and a score."""
-    items = parsed(line) if line.startswith("[") else None
+    items: Any = parsed(line) if line.startswith("[") else None
     return is_row(items) and not isinstance(items[0], list)
 
 
@@ -209,7 +209,7 @@ def _of_text(value: str) -> list[Scored]:
 
 
 @_ids.register
-def _of_object(value: Mapping) -> list[Scored]:  # type: ignore[type-arg]
+def _of_object(value: Mapping) -> list[Scored]:
     identifier, score = first_value(IDS, value), first_value(SCORES, value)
     if identifier is None:
         return _ids(list(value.values()))
@@ -217,5 +217,5 @@ def _of_object(value: Mapping) -> list[Scored]:  # type: ignore[type-arg]
 
 
 @_ids.register
-def _of_list(value: list | tuple) -> list[Scored]:  # type: ignore[type-arg]
+def _of_list(value: list | tuple) -> list[Scored]:
     return list(itertools.chain.from_iterable(map(_ids, value)))

@@ -284,7 +284,8 @@ def _of_class(label: float | None, names: Sequence[str], column: str) -> float |
         remedy = "if higher is more relevant, set collection.relevant_from=1, or name another column (collection.label)"
         what = f"column {column} has classes of which it is not known which are relevant ({classes})"
         raise RowFault(what, remedy, always=True)
-    refuse_row(label not in range(len(names)), f"no label (column {column})")
+    if label is None or label not in range(len(names)):
+        raise RowFault(f"no label (column {column})")
     return float(grades[int(label)])
 
 

@@ -67,7 +67,7 @@ def _of_no_number(value: None, what: str) -> list[float | None]:
 
 
 @numbers.register
-def _of_several(value: list | tuple, what: str) -> list[float | None]:  # type: ignore[type-arg]
+def _of_several(value: list | tuple, what: str) -> list[float | None]:
     return [None if item is None else number(item, what) for item in value]
 
 
@@ -118,7 +118,7 @@ def _of_number(value: int | float, what: str) -> list[Document]:
 
 
 @documents.register
-def _of_list(value: list | tuple, what: str) -> list[Document]:  # type: ignore[type-arg]
+def _of_list(value: list | tuple, what: str) -> list[Document]:
     if _are_messages(value):
         contents = (_content(item["content"]) for item in value)
         return [Document(" ".join(filter(None, contents)))]
@@ -127,7 +127,7 @@ def _of_list(value: list | tuple, what: str) -> list[Document]:  # type: ignore[
 
 
 @documents.register
-def _of_object(value: Mapping, what: str) -> list[Document]:  # type: ignore[type-arg]
+def _of_object(value: Mapping, what: str) -> list[Document]:
     passages = value.get("passage_text")  # as MS MARCO at the hub has its passages
     if isinstance(passages, list):
         return documents(passages, what)
@@ -168,7 +168,7 @@ def _content(value: Any) -> str:
     return " ".join(map(str, filter(None, texts)))
 
 
-def written(value: str | int | float) -> str:
+def written(value: Any) -> str:
     """Return a value as it is written in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

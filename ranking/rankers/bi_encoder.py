@@ -156,7 +156,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
         by_default = 20.0 if is_cosine or unit else 1.0
         self.scale = by_default if options.scale is None else options.scale
 
-    def _set_towers(self, readers: list[Any], heads: Sequence[nn.Module], tied: bool, copied: bool) -> None:
+    def _set_towers(self, readers: list[Any], heads: Sequence[nn.Sequential], tied: bool, copied: bool) -> None:
         """Take the transformers and heads of queries and documents: one, one and a copy of it, or two."""
         self._readers = readers
         self._output = library().output(readers[0])

@@ -24,7 +24,7 @@ SPECIALS = 4
 """The most tokens of a text besides its subwords."""
 LENGTH = 32
 """Length of a query, if a folder fills up queries and does not say to what length, and in a new ranker (ColBERT's)."""
-STANFORD: Mapping[str, Any] = {
+STANFORD: dict[str, Any] = {
     "query_token_id": "[unused0]", "doc_token_id": "[unused1]", "query_maxlen": LENGTH,
 }  # fmt: skip
 """The settings of Stanford's ColBERT that a folder of it may leave out."""

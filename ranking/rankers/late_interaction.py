@@ -167,7 +167,7 @@ class LateInteraction(TransformerRanker):
     def _filler(self) -> str | None:
         """The token with which queries are filled up; None for the mask, or the end, if there is one."""
         known = {self.tokenizer.mask_token_id, self.tokenizer.eos_token_id} - {None}
-        return None if known else self.tokenizer.pad_token  # type: ignore[no-any-return]
+        return None if known else self.tokenizer.pad_token
 
     @property
     def _document_tokens(self) -> int:
