@@ -114,6 +114,7 @@ class RowForm:
         refuse_row(not query.strip(), "the query is empty", kind="empty text")
         positives = self._positives(row, columns)
         negatives = [one for name in columns.negatives for one in documents(row.get(name), f"column {name}")]
+        refuse_row(not all(document.text.strip() for document in positives), "a document is empty", kind="empty text")
         graded = _named(self._graded(positives, negatives, row, columns), row)
         kept = [document for document in graded if document.text.strip()]
         prompt = row.get(columns.prompt or "")
@@ -166,7 +167,6 @@ class RowForm:
         if columns.title is not None:
             title = " ".join(part.text for part in documents(row[columns.title], "the title"))
             positives = [document._replace(text=titled(title, document.text)) for document in positives]
-        refuse_row(not all(document.text.strip() for document in positives), "a document is empty", kind="empty text")
         return positives
 
     def _graded(
