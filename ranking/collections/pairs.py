@@ -208,15 +208,15 @@ def _taken_apart(
     rows: Iterator[Row], form: RowForm, file: Path, faults: Faults
 ) -> Iterator[tuple[int, Mapping[str, Any], Parts]]:
     """Yield the rows of a file that are whole, and their parts; all rows of a file have labels, or none."""
-    labelled = set[bool]()
+    labelled: bool | None = None
     for line, row in rows:
         try:
             parts = form.parts(row)
-            refuse_row(labelled - {parts.labelled}, "has no label, or those before have none")
+            refuse_row(labelled not in (None, parts.labelled), "has no label, or those before have none")
         except RowFault as fault:
             faults.report_row(fault, file, line)
             continue
-        labelled.add(parts.labelled)
+        labelled = parts.labelled
         if parts.empty:
             faults.report("empty text", "a document is empty", file, line, times=parts.empty)
         yield line, row, parts
@@ -279,7 +279,9 @@ class _Content:
 
     def split_of(self, row: Mapping[str, Any]) -> str | None:
         """Return the split that a row names; None if it names none, or an unknown one, which is counted."""
-        value = row.get("split") or ""
+        value = row.get("split")
+        if value in (None, ""):
+            return None
         split = split_named(value) if isinstance(value, str) else None
         self.splits += split is not None
         self.other_splits[str(value)] += split is None
@@ -305,15 +307,15 @@ class _Content:
                 {f"{kind} with several ids for one text": (ids.others, " rows, read under the first id")}
             )
             ids.by_digest.clear()
-        named = {name: times for name, times in (+self.other_splits).items() if name}
-        unknown = ", ".join(list(named)[:3])
+        others = +self.other_splits
+        unknown = ", ".join(list(others)[:3])
         pair = ["query", "document"]
         negatives = self.rows.lazy().filter(pl.col("grade").is_null()).select(pair)
         relevant = self.rows.lazy().filter(pl.col("grade") > 0).select(pair)
         wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
         self.facts |= counted({
             "files with a column of splits": (self.splits, " rows name theirs"),
-            "rows whose split is unknown": (sum(named.values()), f" ({unknown}), read as if without one"),
+            "rows whose split is unknown": (others.total(), f" ({unknown}), read as if without one"),
             "candidates given as negatives that are relevant": (wrong, " (relevant counts)"),
         })  # fmt: skip
 

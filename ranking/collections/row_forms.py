@@ -163,7 +163,8 @@ class RowForm:
     def _positives(self, row: Mapping[str, Any], columns: _Columns) -> list[Document]:
         """Return the documents of the column of positives, each with the title of the row."""
         positives = documents(row.get(columns.positive), f"column {columns.positive}")
-        refuse_row(not positives, f"the document (column {columns.positive}) is empty", kind="empty text")
+        if not positives:
+            raise RowFault(f"the document (column {columns.positive}) is empty", kind="empty text")
         if columns.title is not None:
             title = " ".join(part.text for part in documents(row[columns.title], "the title"))
             positives = [document._replace(text=titled(title, document.text)) for document in positives]
@@ -199,9 +200,9 @@ class RowForm:
             raise RowFault("no label")
         if self.relevant_from is not None:
             return int(label >= self.relevant_from)
-        remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
-        what = f"a label is no whole number ({label:g}): is it a score?"
-        refuse_row(not label.is_integer() or abs(label) >= 2**31, what, remedy)
+        if not label.is_integer() or abs(label) >= 2**31:
+            remedy = "name it by collection.scores, or give a relevant document's lowest one: collection.relevant_from"
+            raise RowFault(f"a label is no whole number ({label:g}): is it a score?", remedy)
         return int(label)
 
     def _grades_of_scores(self, scores: Sequence[float | None], columns: _Columns) -> list[int | None]:
@@ -227,15 +228,18 @@ class RowForm:
         if self.scores == "margin":
             margins = [None if margin is None else -margin for margin in scores]
             return [*[0.0] * ahead, *_as_many(margins, behind, "margins", "negatives")]
-        of_pair = ahead == behind == len(columns.scores) == len(scores) == 1
-        what = f"has one score ({columns.scores[0]}) for a document and a negative"
-        remedy = "if it is the margin between them, set collection.scores=margin; if it is the negative's, "
-        remedy += f"collection.scores={columns.scores[0]}"
-        is_list = isinstance(row.get(columns.scores[0]), list)
-        refuse_row(of_pair and self.scores is None and not is_list, what, remedy, always=True)
-        what = f"not as many scores as documents ({len(scores)} for {ahead + behind})"
-        refuse_row(len(scores) not in (ahead + behind, behind), what)
+        if self.scores is None and ahead == behind == len(columns.scores) == len(scores) == 1:
+            _refuse_one_score(row, columns.scores[0])
+        if len(scores) not in (ahead + behind, behind):
+            raise RowFault(f"not as many scores as documents ({len(scores)} for {ahead + behind})")
         return [None] * (ahead + behind - len(scores)) + scores
+
+
+def _refuse_one_score(row: Mapping[str, Any], column: str) -> None:
+    """Refuse one score of a document and a negative that is in no list: it is unclear what it scores."""
+    what = f"has one score ({column}) for a document and a negative"
+    remedy = "if it is the margin between them, set collection.scores=margin; if it is the negative's, "
+    refuse_row(not isinstance(row.get(column), list), what, f"{remedy}collection.scores={column}", always=True)
 
 
 def _plain(row: Mapping[str, Any], columns: _Columns) -> tuple[Mapping[str, Any], _Columns]:

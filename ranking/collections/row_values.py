@@ -38,12 +38,12 @@ def documents(value: Any, what: str) -> list[Document]:
 def query_text(value: Any) -> str:
     """Return the text of a query: a text, a number, or messages of a chat."""
     texts = [document.text for document in documents(value, "the query")]
-    several = len(texts) > 1
+    if len(texts) < 2:
+        return "".join(texts)
     what = f"the query is a list of {len(texts)} numbers, as a tokenizer makes them, and no text"
-    refuse_row(several and all(map(str.isdecimal, texts)), what, "bring the texts", always=True)
+    refuse_row(all(map(str.isdecimal, texts)), what, "bring the texts", always=True)
     remedy = "write one text per query, or set strict=false to skip and count such rows"
-    refuse_row(several, f"the query is a list of {len(texts)} texts", remedy)
-    return "".join(texts)
+    raise RowFault(f"the query is a list of {len(texts)} texts", remedy)
 
 
 def identifier(value: Any) -> str | None:
@@ -53,6 +53,10 @@ def identifier(value: Any) -> str | None:
     is_id = isinstance(value, str | int) and not isinstance(value, Point)
     refuse_row(not is_id, f"the id {str(value)[:40]} is no text: write ids as texts")
     return written(value)
+
+
+WRITTEN = {word: number for number, name in enumerate(("false", "true")) for word in (name, name.upper(), name.title())}
+"""The numbers of truth values."""
 
 
 @singledispatch
@@ -81,16 +85,16 @@ def _of_written_number(value: str, what: str) -> list[float | None]:
 
 def number(value: Any, what: str) -> float:
     """Return the number that a value is, or that a text writes, within the range of single precision."""
-    text = str(value)
     try:
-        read = float({"true": 1, "false": 0}.get(text.lower(), value))
+        read = float(WRITTEN.get(value, value))
     except (TypeError, ValueError):
-        comma = re.fullmatch(r"[+-]?\d+,\d+", text)
+        comma = re.fullmatch(r"[+-]?\d+,\d+", str(value))
         usual = {"label": "write 1 for relevant and 0 for not"}.get(what, SKIP)
         remedy = "write a point, not a comma" if comma else usual
-        raise RowFault(f"the {what} {text[:40]!r} is not a number", remedy) from None
-    refuse_row(math.isnan(read), f"the {what} is not a number ({read:g})")
-    refuse_row(abs(read) >= 2**127, f"the {what} is out of range ({read:g})")
+        raise RowFault(f"the {what} {str(value)[:40]!r} is not a number", remedy) from None
+    if not abs(read) < 2**127:
+        kind = "not a number" if math.isnan(read) else "out of range"
+        raise RowFault(f"the {what} is {kind} ({read:g})")
     return read
 
 
