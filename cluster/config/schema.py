@@ -54,7 +54,7 @@ class TrainingConfig(PartConfig):
 
 
 class SamplingConfig(Config):
-    negatives: Count
+    negatives: Count | None
     recorded: Annotated[float, Field(ge=0, le=1)]
 
 
