@@ -182,7 +182,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
         """Set the number of a vector's dimensions that are used."""
         sizes = [library().dimension(module) for module in (self._readers[0], *self.query_head)]
         changed = [size for size in sizes if size is not None]
-        size = changed[-1] or self.query_tower.model.config.vocab_size  # SPLADE's pooling learns it from its first text
+        config: Any = self.query_tower.model.config
+        size = changed[-1] or config.vocab_size  # SPLADE's pooling learns it from its first text
         asked = self.options.truncate_dim or 0
         refuse(asked > size, f"is {asked}, and vectors have {size} dimensions", "ranker.truncate_dim", "lower it")
         self._dimension = min(size, self.truncate_dim or size)
