@@ -29,7 +29,7 @@ QREL_NAMES = {**NAMES, "grade": (*GRADES, "score"), "score": ()}
 """The same in judgements, where BEIR calls the grade a score."""
 KNOWN = frozenset(name for several in NAMES.values() for name in several if name != "0")
 OWN = ["topic", "document", "grade", "assessor", "time", "note"]
-"""The header of the table that `pyrite judge --export FILE.csv` writes."""
+"""The header of the table that `pyrite judge --export FILE.csv` writes, without the passages that it may end with."""
 BEIR_QRELS = ["query-id", "corpus-id", "score"]
 """The header of BEIR's judgements."""
 
@@ -270,7 +270,7 @@ def _headed(cells: list[str], columns: Sequence[str], needs: Sequence[str], last
     if not set(needs) & set(columns):
         return RELEVANT if len(columns) == 2 and "grade" in needs else None
     judged = cells == BEIR_QRELS and "rank" in needs and all(map(KINDS["whole"].fullmatch, last))
-    return BEIR if judged else OF_PYRITE if cells == OWN else HEADED
+    return BEIR if judged else OF_PYRITE if cells[: len(OWN)] == OWN else HEADED
 
 
 def named_columns(cells: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
