@@ -119,8 +119,8 @@ def _variants(name: str, options: Sequence[str], plain: dict[str, Any] | None) -
     for values in itertools.product(*choices.values()):
         chosen = dict(zip(given, values, strict=True))
         overrides = tuple(f"{given[key].partition('=')[0]}={value}" for key, value in chosen.items())
-        composed = plain is None or bool(overrides)
-        node = compose([base, *overrides], "pool")["method"][name] if composed else plain
+        unchanged = plain if not overrides else None
+        node = unchanged or compose([base, *overrides], "pool")["method"][name]
         for part in _with_files(node):  # trials run in other folders
             part["path"] = os.path.abspath(part["path"])
         labels = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in swept]

@@ -134,7 +134,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
             named = ",".join(names.sweep_string_iterator())
             parts = [option(group, name)["_target_"] for name in named.split(",") if name in group_options()[group]]
             first = named.split(",")[0]
-            remedy = f"to compare all, give {group}={first} {key}={','.join([*parts, override.value()])}"
+            remedy = f"to compare all, give {group}={first} {key}={','.join([*parts, str(override.value())])}"
             raise BadInput(f"replaces the class of each of {group}={named}", f"{key}={override.value()}", remedy)
 
 
