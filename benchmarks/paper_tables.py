@@ -160,8 +160,10 @@ def _result(item: Mapping[str, Any], columns: Sequence[str] = ("here",)) -> tupl
     results = {column: _tested(of, item.get("status")) for column, of in item["tests"].items()}
     figures = [results[column][0] if column in results else "" for column in columns]
     _, seeds, least, statuses = ([*each] for each in zip(*results.values(), strict=True))
-    differing = "in part: " + ", ".join(f"{result[3]} ({column})" for column, result in results.items())
-    status = statuses[0] if len(set(statuses)) == 1 else differing
+    decided = {status for status in statuses if status != "not tested"} or {"not tested"}
+    common = decided.pop() if len(decided) == 1 else "in part"
+    others = ", ".join(f"{result[3]} ({column})" for column, result in results.items() if result[3] != common)
+    status = ": ".join(filter(None, [common, others]))
     return figures, "; ".join(dict.fromkeys(seeds)), "; ".join(least), status
 
 

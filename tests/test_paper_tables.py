@@ -101,6 +101,8 @@ def test_a_test_decides_the_status(made_up):
     assert [figure[:5] for figure in figures] == ["−.250", "", "+.250"]
     assert (seeds, status) == ("3", "in part: repeated (one place), contradicted (another)")
     assert len(least.split("; ")) == 2
+    one = {"tests": {"one place": methods, "another": methods}}
+    assert paper_tables._result(one, ["one place", "another"])[3] == "repeated"
 
 
 def test_figures_of_whole_runs_by_hand(made_up):
