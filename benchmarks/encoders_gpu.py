@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import BertConfig, BertModel
 
-SMALLEST = ["{pack} {out} --minutes 1 --processes 1 --seeds 1 --device cpu"]
+SMALLEST = ["{pack} {out}/runs --minutes 1 --processes 1 --seeds 1 --device cpu"]
 CHUNK = 512
 """Texts of one forward pass."""
 PICKED = 16

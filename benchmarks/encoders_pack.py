@@ -1,9 +1,10 @@
 """Packs what `benchmarks.encoders_gpu` trains on, and prints what it found.
 
-    python -m benchmarks.encoders_pack PACK --place NAME OVERRIDES [--place …] [--method LABEL …] [--option OVERRIDE …]
+    python -m benchmarks.encoders_pack PACK --encoder FOLDER --place NAME OVERRIDES [--place …] [--method LABEL …]
+        [--option OVERRIDE …]
     python -m benchmarks.encoders_pack PACK --report FOLDER [FOLDER …]
 
-The first command reads `experiment=encoders` (PYRITE_ENCODER names the encoder's folder): for each place the subwords
+The first command reads `experiment=encoders`, with the encoder in the folder of --encoder: for each place the subwords
 of its texts, its pairs, its test queries with their candidates, and the lists of each method, in an .npz file of PACK;
 the weights in half precision, of the subwords that occur; and pack.json. OVERRIDES are those of a place, in quotes:
 --place quest "collection.path=FOLDER/quest". A method that `benchmarks.encoders_gpu` lacks is left out, which is
@@ -34,7 +35,10 @@ from pyrite.cluster.runs.parts import read_encoded
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.whole_file import replace_file
 
-SMALLEST = ["{out} --report {out}"]
+SMALLEST = [
+    "{out}/pack --encoder {small_bert} --place made collection.path={collection} --method 'four of BM25'\"'\"'s' "
+    "--option limits.examples=24 --option ranker.precision=float32"
+]
 EXPERIMENT = Path(__file__).parents[1] / "cluster" / "conf" / "experiment" / "encoders.yaml"
 LISTED = ("bm25", "embedding")
 """Functions whose lists travel."""
@@ -51,7 +55,7 @@ def arm_of(label: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     arm |= {"margin": objective.get("margin"), "symmetric": objective.get("symmetric", False)}
     for name in listed:
         selector = selectors.get(name, config["selector"])
-        arm |= {"lists": name, "count": functions[name]["count"], "simans": "SimANS" in selector["_target_"]}
+        arm |= {"lists": name, "count": config["negatives"][name], "simans": "SimANS" in selector["_target_"]}
         if "Window" in selector["_target_"]:
             arm |= {"first": selector["first"] - 1, "last": selector["last"]}
     return arm
@@ -119,13 +123,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--place", nargs=2, action="append", default=[], metavar=("NAME", "OVERRIDES"))
     parser.add_argument("--method", action="append", default=[], help="only methods with these labels")
     parser.add_argument("--option", action="append", default=[], help="an override for all places")
-    parser.add_argument("--encoder", type=Path, help="the folder that PYRITE_ENCODER names")
+    parser.add_argument("--encoder", type=Path, help="the folder of the encoder")
     parser.add_argument("--report", type=Path, nargs="+", help="print the runs of these folders instead")
     chosen = parser.parse_args(arguments)
     if chosen.report:
         report(chosen.report)
         return
-    experiment = yaml.safe_load(EXPERIMENT.read_text("utf-8"))
+    text = EXPERIMENT.read_text("utf-8").replace("${oc.env:PYRITE_ENCODER,FOLDER}", str(chosen.encoder))
+    experiment = yaml.safe_load(text.replace("collection.path='${data}/medquad'", "collection=beir"))
     methods = [method for method in experiment["methods"] if not chosen.method or method["label"] in chosen.method]
     tokenizer, model = AutoTokenizer.from_pretrained(chosen.encoder), AutoModel.from_pretrained(chosen.encoder)
     marks, chosen_places = (tokenizer.cls_token_id, tokenizer.sep_token_id), dict[str, dict[str, NDArray[Any]]]()
