@@ -56,7 +56,10 @@ RULES = {
 RATES = {
     "printed": ["agent=as_printed", "copies=1"],
     "default": ["agent=actor_critic"],
+    "reinforce": ["agent=reinforce", "agent.entropy=0.005"],
 }
+CHOSEN = {"printed": 0.001, "default": 0.001, "reinforce": 0.01}
+"""The rates without results of step 2: the agents' own, and that of the control."""
 DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0)
 
 
@@ -90,7 +93,7 @@ def room(collection: list[str], seeds: int) -> list[Unit]:
 
 
 def rates(collection: list[str], episodes: int) -> list[Unit]:
-    """Step 2: both agents with each rate."""
+    """Step 2: all agents with each rate."""
     learning = [*collection, *UNCAPPED, FORTH, f"episodes={episodes}", "random_baseline=0"]
     return [
         Unit(
@@ -134,8 +137,8 @@ def agent_runs(collection: list[str], learning: list[str], name: str, number: in
 
 
 def best_rates(results: list[Result]) -> dict[str, float]:
-    """Return the rate of each agent with the highest validation; the agents' own without results."""
-    chosen = dict.fromkeys(RATES, 0.001)
+    """Return the rate of each agent with the highest validation; that of `CHOSEN` without results."""
+    chosen = dict(CHOSEN)
     for each in sorted(results, key=lambda each: float(np.mean(each["validations"][-LAST:]))):
         chosen[each["arm"]] = each["rate"]
     return chosen
