@@ -36,6 +36,8 @@ from transformers import BertConfig, BertModel
 SMALLEST = ["{pack} {out}/runs --minutes 1 --processes 1 --seeds 1 --device cpu"]
 CHUNK = 512
 """Texts of one forward pass."""
+PRECISION = torch.bfloat16
+"""Of the products; weights and their updates are float32."""
 PICKED = 16
 """Candidates that SimANS scores."""
 
@@ -98,7 +100,7 @@ def embed(model: BertModel, place: Place, kind: str, rows: NDArray[Any]) -> Tens
     parts = []
     for start in range(0, len(rows), CHUNK):
         ids, present = place.texts(kind, rows[order[start : start + CHUNK]])
-        with torch.autocast(place.device, torch.bfloat16):
+        with torch.autocast(place.device, PRECISION, enabled=PRECISION != torch.float32):
             states = model(input_ids=ids, attention_mask=present).last_hidden_state
         weights = present[..., None].float()
         parts.append(F.normalize((states.float() * weights).sum(1) / weights.sum(1), dim=1))
@@ -148,6 +150,7 @@ def loss_of(
     kept, target = torch.from_numpy(used).to(scores.device), torch.arange(count, device=scores.device)
     if arm.margin is not None:
         kept &= scores <= scores[target, target][:, None] + arm.margin
+        kept[target, target] = True
     loss = F.cross_entropy(scores.masked_fill(~kept, -torch.inf), target)
     if not arm.symmetric:
         return loss
