@@ -100,7 +100,7 @@ def embed(model: BertModel, place: Place, kind: str, rows: NDArray[Any]) -> Tens
     parts = []
     for start in range(0, len(rows), CHUNK):
         ids, present = place.texts(kind, rows[order[start : start + CHUNK]])
-        with torch.autocast(place.device, PRECISION, enabled=PRECISION != torch.float32):
+        with torch.autocast(place.device, PRECISION, enabled=PRECISION.itemsize < 4):
             states = model(input_ids=ids, attention_mask=present).last_hidden_state
         weights = present[..., None].float()
         parts.append(F.normalize((states.float() * weights).sum(1) / weights.sum(1), dim=1))
