@@ -158,13 +158,19 @@ def loss_of(
 
 
 @torch.no_grad()
-def precision_by_query(model: BertModel, place: Place, origin: str) -> list[float]:
-    """Return the AP@100 of each test query over an origin's candidates."""
-    asked, shown = place.arrays["tested"], place.arrays[f"candidates_{origin}"].astype(np.int64)
-    queries = embed(model, place, "query", asked)
+def scores_of(model: BertModel, place: Place, origin: str) -> NDArray[np.float32]:
+    """Return the cosines of the test queries and an origin's candidates, float32 [queries, depth]."""
+    shown = place.arrays[f"candidates_{origin}"].astype(np.int64)
+    queries = embed(model, place, "query", place.arrays["tested"])
     rows, places = np.unique(np.maximum(shown, 0), return_inverse=True)
     documents = embed(model, place, "document", rows)[torch.from_numpy(places.reshape(shown.shape))]
-    scores = torch.einsum("qd,qkd->qk", queries, documents).cpu().numpy()
+    scores: NDArray[np.float32] = torch.einsum("qd,qkd->qk", queries, documents).cpu().numpy()
+    return scores
+
+
+def precision_by_query(place: Place, origin: str, scores: NDArray[np.float32]) -> list[float]:
+    """Return the AP@100 of each test query, from the scores of an origin's candidates."""
+    asked, shown = place.arrays["tested"], place.arrays[f"candidates_{origin}"].astype(np.int64)
     order = np.argsort(np.where(shown >= 0, -scores, np.inf), 1, kind="stable")[:, :100]
     ranked = np.take_along_axis(shown, order, 1)
     hits = np.isin(place.keys(np.broadcast_to(asked[:, None], ranked.shape), ranked), place.relevant) & (ranked >= 0)
@@ -196,7 +202,7 @@ def run(pack: Path, place: Place, arm: Arm, seed: int, options: dict[str, Any]) 
             read += 1
     model.eval()
     origins = [name.removeprefix("candidates_") for name in place.arrays if name.startswith("candidates_")]
-    values = {origin: precision_by_query(model, place, origin) for origin in origins}
+    values = {origin: precision_by_query(place, origin, scores_of(model, place, origin)) for origin in origins}
     row = {"place": place.name, "method": arm.label, "seed": seed, "AP@100": values}
     return {**row, "loss": float(np.mean(losses[-10:])), "steps": read, "seconds": round(time.time() - started, 1)}
 

@@ -68,13 +68,16 @@ def lists_of(parts: Mapping[str, Any], name: str, queries: NDArray[np.int64]) ->
     return np.where(judgements.are_relevant(queries, np.maximum(documents, 0)), -1, documents).astype(np.int32)
 
 
-def with_specials(texts: Texts, before: int, behind: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the subwords of texts between the encoder's marks, and where each text begins."""
+def with_specials(texts: Texts, longest: int, marks: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the first subwords of texts between the encoder's marks, and where each text begins."""
+    lengths = np.minimum(texts.lengths, longest)
+    offsets = np.concatenate([[0], np.cumsum(lengths + 2)])
+    tokens, within = np.empty(int(offsets[-1]), np.int32), np.arange(lengths.sum())
+    tokens[offsets[:-1]], tokens[offsets[1:] - 1] = marks
+    starts = np.cumsum(lengths) - lengths
     # The ids of a text are those of its subwords plus one (`pyrite.ranking.tokenization`).
-    inner, offsets = texts.tokens - 1, texts.offsets + 2 * np.arange(len(texts.offsets))
-    tokens = np.full(int(offsets[-1]), before, np.int32)
-    tokens[offsets[1:] - 1] = behind
-    tokens[np.arange(len(inner)) + 1 + 2 * np.repeat(np.arange(len(texts)), texts.lengths)] = inner
+    inner = texts.tokens[within + np.repeat(texts.offsets[:-1] - starts, lengths)] - 1
+    tokens[within + np.repeat(offsets[:-1] + 1 - starts, lengths)] = inner
     return tokens, offsets
 
 
@@ -100,7 +103,8 @@ def packed(common: Sequence[str], methods: Sequence[Mapping[str, Any]], marks: t
             arrays |= {"pairs": pairs, "row_of_query": row_of_query, "tested": split.test}
             arrays["relevant"] = np.stack([of_query, judged.documents], 1).astype(np.int32)
             for kind, texts in (("query", encoded.queries), ("document", encoded.documents)):
-                arrays[f"{kind}_tokens"], arrays[f"{kind}_offsets"] = with_specials(texts, *marks)
+                longest = getattr(training.ranker, f"max_{kind}")
+                arrays[f"{kind}_tokens"], arrays[f"{kind}_offsets"] = with_specials(texts, longest, marks)
             for origin in ("bm25", "random"):
                 arrays[f"candidates_{origin}"] = parts[f"origin:{origin}"].take(split.test).documents
             chosen = config["optimizer"], config["training"]
