@@ -24,7 +24,7 @@ RIDGE = 1e-6
 
 def coin_episodes(control: Control, episodes: int, facts: Result, out: Path) -> Result:
     """Return the actions, the rewards and the features of each decision of a coin, by episode."""
-    (environment,), rng = control.environments(7, 0, 1).environments, np.random.default_rng(3)
+    (environment,), rng = control.environments(7, [0]), np.random.default_rng(3)
     columns: dict[str, list[list[Any]]] = {"actions": [], "rewards": [], "features": []}
     for _ in range(episodes):
         observation, _ = environment.reset()

@@ -17,6 +17,7 @@ from torch import nn
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import default_cache, prepare_hub
+from pyrite.ranking.rankers.sentence_library import library
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
@@ -123,7 +124,6 @@ def _one_line(folder: Path) -> Iterator[None]:
 
 def _write_whole(adapter: Path, base: Path, config: dict[str, Any], folder: Path) -> None:
     """Write the whole model of an adapter whose configuration names its base model's folder."""
-    import sentence_transformers
     import torch
     import transformers
 
@@ -132,14 +132,18 @@ def _write_whole(adapter: Path, base: Path, config: dict[str, Any], folder: Path
     described = next((place for place in (adapter, base) if (place / "modules.json").is_file()), None)
     if described is not None:
         declared = json.loads((described / "config_sentence_transformers.json").read_text("utf-8"))
-        kind = getattr(sentence_transformers, declared.get("model_type") or "SentenceTransformer")
+        installed = library()
+        installed.check_types(str(described))
+        kind = installed.model(declared.get("model_type") or "SentenceTransformer")
         model = kind(str(described), model_kwargs=read, **given)
+        reader = installed.modules(model)[0]
         if described is base:
-            model[0].model.load_adapter(str(adapter))
-        whole = unload(model[0].model)
-        model[0].model = type(whole)(whole.config)  # without what transformers notes on adapters, which it would save
-        model[0].model.load_state_dict(whole.state_dict())
-        model.save(str(folder), create_model_card=False)
+            installed.transformer(reader).load_adapter(str(adapter))
+        whole = unload(installed.transformer(reader))
+        fresh = type(whole)(whole.config)  # without what transformers notes on adapters, which it would save
+        fresh.load_state_dict(whole.state_dict())
+        installed.replace_transformer(reader, fresh)
+        installed.save(model, str(folder))
         return
     from peft import PeftModel
 

@@ -71,7 +71,9 @@ def refused(checkpoint: str) -> Iterator[None]:
         yield
     except BadInput:
         raise
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, SafetensorError) as error:
+    except (
+        OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError, SafetensorError
+    ) as error:  # fmt: skip
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         if folder.is_dir():
             heads, patterns = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: one folder per run

@@ -72,7 +72,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
         note(*artifacts.cut_texts([config]))
-        shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
+        shared = sum(artifacts.bytes_of(config).values())
     return LearnWork(
         experiment=experiment,
         load=Load(episodes is None, shared, shared, reads=list(local_paths(config["ranker"]))),
@@ -113,7 +113,8 @@ class LearnWork(Work):
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
         run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.arguments))
         tracked = TrackedEpisodes(tracking, run)
-        with LiveLine(console, config["validation"]["measure"]) as line:
+        line = LiveLine(console, config["validation"]["measure"], config["episodes"])
+        with line.bar:
 
             def on_progress(progress: LearningProgress) -> None:
                 line.update(progress)

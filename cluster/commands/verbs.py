@@ -115,7 +115,7 @@ VERBS: dict[str, Usage] = {
         "options, as Hydra overrides: those of one run (which is one episode), and\n"
         "  agent={agent}\n  reward={reward}\n  actions={actions}\n  state={state}\n"
         "  function=[bm25,random,tfidf]  the actions   decision_every=N|epoch  batches per action\n"
-        "  episodes=N copies=N workers=N hosts=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
+        "  episodes=N copies=N workers=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "examples:\n  pyrite learn agent=actor_critic function=[bm25,random] scale=small out=outputs/agent\n"
         "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",

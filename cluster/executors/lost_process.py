@@ -6,7 +6,7 @@ Work that is lost continues from its last state, so that the results are the sam
 - one of several workers of a run: Ray Train starts all of them again (`training.coordinator`);
 - the negative index: its actor starts again over the versions on disk, and readers wait (`index.client`);
 - a worker of an agent: it starts again and repeats its decisions since the last state (`pyrite.rl.rllib.algorithm`);
-- its learner or a ranker host: the learning returns to its last state (`rollouts.backends`);
+- its learner: the learning returns to its last state (`rollouts.backends`);
 - any other task: `RayExecutor` runs it again;
 - the command itself, or the head of the cluster: `--resume` (`commands.resuming.read`).
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, set_mode
+from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, send_token
 from pyrite.cluster.jobs.job_options import Access
 from pyrite.cluster.limits import CONNECT_TIMEOUT_S
 from pyrite.ranking.errors import BadInput
@@ -38,9 +38,7 @@ def connected(address: str | None, access: Access = ANYONE) -> Iterator[JobSubmi
         access: headers and certificates.
     """
     mode, before, level = os.environ.get(MODE), os.environ.get(VARIABLE), logging.root.manager.disable
-    if mode is None or (mode == "token" and not has_token()):
-        # Without a token Ray's client would exit; a server that requires one reports it.
-        set_mode("token" if has_token() else "disabled")
+    send_token()
     from ray.job_submission import JobSubmissionClient
 
     try:
@@ -49,11 +47,13 @@ def connected(address: str | None, access: Access = ANYONE) -> Iterator[JobSubmi
         os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
         with refusals_in_one_line(url):
             _check_version(url, access)
+            if mode == "token" and not has_token():  # Ray's client would exit
+                raise BadInput(f"{MODE}=token, and there is no token", url, f"put the cluster's token into {TOKEN}")
             yield JobSubmissionClient(url, headers=dict(access.headers), verify=access.verify)
     finally:
         logging.disable(level)
-        if os.environ.get(MODE) != mode:
-            set_mode(mode)
+        if mode is None:
+            os.environ.pop(MODE, None)
         os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
@@ -72,6 +72,8 @@ def _check_version(url: str, access: Access) -> None:
         if TOKEN_REFUSED not in answer.text.lower():
             what = f"refuses, and not as Ray does ({answer.status_code}: {in_one_line(answer.text)})"
             raise BadInput(what, url, "is there a proxy that wants --headers or RAY_JOB_HEADERS?")
+        if not has_token():
+            raise BadInput("the job server requires its token", url, f"put the cluster's token into {TOKEN}")
     elif '"ray_version"' not in answer.text:
         raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
 
