@@ -56,7 +56,7 @@ RULES = {
 RATES = {
     "printed": ["agent=as_printed", "copies=1"],
     "default": ["agent=actor_critic"],
-    "reinforce": ["agent=reinforce", "agent.entropy=0.005"],
+    "reinforce": ["agent=reinforce"],
 }
 CHOSEN = {"printed": 0.001, "default": 0.001, "reinforce": 0.01}
 """The rates without results of step 2: the agents' own, and that of the control."""
