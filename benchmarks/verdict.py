@@ -3,7 +3,8 @@
     python -m benchmarks.verdict [--studies N] [--cell WORD …] [--out FILE]
 
 Each cell is a kind of study: methods, seeds, queries, and how values vary. Its studies are drawn one by one from their
-number, and what they conclude is appended to FILE (JSON lines), so that a later command with more studies adds to it.
+number, and what they conclude is appended to FILE (JSON lines), so that a later command with more studies adds to it;
+with --studies 0 it prints what FILE has.
 The sentence "better" is false if the other method is no worse, "equal" if the two differ by the margin or more, and a
 printed lead is wrong if its interval misses the truth. Power is the share of the worse methods that are left out of
 those that may be the best; "as worse" is the share that the recommended one is reported to be better than, and "before"
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -169,6 +171,7 @@ class Counts:
                 stream.write(json.dumps({"cell": cell.name, **counts}) + "\n")
 
 
+OF_ALL = re.compile(r", \d+ seeds, .*")
 WRONG = ("false better", "false equal", "missed ahead", "missed lead", "false better before")
 HEAD = ("cell", "studies", *WRONG, "leads right", "power", "as worse", "before")
 
@@ -198,6 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = Counts(chosen.out)
     before = kept.read()
     print(table(HEAD, []), end="")
+    pooled: dict[str, Counter[str]] = {}
     for cell in cells():
         if not all(word in cell.name for word in chosen.cell):
             continue
@@ -208,7 +212,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 block.update(concluded(cell, number))  # type: ignore[arg-type]
             kept.append(cell, block)
             counts.update(block)
-        print(f"| {' | '.join(row(cell.name, counts))} |", flush=True)
+        if counts:
+            pooled.setdefault(OF_ALL.sub("", cell.name), Counter()).update(counts)
+            print(f"| {' | '.join(row(cell.name, counts))} |", flush=True)
+    print("\nall seeds, queries and kinds\n\n" + table(HEAD, [row(*each) for each in pooled.items()]))
 
 
 if __name__ == "__main__":
