@@ -10,7 +10,8 @@ from typing import cast
 from rich.console import Console
 
 from pyrite.cluster.commands.judging_folder import OVERRIDES, folder_of, remembered
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.commands.taken import Taken
+from pyrite.cluster.config.override import values_by_key
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.pooling.judging import export, export_files, store
 from pyrite.pooling.judging.backup import back_up
@@ -19,6 +20,9 @@ from pyrite.pooling.judging.options import Options
 from pyrite.ranking.bounds import check_arguments
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import read_qrels
+
+OF_AN_EXPORT = Taken(("out", "resolve"), "{key} has no effect on an export", "give out=, and resolve= if you need it")
+OF_A_BACKUP = Taken(("out",), "{key} has no effect on a backup", "give out= alone")
 
 
 def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
@@ -30,12 +34,9 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
             were judged twice, `PATH.disagreements.tsv` is written too. A path that ends in .csv receives a table of all
             judgements, with assessor, time and note.
     """
+    given = OF_AN_EXPORT.read(overrides)
     storage = folder_of(overrides)
-    for text in overrides:
-        if (key := key_of(text)) not in ("out", "resolve"):
-            raise BadInput(f"{key} has no effect on an export", remedy="give out=, and resolve= if you need it")
     as_table = export_files.ending_of(Path(path))[0] == export_files.TABLE
-    given = values_by_key(overrides)
     if as_table and "resolve" in given:
         what = "has no effect on a table of all judgements"
         raise BadInput(what, "resolve", "leave it out, or export qrels (no .csv)")
@@ -66,9 +67,7 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
 
 def write_backup(overrides: Sequence[str], path: str, console: Console) -> None:
     """Write a copy of the judgements (`pyrite judge --backup FILE out=FOLDER`), also while the page is served."""
-    for text in overrides:
-        if (key := key_of(text)) != "out":
-            raise BadInput(f"{key} has no effect on a backup", remedy="give out= alone")
+    OF_A_BACKUP.read(overrides)
     storage = folder_of(overrides)
     count = back_up(Path(storage.path("")), Path(path))
     options = storage.path(OVERRIDES)

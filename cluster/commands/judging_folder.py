@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.moved import with_present_paths
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of, replaced
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.judging.folder import private_file
-from pyrite.pooling.runs import files_of
+from pyrite.pooling.runs import files_of, listed
 from pyrite.ranking.errors import BadInput
 
 OVERRIDES = "overrides.json"
@@ -60,19 +59,16 @@ def grown(folder: str, overrides: Sequence[str]) -> list[str]:
     stored = remembered(folder_of(given))
     if not stored:
         raise BadInput("no judgements in it", folder, "start with: pyrite judge out=FOLDER runs=…")
-    before, after = (compose(texts, "judge") for texts in (stored, [*stored, *overrides]))
+    before, after = compose(stored, "judge"), compose([*stored, *overrides], "judge")
     if after["depth"] < before["depth"]:
         what = f"the depth was {before['depth']}, and may only rise"
         raise BadInput(what, f"depth={after['depth']}", f"give depth={before['depth']} or more")
     if not any(key_of(text) == "runs" for text in overrides):
         return given
-    of_before = paths_of_runs(before)
-    inside = {file.resolve() for path in of_before for file in files_of(path)}
-    new = [path for path in paths_of_runs(after) if not inside.issuperset(file.resolve() for file in files_of(path))]
-    runs = as_override([*of_before, *new])
-    return [*(text for text in given if key_of(text) != "runs"), f"runs={runs}"]
+    inside = _files(listed(before["runs"]))
+    new = [path for path in listed(after["runs"]) if not inside >= _files([path])]
+    return replaced(given, [f"runs={as_override([*listed(before['runs']), *new])}"])
 
 
-def paths_of_runs(config: Mapping[str, Any]) -> list[str]:
-    """Return the paths that `runs` names: one, or a list."""
-    return [config["runs"]] if isinstance(config["runs"], str) else config["runs"]
+def _files(paths: Sequence[str]) -> set[Path]:
+    return {file.resolve() for path in paths for file in files_of(path)}

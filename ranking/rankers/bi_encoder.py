@@ -84,6 +84,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
+        frozen_layers: Annotated[int, AtLeast(0)] = 0,
         categories: bool = False,
         query_prompt: str | None = None,
         document_prompt: str | None = None,

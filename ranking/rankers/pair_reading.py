@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import transformers
 from pyrite.ranking.rankers.pair_form import Chat, PairForm, template_of
 from pyrite.ranking.rankers.sentence_folder import NO_PROMPTS, UNLIMITED, SentenceFolder, read_json
 from pyrite.ranking.rankers.sentence_library import library
@@ -92,10 +93,10 @@ def chat_of(source: SentenceFolder, tokenizer: Any) -> Chat | None:
 
 def reads_from_left(source: SentenceFolder) -> bool:
     """Return whether a checkpoint is of a decoder, whose last token is the only one that has seen the whole text."""
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    )
+    return is_decoder((read_json(source.query, "config.json") or {}).get("model_type"))
 
-    kind = (read_json(source.query, "config.json") or {}).get("model_type")
-    return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+def is_decoder(kind: str | None) -> bool:
+    """Return whether a type of transformers is a decoder: it continues texts, and does not fill gaps in them."""
+    known = transformers.models.auto.modeling_auto
+    return kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES
