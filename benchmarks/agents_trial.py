@@ -165,11 +165,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if chosen.step not in ("control", "credit") and not chosen.collection:
         parser.error(f"{chosen.step} needs --collection")
+    topics, epochs = chosen.sizes
     collection = [*BASE, f"collection.path={chosen.collection}"]
     units = {
         "room": lambda: room(collection, chosen.seeds),
-        "control": lambda: controls(*chosen.sizes, chosen.agents or 10, chosen.episodes or 300),
-        "credit": lambda: credits(*chosen.sizes, chosen.episodes or 100),
+        "control": lambda: controls(topics, epochs, chosen.agents or 10, chosen.episodes or 300),
+        "credit": lambda: credits(topics, epochs, chosen.episodes or 100),
         "rates": lambda: rates(collection, chosen.episodes or 100),
         "test": lambda: test(
             collection, chosen.agents or 16, chosen.episodes or 300, best_rates(results_of(chosen.out / "rates"))
