@@ -55,7 +55,7 @@ def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
                 spread = f" ± {number(float(runs.values.std(ddof=1)))}" if len(runs.values) > 1 else ""
                 row.append(number(runs.mean) + spread)
                 test, p = tests.get((method, origin, measure), (None, 1.0))
-                if test is None:
+                if not test.is_known:
                     row += ["", ""]
                     continue
                 cells = archive.cells(method, archive.baseline(method), origin, measure)
@@ -102,7 +102,7 @@ def contrasts(archive: Archive, margin: float, pairs: Sequence[tuple[str, ...]])
     for first, second in pairs:
         for origin in archive.origins:
             test = archive.difference(first, second, origin)
-            if test is None:
+            if not test.is_known:
                 raise ValueError(f"{archive.name}: {first} and {second} can't be compared")
             least = number((test.high - test.mean) * HALF_WIDTHS, 3)
             difference = f"{signed(test.mean)} ({interval(test.low, test.high)})"
@@ -170,7 +170,7 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
     else:
         over = (of.get("over", archive.origins[0]), of.get("measure", ""))
         test, units = archive.difference(first, second, *over), len(archive.cells(first, second, *over))
-        if test is None:
+        if not test.is_known:
             raise ValueError(f"{of['archive']}: {first} and {second} can't be compared")
         mean, low, high = test.mean, test.low, test.high
         equal = test.p_equal(of["equal_within"]) if "equal_within" in of else None
