@@ -55,7 +55,7 @@ def comparison(archive: Archive, measures: Sequence[str] = ()) -> str:
                 spread = f" ± {number(float(runs.values.std(ddof=1)))}" if len(runs.values) > 1 else ""
                 row.append(number(runs.mean) + spread)
                 test, p = tests.get((method, origin, measure), (None, 1.0))
-                if not test.is_known:
+                if test is None:
                     row += ["", ""]
                     continue
                 cells = archive.cells(method, archive.baseline(method), origin, measure)

@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from pyrite.analysis.reports.canvas import INK, Look, grid, legend, looks, name_axes
 from pyrite.analysis.reports.labels import broken, distinct_names, title_of
@@ -52,18 +53,21 @@ def _forest(verdict: Verdict, forest: Axes, costs: Axes, styles: Mapping[str, Lo
 
 def quality_figure(verdicts: Sequence[Verdict]) -> Figure | None:
     """Draw the mean of each method against the documents that its runs read; None if these are not known."""
-    known = [(verdict, [row for row in verdict.rows if row["documents_read"]]) for verdict in verdicts]
-    known = [(verdict, rows) for verdict, rows in known if len(rows) > 1]
+    known = [verdict for verdict in verdicts if len(_read(verdict)) > 1]
     if not known:
         return None
-    figure, axes = grid([_title(verdict, verdicts) for verdict, _ in known], [""], 2.4)
-    shown = [row["method"] for _, rows in known for row in rows]
-    styles = looks([row["method"] for verdict, _ in known for row in verdict.rows])
-    for (verdict, rows), ax in zip(known, axes, strict=True):
-        _quality(rows, ax, styles)
+    figure, axes = grid([_title(verdict, verdicts) for verdict in known], [""], 2.4)
+    styles = looks(row["method"] for verdict in known for row in verdict.rows)
+    for verdict, ax in zip(known, axes, strict=True):
+        _quality(_read(verdict), ax, styles)
         name_axes(ax, "documents read, log scale", verdict.place["measure"])
-    legend(figure, styles, set(shown), lines=False)
+    legend(figure, styles, {row["method"] for verdict in known for row in _read(verdict)}, lines=False)
     return figure
+
+
+def _read(verdict: Verdict) -> list[Mapping[str, Any]]:
+    """Return the rows of a verdict whose documents are known."""
+    return [row for row in verdict.rows if row["documents_read"]]
 
 
 def _quality(rows: Sequence[Mapping[str, Any]], ax: Axes, styles: Mapping[str, Look]) -> None:
@@ -74,6 +78,9 @@ def _quality(rows: Sequence[Mapping[str, Any]], ax: Axes, styles: Mapping[str, L
             ax.plot((x, x), (row["ci_low"], row["ci_high"]), color=look.colour, lw=1)
         ax.plot(x, row["mean"], color=look.colour, marker=look.marker, ms=6)
     ax.set_xscale("log")
+    for formatted in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
+        formatted("{x:,.0f}")
+    ax.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
 def _title(verdict: Verdict, among: Sequence[Verdict]) -> str:

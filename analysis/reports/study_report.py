@@ -191,26 +191,32 @@ def _contrasts(
 
 
 def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
-    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
+    done = trials.filter(status="done")
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
     seeds = trials["seed"].n_unique()
     ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
-    counts = {
-        "done": len(done), "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
-        "not started": stopped, f"stopped by the search, which no figure includes ({ORDER})": behind,
-        "to come, the study is still running": results.waiting,
-    }  # fmt: skip
     read = [line for lines in results.config.get("read", {}).values() for line in lines]
     return {
         **({"read": "; ".join(read)} if read else {}),
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
         "compared": f"{ways} of choosing negatives, ranker {' and '.join(rankers)}, {each}",
-        "runs": ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "done"),
+        "runs": _counts(trials, results.waiting),
         "training": f"{duration(float(done['seconds'].sum() or 0))} over all runs, {done['steps'].sum() or 0:,} steps",
         "evaluated on": " and ".join(map(result_sections.origin_name, origins)),
     }
+
+
+def _counts(trials: pl.DataFrame, waiting: int) -> str:
+    """Return how many runs have which fate."""
+    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
+    counts = {
+        "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
+        "not started": stopped, f"stopped by the search, which no figure includes ({ORDER})": behind,
+        "to come, the study is still running": waiting,
+    }  # fmt: skip
+    return ", ".join([f"{len(done):,} done", *(f"{count:,} {name}" for name, count in counts.items() if count)])
 
 
 def _stopped(trials: pl.DataFrame) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -50,8 +49,8 @@ MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
 NOTE = (
     "The intervals hold together in 95% of studies, p is corrected for all of them (Holm); both are for other seeds "
-    "and {}; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the peak "
-    "of the process."
+    "and {}; * p < .05. Time is the processor time of training a run, documents are those that the ranker read, "
+    "memory is the peak of the process."
 )
 CHOSEN_BY_DEV = (
     "The settings of each method that validated best. Test values of the runs that chose them tend to be too high."
@@ -93,7 +92,7 @@ def verdict_section(
     taken = any(verdict.take is not None for verdict in verdicts)
     bold = ["Bold is the mean of the recommended method, which need not be the highest."] if taken else []
     parts, terminal = (chain(*(getattr(section, name) for section in sections)) for name in ("parts", "terminal"))
-    frames = dict(ChainMap(*(dict(section.frames) for section in sections)))
+    frames = dict(chain(*(section.frames.items() for section in sections)))
     return Section("", [*parts, *last, *bold], [*terminal, *last], frames, last=True)
 
 
@@ -198,7 +197,7 @@ def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
     length = training_length(trials.join(with_methods(trials).filter(**place).select("run"), on="run", how="semi"))
     if length is None:
         return []
-    answer = "yes" if length.is_enough else "no, more epochs may help (training.max_epochs)"
+    answer = "yes" if length.is_enough else f"no, more may help (training.max_epochs={2 * length.epochs})"
     at = f"validation was best at epoch {length.best} of {length.epochs}"
     return [f"Is this ranker trained long enough? {at[0].upper()}{at[1:]}: {answer}."]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,16 +69,12 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
             mean over the places, of those that are not learned and have runs at all places.
     """
     places = {f"{place.key['ranker']} on {place.key['collection']}": place for place in study.at(finished=True)}
-    known = [set(place.methods) for place in places.values()]
-    shared = set.intersection(*known) if len(places) > 1 else set()
-    common = shared & {method for place in places.values() for method in place.able}
-    if not common:
+    reference = _reference([*places.values()], baseline)
+    if reference is None:
         return pl.DataFrame(schema=SCHEMA)
-    means = {name: float(np.mean([place.methods[name].mean for place in places.values()])) for name in common}
-    reference = baseline if baseline in shared else min(common, key=lambda name: (-means[name], name))
     candidates, measure = study.first
     rows: list[dict[str, Any]] = []
-    for method in sorted(set.union(*known) - {reference}):
+    for method in sorted(set().union(*(place.methods for place in places.values())) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}
         effects = [*filter(None, (_effect(name, places[name], method, reference) for name in sorted(places)))]
         rows += [head | effect for effect in effects]
@@ -87,6 +84,15 @@ def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
             over = {"places": len(at), "pairs": at["pairs"].sum(), "place": ALL}
             rows.append(head | over | pooled._asdict() | {"difference": pooled.mean, "heterogeneity": pooled.between})
     return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _reference(places: Sequence[Place], baseline: str | None) -> str | None:
+    """Return the method that others are compared with; None if no method that is not learned is at all places."""
+    shared = set.intersection(*(set(place.methods) for place in places)) if len(places) > 1 else set[str]()
+    able = shared.intersection(*(place.able for place in places))
+    means = {name: float(np.mean([place.methods[name].mean for place in places])) for name in able}
+    best = min(able, key=lambda name: (-means[name], name), default=None)
+    return baseline if able and baseline in shared else best
 
 
 def _effect(name: str, place: Place, method: str, reference: str) -> dict[str, Any] | None:

@@ -135,18 +135,20 @@ def _random(method: Mapping[str, str], methods: Sequence[Mapping[str, str]]) -> 
     """
     alike = [key for key in method if key not in (*METHOD, "method") and not key.startswith(("policy.", "selector."))]
     others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
-    of_method = set(method["function"].split("+"))
-    uniform = [{**method, "selector": "uniform"}] if method["selector"] == "learned" else []
+    ranked = sorted((_distance(other, method), other["method"]) for other in others)
+    able = [name for distance, name in ranked if not distance[0]]
+    return able[0] if able else None
 
-    def distance(other: Mapping[str, str]) -> tuple[bool, bool, bool, bool, str]:
-        selector = other["selector"]
-        return (
-            not any(all(other[part] == same[part] for part in METHOD) for same in uniform),
-            set(other["function"].split("+")) != of_method,
-            selector != method["selector"],
-            selector != "uniform",
-            other["method"],
-        )
 
-    able = [other for other in others if other["policy"] == "random" or not distance(other)[0]]
-    return min(able, key=distance)["method"] if able else None
+def _distance(other: Mapping[str, str], method: Mapping[str, str]) -> tuple[bool, bool, bool, bool, bool]:
+    """Return whether another method does not choose at random, and in what it differs from a learned one."""
+    twin = {**method, "selector": "uniform"}
+    is_twin = method["selector"] == "learned" and all(other[part] == twin[part] for part in METHOD)
+    functions = [set(each["function"].split("+")) for each in (other, method)]
+    return (
+        other["policy"] != "random" and not is_twin,
+        not is_twin,
+        functions[0] != functions[1],
+        other["selector"] != method["selector"],
+        other["selector"] != "uniform",
+    )

@@ -12,7 +12,7 @@ declared equal differs by `equal_within` or more (Holm over the pairs, each).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
@@ -122,8 +122,7 @@ def compare_all(
     pairs = [pair for pair in combinations(sorted(values), 2) if not set(baselines).isdisjoint(pair)]
     seeds = sorted(set().union(*values.values()))
     pilot = set(seeds[: rule.first]) if rule.clip is None else set[int]()
-    first = [_of_seeds(values, a, b, pilot) for a, b in pairs]
-    bound = rule.of_spread(float(np.median([part.std(ddof=1) for part in first if len(part) > 1] or [math.inf])))
+    bound = _bound(values, pairs, pilot, rule)
     evidence = [_of_seeds(values, a, b, values[a].keys() - pilot) for a, b in pairs]
     differ = np.array([_differ(part, bound) for part in evidence])
     equal = np.array([_equal(part, rule.equal_within, bound) for part in evidence])
@@ -134,6 +133,13 @@ def compare_all(
         one = pair.compared(intervals, len(pairs))
         compared |= {(a, b): one, (b, a): one.turned()}
     return {pair: compared[pair] for pair in compared if pair[1] in baselines}
+
+
+def _bound(values: Values, pairs: Sequence[tuple[str, str]], pilot: Set[int], rule: SequentialRule) -> float:
+    """Return the bound of a seed's difference, by the spread of the first seeds."""
+    first = [_of_seeds(values, a, b, pilot) for a, b in pairs]
+    spreads = [part.std(ddof=1) for part in first if len(part) > 1]
+    return rule.of_spread(float(np.median(spreads or [math.inf])))
 
 
 class PairTests(NamedTuple):

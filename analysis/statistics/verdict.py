@@ -261,22 +261,24 @@ class Choice:
 
     def _with(self, take: str, lead: Lead | None, close: Mapping[str, MethodTest]) -> Verdict:
         """Return the verdict that recommends a method, with its tests against the others."""
-        best = self.comparison.best
-        sole = len(best.possible) == 1
-        others = [name for name in self.costs if name != take]
-        beaten = others if sole else [name for name in others if (name, take) in self.worse]
-        if lead is not None and lead.against not in beaten:
-            beaten = [lead.against, *beaten]
+        best, beaten = self.comparison.best, self._beaten(take, lead)
         return replace(
             self.so_far,
             take=take,
-            best=sole,
+            best=len(best.possible) == 1,
             better_than=beaten,
             lead=lead,
             possible=[method for method in best.possible if method != take],
             ahead=best.ahead[take],
             equal=[method for method, test in close.items() if test.equal < LEVEL and method not in beaten],
         )
+
+    def _beaten(self, take: str, lead: Lead | None) -> list[str]:
+        """Return the methods that one is better than: all if it is the best."""
+        others = [name for name in self.costs if name != take]
+        sole = len(self.comparison.best.possible) == 1
+        beaten = others if sole else [name for name in others if (name, take) in self.worse]
+        return beaten if lead is None or lead.against in beaten else [lead.against, *beaten]
 
     def _against(self, take: str) -> dict[str, MethodTest]:
         """Return the tests of the other methods against one, in the family of all pairs."""

@@ -92,16 +92,14 @@ def tables_of(
     finished = FinishedRuns(storage, collections)
     rows, small = [], {name: list[pl.DataFrame]() for name in SMALL}
     for planned in runs:
-        outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
-        if planned.name in errors:
-            outcome = None  # a result from before, of other parts
-        error = None if outcome else errors.get(planned.name, "did not run")
-        row = trial_row(planned, collection, outcome, error)
+        failed, collection = planned.name in errors, collections[planned.name]
+        outcome = None if failed else read_outcome(storage, planned.name)  # which may be from before, of other parts
         if outcome is None:
             stop = (stopped or {}).get(planned.name)
-            rows.append(row | (_stopped(stop) if planned.name not in errors and (out_of_time or stop) else {}))
+            row = trial_row(planned, collection, None, errors.get(planned.name, "did not run"))
+            rows.append(row | (_stopped(stop) if not failed and (out_of_time or stop) else {}))
             continue
-        rows.append(row)
+        rows.append(trial_row(planned, collection, outcome, None))
         finished.append(planned, outcome)
         for name, make in SMALL.items():
             small[name] += make(planned, outcome, collection)
@@ -242,15 +240,21 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
         "cut": cut_of(config) or None,
     }
-    beside = {":bm25": outcome.bm25, ":untrained": outcome.untrained, ":interpolated": outcome.interpolated}
-    for origin, measured in outcome.values.items():
-        for measure, values in measured.items():
-            name = f"{origin}:{measure}"
-            row[name] = float(values.mean())
-            known = {end: by_origin[origin][measure] for end, by_origin in beside.items() if origin in by_origin}
-            row |= {name + end: float(found.mean()) for end, found in known.items()}
-    row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
-    return row
+    row |= _measured(outcome)
+    return row | {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
+
+
+def _measured(outcome: Outcome) -> dict[str, float]:
+    """Return the means of a run's measures, each followed by those beside it."""
+    sides = {"": outcome.values, ":bm25": outcome.bm25, ":untrained": outcome.untrained,
+             ":interpolated": outcome.interpolated}  # fmt: skip
+    return {
+        f"{origin}:{measure}{end}": float(by_origin[origin][measure].mean())
+        for origin, measured in outcome.values.items()
+        for measure in measured
+        for end, by_origin in sides.items()
+        if origin in by_origin
+    }
 
 
 def action_rows(outcome: Outcome) -> list[dict[str, Any]]:

@@ -195,7 +195,7 @@ def test_the_methods_of_all_rankers_are_compared_with_a_baseline_of_one(made_up_
 
 
 def test_the_table_fits_a_terminal_shows_all_and_explains_its_marks(made_up_study, usual):
-    assert list(map(value, (0.1234567, 1.0, -0.05, None))) == [".1235", "1.0000", "-.0500", "–"]
+    assert list(map(value, (0.1234567, 1.0, -0.05, None))) == [".1235", "1.0000", "-.0500", None]
     summary = Comparison(made_up_study(rankers=("feed_forward", "match_pyramid"), failed=1)[0]).summary()
     text = printed(summary)
     assert "…" not in text

@@ -489,7 +489,9 @@ def test_the_limits_of_one_seed_are_those_of_the_experiment():
         assert f"\n| {queries} | {gain:.3f} |".replace("0.", ".") in page
 
 
-@pytest.mark.parametrize(("best", "words"), [(3, "epoch 3 of 5: yes."), (5, "epoch 5 of 5: no, more epochs may help")])
+@pytest.mark.parametrize(
+    ("best", "words"), [(3, "epoch 3 of 5: yes."), (5, "5 of 5: no, more may help (training.max_epochs=10)")]
+)
 def test_whether_the_ranker_is_trained_long_enough_is_answered_from_its_validation(best, words):
     trials, queries = study({"a": 0.0, "b": 0.05}, seeds=3)
     trials = trials.with_columns(
