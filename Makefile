@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make study   sets up .venv with what a study needs and runs the main job
 #   make test    sets up .venv with what developers need and runs linters, types and tests
-#   make nightly runs the tests that take long as well, and all of them on examples that they have not seen
+#   make nightly runs the tests that take long as well, all of them on examples that they have not seen, and some with the oldest libraries
 #   make faults  kills processes and machines under every command, twenty times each: half an hour and more
 #   make gpu     runs the tests that want a GPU with CUDA, on a machine that has one, and says what share of its peak is reached
 #   make docs    builds the documentation site with search, in build/docs
@@ -79,6 +79,7 @@ gpu: install
 
 nightly: lint
 	HYPOTHESIS_PROFILE=nightly $(SHARED) $(ARGS)
+	$(BIN)/python -m tests.oldest_libraries
 
 faults: install
 	RAY_AUTH_MODE=token $(BIN)/python -m pytest --kills=20 $(FAULTS) $(ARGS)

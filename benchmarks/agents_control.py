@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from pyrite.rl.compression import compress
 from pyrite.rl.environment import FunctionActions, SamplingEnvironment
 from pyrite.rl.rewards import Diff, ValidationSampleOptions
 from pyrite.rl.state import StateOptions, StateTables
-from pyrite.rl.vector_environment import VectorEnvironment
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.sampler import Sampler
 
@@ -50,8 +49,8 @@ class Control:
         at = (float(rng.uniform(0.1, 0.6) * steps) if changes else np.inf) if self.late else 0.0
         return training[0], training[1](policy, at)
 
-    def environments(self, seed: int, first: int, count: int) -> VectorEnvironment:
-        """Return copies of the environment."""
+    def environments(self, seed: int, numbers: Sequence[int]) -> list[SamplingEnvironment]:
+        """Return the copies of the environment that have these numbers."""
         made = make(self.topics)
         table = np.random.default_rng(1).normal(size=(len(made.encoded.idf), 16)).astype(np.float32)
         table[0] = 0
@@ -64,12 +63,7 @@ class Control:
         def begin(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
             return self.start(made, actions.policy(), sequence)
 
-        return VectorEnvironment(
-            [
-                SamplingEnvironment(begin, tables, actions, Diff(), options, seed, copy)
-                for copy in range(first, first + count)
-            ]
-        )
+        return [SamplingEnvironment(begin, tables, actions, Diff(), options, seed, copy) for copy in numbers]
 
 
 Choice = Callable[[SamplingEnvironment, np.random.Generator], int]
@@ -91,7 +85,7 @@ FIXED: dict[str, Choice] = {
 
 def fixed(control: Control, choice: str, episodes: int, facts: Result, out: Path) -> Result:
     """Return what a policy that does not learn reaches at the end of each episode."""
-    (environment,), rng, ends = control.environments(7, 0, 1).environments, np.random.default_rng(11), []
+    (environment,), rng, ends = control.environments(7, [0]), np.random.default_rng(11), []
     for _ in range(episodes):
         environment.reset()
         info: dict[str, Any] = {}
@@ -114,11 +108,11 @@ AGENTS: dict[str, Callable[[float], tuple[Agent, int]]] = {
 def controlled(control: Control, arm: str, rate: float, number: int, episodes: int, facts: Result, out: Path) -> Result:
     """Let an agent learn in the control; return what each of its episodes ended with, and its share of BM25."""
     agent, copies = AGENTS[arm](rate)
-    toy = control.environments(number, 0, 1)
+    (toy,) = control.environments(number, [0])
     trainer = agent.build(
         partial(control.environments, number),
-        toy.single_observation_space,
-        toy.single_action_space,
+        toy.observation_space,
+        toy.action_space,
         seed=number,
         gamma=1.0,
         copies=copies,
@@ -131,8 +125,7 @@ def controlled(control: Control, arm: str, rate: float, number: int, episodes: i
     kept = len(ends)
     while len(ends) < episodes:
         trainer.train()
-        finished = [each["summary"] for each in trainer.ended]
-        ends += [{"end": each["validation_sample"], "bm25": each["share:bm25"]} for each in finished]
+        ends += [{"end": each["validation_sample"], "bm25": each["share:bm25"]} for each in trainer.ended]
         if len(ends) - kept >= KEEP:
             kept = len(ends)
             with replace_file(state) as temporary:

@@ -1,9 +1,9 @@
-"""Measures the cost of the environment: state and reward relative to the bare training step, workers, hosts, copies.
+"""Measures the cost of the environment: state and reward relative to the bare training step, workers, copies.
 
     python -m benchmarks.environment FOLDER [--copies N …] [--workers N …] [--only workers]
 
-FOLDER is a BEIR folder, for example MedQuAD. Run it on a quiet machine. Workers and the host are measured while an
-agent learns, with the learner's updates; all sides take turns.
+FOLDER is a BEIR folder, for example MedQuAD. Run it on a quiet machine. Workers are measured while an agent learns,
+with the learner's updates; all sides take turns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import argparse
 import resource
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,12 +24,8 @@ from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.session import session
-from pyrite.cluster.rollouts.backends import on_hosts
 from pyrite.cluster.rollouts.environments import Environments, gamma_of, state_tables_of
-from pyrite.cluster.rollouts.gang import RUNNER_CPUS, gang
-from pyrite.cluster.rollouts.train_agent import RolloutBackend
 from pyrite.cluster.runs.artifacts import Artifacts
-from pyrite.rl.environment import SamplingEnvironment
 
 SMALLEST = [
     "{collection} vectors=random encoding.min_count=1 ranker.preset=tiny training.batch_size=8 scale=full "
@@ -58,8 +53,7 @@ def seconds(body: Callable[[], object], times: int) -> float:
 def one_copy(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     """A step of the environment against a bare training step, and rewards scored a pair at a time."""
     config = configuration(chosen)
-    environment: Any = Environments(config).make(parts, 0, 1).environments[0]
-    assert isinstance(environment, SamplingEnvironment)
+    (environment,) = Environments(config)([0])
     environment.reset()
 
     def bare() -> None:
@@ -98,16 +92,17 @@ def one_copy(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     print(f"the same reward a pair at a time {slow * 1e3:.0f} ms: {slow / sample:.0f}x (goal: 8x)")
 
 
-def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[str, Any], seconds: float) -> float:
+def steps_a_second(environments: Environments, workers: int, seconds: float) -> float:
     """Return the environment steps per second of a learning, updates included."""
+    config = environments.config
     algorithm = build(config["agent"], trust="composed").build(
-        backend.environments,
-        state_tables_of(config, parts).space,
+        environments,
+        state_tables_of(config, environments.parts()).space,
         actions_of(config).space,
         gamma=gamma_of(config),
-        workers=backend.workers,
+        workers=workers,
         copies=config["copies"],
-        cpus=backend.cpus,
+        cpus=config["resources"]["cpu"],
     )
     algorithm.train()
     before, started = algorithm.counters["decisions"], time.perf_counter()
@@ -119,28 +114,21 @@ def steps_a_second(backend: RolloutBackend, config: dict[str, Any], parts: dict[
 
 
 def workers(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
-    """No worker, one and more, and a host with one, at eight copies, taken in turn."""
+    """No worker, one and more, at eight copies, taken in turn."""
     import ray
 
     shared = {name: ray.put(part) for name, part in parts.items()}
     speeds: dict[int, list[float]] = {count: [] for count in sorted({0, 1, *chosen.workers})}
-    hosted: list[float] = []
-    config = configuration(chosen, "copies=8", "hosts=1", "workers=1")
-    for turn in range(chosen.turns):
+    environments = Environments(configuration(chosen, "copies=8"), shared)
+    for _ in range(chosen.turns):
         for count, measured in speeds.items():
-            backend = RolloutBackend(Environments(config, shared), count, config["resources"]["cpu"])
-            measured.append(steps_a_second(backend, config, parts, chosen.seconds))
+            measured.append(steps_a_second(environments, count, chosen.seconds))
             print(f"  {count} workers: {measured[-1]:.1f} steps per second", flush=True)
-        with gang(config, f"benchmark-{turn}", lambda event, line: print(line)) as (_, _, names):
-            backend = RolloutBackend(partial(on_hosts, names, 8), 1, RUNNER_CPUS)
-            hosted.append(steps_a_second(backend, config, parts, chosen.seconds))
     for count in chosen.workers:
         for base, name, goal in ((0, "in process", 1.3), (1, "with one worker", 1.6)):
             ratios = [many / one for many, one in zip(speeds[count], speeds[base], strict=True)]
             print(f"8 copies, {count} workers: {median(ratios):.2f}× the steps {name} (goal for 2: {goal}×)")
     print(f"steps per second by workers: { {count: round(median(found)) for count, found in speeds.items()} }")
-    ratios = [host / one for host, one in zip(hosted, speeds[1], strict=True)]
-    print(f"a ranker host and one worker: {median(ratios):.2f}× one worker (goal: 0.9×)")
 
 
 def resident() -> int:
@@ -154,21 +142,22 @@ def copies(chosen: argparse.Namespace, parts: dict[str, Any]) -> None:
     print("copies   steps a second   MB a copy   of them weights, best weights and optimizer")
     for count in chosen.copies:
         before = resident()
-        made = Environments(config).make(parts, 0, count)
-        made.reset()
-        rng = np.random.default_rng(0)
-        for _ in range(2):
-            made.step(rng.integers(2, size=count))
+        made, rng = Environments(config)(range(count)), np.random.default_rng(0)
+        for environment in made:
+            environment.reset()
+            for _ in range(2):
+                environment.step(rng.integers(2))
         rounds = max(2, 64 // count)
         started = time.perf_counter()
         for _ in range(rounds):
-            made.step(rng.integers(2, size=count))
+            for environment in made:
+                environment.step(rng.integers(2))
         speed = rounds * count / (time.perf_counter() - started)
         grown = (resident() - before) / count / 1e6
-        training: Any = made.environments[0].training  # type: ignore[attr-defined]
+        training = made[0].training
         weights = sum(tensor.nbytes for tensor in training.ranker.state_dict().values()) / 1e6
         print(f"{count:6d} {speed:16.0f} {grown:11.1f}   {weights:.1f} + {weights:.1f} + {2 * weights:.1f}")
-        del made, training
+        del made, environment, training
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -179,9 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batches", type=int, default=120, help="steps that are timed")
     parser.add_argument("--copies", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64], help="in one process")
     parser.add_argument("--workers", type=int, nargs="+", default=[2], help="beside one")
-    parser.add_argument("--seconds", type=float, default=20, help="that workers and host are timed for")
-    parser.add_argument("--turns", type=int, default=3, help="of workers and host")
-    parser.add_argument("--only", choices=["workers"], help="measure workers and the host alone")
+    parser.add_argument("--seconds", type=float, default=20, help="that workers are timed for")
+    parser.add_argument("--turns", type=int, default=3, help="of workers")
+    parser.add_argument("--only", choices=["workers"], help="measure workers alone")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
     parts = Artifacts(lambda line: None).parts(configuration(chosen))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import gymnasium
@@ -12,7 +13,6 @@ from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import NDArray
 
 from pyrite.rl.networks import PolicyNetwork
-from pyrite.rl.vector_environment import VectorEnvironment
 
 STEPS = 20
 """Decisions of an episode."""
@@ -34,24 +34,35 @@ class EarlyLate(gymnasium.Env):  # type: ignore[type-arg]
         self.copy, self.seed, self.matter = copy, seed, matter
         self.observation_space = Dict({"model": Box(0.0, 1.0, (3,), np.float32)})
         self.action_space = Discrete(2)
-        self.time = self.decision = 0
-        self.right = 0
+        self.time = self.decision = self.right = 0
+        self.episode, self.total, self.actions = -1, 0.0, list[int]()
         self.going = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if not self.going:
             self.time = self.right = 0
+            self.episode, self.total, self.actions = self.episode + 1, 0.0, []
         self.going = False
         return self._observation(), self._info()
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         good = int(action) == better(self.time)
-        noise = np.random.default_rng([self.seed, self.copy, self.decision, 1]).normal()
+        reward = self._reward(good)
         self.right += good
         self.time, self.decision = self.time + 1, self.decision + 1
-        over = self.time == STEPS
-        info = self._info() | ({"summary": {"right": self.right / STEPS}} if over else {})
-        return self._observation(), ((self.matter and good) + noise) / STEPS, over, False, info
+        self.total += reward
+        self.actions.append(int(action))
+        return self._observation(), reward, self.time == STEPS, False, self._info() | self._summary()
+
+    def _reward(self, good: bool) -> float:
+        """Return the reward of a decision that took the better function or not."""
+        noise = np.random.default_rng([self.seed, self.copy, self.decision, 1]).normal()
+        return ((self.matter and good) + noise) / STEPS
+
+    def _summary(self) -> dict[str, Any]:
+        """Return the record of the episode so far, for the info of a step."""
+        record = {"copy": self.copy, "episode": self.episode, "return": self.total, "decisions": len(self.actions)}
+        return {"summary": record | {"actions": self.actions, "right": self.right / STEPS}}
 
     def _observation(self) -> dict[str, Any]:
         noise = np.random.default_rng([self.seed, self.copy, self.decision, 2]).random(2)
@@ -60,11 +71,13 @@ class EarlyLate(gymnasium.Env):  # type: ignore[type-arg]
     def _info(self) -> dict[str, Any]:
         return {"copy": self.copy, "decision": self.decision}
 
-    def state_dict(self) -> dict[str, int]:
-        return {"time": self.time, "decision": self.decision, "right": self.right}
+    def state_dict(self) -> dict[str, Any]:
+        names = ("time", "decision", "right", "episode", "total", "actions")
+        return {name: copy(getattr(self, name)) for name in names}
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        self.time, self.decision, self.right = state["time"], state["decision"], state["right"]
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self.actions = list(self.actions)
         self.going = True
 
 
@@ -73,13 +86,9 @@ def better(time: int) -> int:
     return int(time >= STEPS // 2)
 
 
-def maker(seed: int, matter: bool = True) -> Callable[[int, int], VectorEnvironment]:
+def maker(seed: int, matter: bool = True) -> Callable[[Sequence[int]], list[EarlyLate]]:
     """Return a factory of copies of the toy."""
-
-    def make(first: int, count: int) -> VectorEnvironment:
-        return VectorEnvironment([EarlyLate(copy, seed, matter) for copy in range(first, first + count)])
-
-    return make
+    return lambda numbers: [EarlyLate(number, seed, matter) for number in numbers]
 
 
 @torch.no_grad()

@@ -28,6 +28,19 @@ INPUTS_S = 60.0
 LOCK_RENEW_S = 10.0
 """Seconds between two renewals of a claim without a lock."""
 
+ROOM_LOOK_S = 5.0
+"""Seconds between two looks at how much room the cluster has."""
+PARENT_LOOK_S = 1.0
+"""Seconds between two looks of a process at whether its parent is alive."""
+PROGRESS_EVERY_S = 5.0
+"""Seconds between two reports within an epoch, and before the first estimate of the time left."""
+LINE_EVERY_S = 30.0
+"""Seconds between two lines without a terminal."""
+READING_LINE_EVERY_S = 10
+"""Seconds between two lines without a terminal while runs are read."""
+TIMING_S = 20.0
+"""Seconds after which the timing of a method's steps ends, whatever it has reached."""
+
 PROBE_S = 5
 """Seconds that a cluster has to answer."""
 CONNECT_TIMEOUT_S = 10
@@ -47,6 +60,8 @@ TRACKER_CLOSE_TIMEOUT_S = 60.0
 
 LOCAL_PROCESSES = 3
 """Processes of a study next to its own; each takes 300 MiB."""
+MOST_AT_ONCE = 200
+"""Runs with several workers at once, at most: as many as Ray Tune lets wait."""
 MAX_SEARCHES = 16
 """Searches that an actor runs at once; others wait."""
 MAX_PACKAGE_BYTES = 100 * 2**20

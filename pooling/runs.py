@@ -114,7 +114,7 @@ def read_runs(
     """
     if order not in _SORTED:
         raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
-    named = [paths] if isinstance(paths, str) else paths
+    named = listed(paths)
     given = [_Given(path, files_of(path)) for path in named]
     candidates = [(file, one.is_folder) for one in given for file in one.files]
     if not candidates:
@@ -171,6 +171,11 @@ class _Given(NamedTuple):
         """The number of folders next to its files."""
         inner = Path(self.path).iterdir() if self.is_folder and not self.of_teams else ()
         return sum(folder.is_dir() and not folder.name.startswith(".") for folder in inner)
+
+
+def listed(paths: str | Sequence[str]) -> list[str]:
+    """Return the paths of an option that takes one or several."""
+    return [paths] if isinstance(paths, str) else list(paths)
 
 
 def files_of(path: str) -> list[Path]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from pyrite.pooling.pool import Pool, Terms
+from pyrite.ranking.lazy import sklearn
 from pyrite.ranking.stop_words import STOP_WORDS
 
 NO_TEXT_NOTE = "pooled documents without a text"
@@ -60,14 +61,13 @@ def _terms(matrix: csr_array) -> Terms:
 def _matrix(texts: Sequence[str], documents: int) -> csr_array:
     """Compute [texts, terms], with idf by the first `documents` texts."""
     # With pandas this takes most of a second for every process.
-    from sklearn.feature_extraction.text import TfidfVectorizer
 
     stemmer = Stemmer.Stemmer("english")
 
     def words(text: str) -> list[str]:
         return list(stemmer.stemWords([word for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]))
 
-    vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True)
+    vectorizer = sklearn.feature_extraction.text.TfidfVectorizer(analyzer=words, sublinear_tf=True)
     try:
         fitted = vectorizer.fit(texts[:documents])
     except ValueError:  # no words at all

@@ -20,12 +20,16 @@ import polars as pl
 
 from pyrite.cluster.config.aliases import is_override
 from pyrite.cluster.config.build import locate
+from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.relocated import new_path
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.what_was_read import notes, sentence
 from pyrite.parts import chosen, part_of, path_text, written
 from pyrite.public import Public
 from pyrite.ranking.collections.cache import cache_folder
+from pyrite.ranking.collections.format_of import format_of
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import HUB, URI
@@ -68,8 +72,6 @@ class Collection(Public):
         Raises:
             BadInput: if there is nothing at the path, or its format is not recognised.
         """
-        from pyrite.ranking.collections.format_of import format_of
-
         text = _path(path)
         if not (URI.fullmatch(text) or text.startswith(HUB) or os.path.exists(os.path.expanduser(new_path(text)))):
             raise BadInput("no such file or folder", text, "check the path")
@@ -147,8 +149,6 @@ class Collection(Public):
         Raises:
             BadInput: if it can't be read.
         """
-        from pyrite.cluster.runs.what_was_read import notes, sentence
-
         collection, config = self._read(strict)
         return "\n".join([sentence(collection, config), *notes(collection, config[CHOICES]["collection"])])
 
@@ -167,8 +167,6 @@ class Collection(Public):
         return numbers | {"judgements": len(collection.judgements)} | {str(split): count for split, count in splits}
 
     def _read(self, strict: bool) -> tuple[Any, dict[str, Any]]:
-        from pyrite.cluster.config.compose import compose
-        from pyrite.cluster.runs.artifacts import Artifacts
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
         with about_tables():

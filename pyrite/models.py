@@ -9,6 +9,7 @@ from typing import Any
 
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import option
+from pyrite.ranking.hub import default_cache
 
 
 def as_ranker(thing: Any) -> Any:
@@ -29,7 +30,6 @@ def of_model(model: Any) -> Any:
         BadInput: if Pyrite has no ranker for it.
     """
     from pyrite.cluster.runs.trained import ranker_overrides
-    from pyrite.ranking.hub import default_cache
 
     models = default_cache() / "models"
     models.mkdir(parents=True, exist_ok=True)

@@ -14,15 +14,23 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
+import polars as pl
 from rich.console import Console
 
+from pyrite.cluster.config.compose import compose
 from pyrite.cluster.output.screen import Screen
+from pyrite.cluster.plan.pool_methods import split, variants
+from pyrite.cluster.pools.sources import open_pools
 from pyrite.data import Collection, as_collection
 from pyrite.parts import is_whole, label_of, of_kind, of_methods, part_of, path_text, written
 from pyrite.pooling.adjudicators.posterior_fusion import PosteriorFusion
+from pyrite.pooling.campaign import Campaign
 from pyrite.pooling.sentinels import NO_GRADE
+from pyrite.pooling.simulation import needs_of
 from pyrite.public import Public
+from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
 
@@ -201,11 +209,6 @@ class Pool(Public):
 
     @cached_property
     def _campaign(self) -> Any:
-        from pyrite.cluster.config.compose import compose
-        from pyrite.cluster.plan.pool_methods import split, variants
-        from pyrite.cluster.pools.sources import open_pools
-        from pyrite.pooling.campaign import Campaign
-        from pyrite.pooling.simulation import needs_of
 
         names, options, others = split(self.overrides(self.method))
         (variant,) = variants(names, options, [])
@@ -223,10 +226,6 @@ class Pool(Public):
         """Return the numbers of topic and document, and the grade, of each judgement that `qrels` has of the pool."""
         if self.qrels is None:
             return []
-        import polars as pl
-
-        from pyrite.ranking.collections.faults import Faults
-        from pyrite.ranking.trec_files import read_qrels
 
         rows = read_qrels(self.qrels, config["encoding"], Faults(config["strict"]), config["qrels_repeated"])
         numbers = [

@@ -15,6 +15,8 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
+from pyrite.analysis.reports.labels import distinct_names
+from pyrite.analysis.reports.report import Report, TerminalLine
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.trust import from_folder
@@ -313,8 +315,7 @@ class StudyResult(ReportedResult):
     @property
     def verdict(self) -> str:
         """The sentences at the end of the report: what to take, what it is better than, and what each method costs."""
-        from pyrite.analysis.reports.labels import distinct_names
-        from pyrite.analysis.reports.verdict_words import depends, sentence
+        from pyrite.analysis.reports.verdict_words import depends, sentence  # imports SciPy's statistics
 
         conclusion, _ = self._conclusion
         sentences = [sentence(each, distinct_names(row["method"] for row in each.rows)) for each in conclusion.verdicts]
@@ -335,7 +336,6 @@ class StudyResult(ReportedResult):
         return study_verdict(read_results(self.storage))
 
     def _overview(self) -> pl.DataFrame | Shown:
-        from pyrite.analysis.reports.report import Report
 
         done = not self.trials.filter(status="done").is_empty()
         return Shown(Report("", [self._conclusion[1]])) if done else self.trials
@@ -532,8 +532,6 @@ class PoolResult(ReportedResult):
     @property
     def verdict(self) -> str:
         """One sentence per pool, which method finds relevant documents first, and warnings."""
-        from pyrite.analysis.reports.report import TerminalLine
-
         lines = self._report.sections[0].terminal
         return "\n".join(
             Text.from_markup(line).plain if isinstance(line, TerminalLine) else str(line) for line in lines

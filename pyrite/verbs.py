@@ -10,6 +10,7 @@ from rich.console import Console
 
 from pyrite.cluster.config.aliases import named_checkpoint
 from pyrite.cluster.output.screen import Screen
+from pyrite.cluster.output.storage import new_place
 from pyrite.cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.parts import given, of_negatives, overrides_of_negatives, part_given, path_text, written
@@ -85,8 +86,6 @@ def train(
         scale=scale, out=_path(out), options=options,
     )  # fmt: skip
     if "out" not in map(key_of, texts):
-        from pyrite.cluster.output.storage import new_place
-
         texts.append(f"out={written(new_place('train'))}")
     return TrainingResult(*run("train", texts, None, console))
 

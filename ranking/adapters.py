@@ -17,6 +17,9 @@ from torch import nn
 
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import default_cache, prepare_hub
+from pyrite.ranking.lazy import huggingface_hub, peft, safetensors, torch, transformers
+from pyrite.ranking.quiet import unseeded
+from pyrite.ranking.rankers.sentence_library import library
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TASKS = {"SEQ_CLS": "AutoModelForSequenceClassification", "CAUSAL_LM": "AutoModelForCausalLM"}
@@ -95,19 +98,14 @@ def _base_of(folder: Path, config: dict[str, Any]) -> Path:
 
 
 def _downloaded(name: str) -> str:
-    from huggingface_hub import snapshot_download
-
     prepare_hub()
-    return str(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]))
+    patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
+    return str(huggingface_hub.snapshot_download(name, allow_patterns=patterns))
 
 
 @contextmanager
 def _one_line(folder: Path) -> Iterator[None]:
     """A context that turns the errors of peft into one line."""
-    from safetensors import SafetensorError
-
-    from pyrite.ranking.quiet import unseeded
-
     try:
         import peft  # noqa: F401
 
@@ -115,7 +113,9 @@ def _one_line(folder: Path) -> Iterator[None]:
             yield
     except ImportError:
         raise BadInput("is an adapter, and peft is not installed", folder, "pip install 'pyrite-ir[peft]'") from None
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, SafetensorError) as error:
+    except (
+        OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, safetensors.SafetensorError,
+    ) as error:  # fmt: skip
         why = next(iter(str(error).splitlines()), type(error).__name__)
         remedy = "merge it into its base model (merge_and_unload of peft), and save that"
         raise BadInput(f"is an adapter that can't be merged ({why})", folder, remedy) from None
@@ -123,29 +123,28 @@ def _one_line(folder: Path) -> Iterator[None]:
 
 def _write_whole(adapter: Path, base: Path, config: dict[str, Any], folder: Path) -> None:
     """Write the whole model of an adapter whose configuration names its base model's folder."""
-    import sentence_transformers
-    import torch
-    import transformers
-
     given: dict[str, Any] = {"device": "cpu", "local_files_only": True, "trust_remote_code": False}
     read: dict[str, Any] = {"dtype": torch.float32, "use_safetensors": True}
     described = next((place for place in (adapter, base) if (place / "modules.json").is_file()), None)
     if described is not None:
         declared = json.loads((described / "config_sentence_transformers.json").read_text("utf-8"))
-        kind = getattr(sentence_transformers, declared.get("model_type") or "SentenceTransformer")
+        installed = library()
+        installed.check_types(str(described))
+        kind = installed.model(declared.get("model_type") or "SentenceTransformer")
         model = kind(str(described), model_kwargs=read, **given)
+        reader = installed.modules(model)[0]
         if described is base:
-            model[0].model.load_adapter(str(adapter))
-        whole = unload(model[0].model)
-        model[0].model = type(whole)(whole.config)  # without what transformers notes on adapters, which it would save
-        model[0].model.load_state_dict(whole.state_dict())
-        model.save(str(folder), create_model_card=False)
+            installed.transformer(reader).load_adapter(str(adapter))
+        whole = unload(installed.transformer(reader))
+        fresh = type(whole)(whole.config)  # without what transformers notes on adapters, which it would save
+        fresh.load_state_dict(whole.state_dict())
+        installed.replace_transformer(reader, fresh)
+        installed.save(model, str(folder))
         return
-    from peft import PeftModel
-
     kind = getattr(transformers, _class_of(adapter, base, config))
     options = {"num_labels": 1} if "SequenceClassification" in kind.__name__ and not _labels(base) else {}
-    whole = PeftModel.from_pretrained(kind.from_pretrained(base, **read, **options), str(adapter)).merge_and_unload()
+    adapted = peft.PeftModel.from_pretrained(kind.from_pretrained(base, **read, **options), str(adapter))
+    whole = adapted.merge_and_unload()
     whole.save_pretrained(folder)
     texts = adapter if (adapter / "tokenizer_config.json").is_file() else base
     transformers.AutoTokenizer.from_pretrained(texts, trust_remote_code=False).save_pretrained(folder)
@@ -159,16 +158,12 @@ def _labels(base: Path) -> bool:
 
 def _class_of(adapter: Path, base: Path, config: dict[str, Any]) -> str:
     """Return the class of the base model that an adapter's weights are for: with a head, or without."""
-    from safetensors import safe_open
-    from transformers import AutoConfig
-    from transformers.models.auto.modeling_auto import MODEL_MAPPING
-
     if config.get("task_type") in TASKS:
         return TASKS[config["task_type"]]
-    with safe_open(adapter / WEIGHTS, "pt") as weights:
+    with safetensors.safe_open(adapter / WEIGHTS, "pt") as weights:
         names = list(weights.keys())
-    of_base = AutoConfig.from_pretrained(base, trust_remote_code=False)
-    inner = MODEL_MAPPING[type(of_base)].base_model_prefix
+    of_base = transformers.AutoConfig.from_pretrained(base, trust_remote_code=False)
+    inner = transformers.models.auto.modeling_auto.MODEL_MAPPING[type(of_base)].base_model_prefix
     headed = any(name.startswith(f"base_model.model.{inner}.") for name in names)
     architecture = str((of_base.architectures or ["AutoModel"])[0])
     return architecture if headed else "AutoModel"
@@ -176,10 +171,8 @@ def _class_of(adapter: Path, base: Path, config: dict[str, Any]) -> str:
 
 def unload(model: nn.Module) -> nn.Module:
     """Add the products of a model's adapters to its weights, in place, and remove the adapters."""
-    from peft.tuners.tuners_utils import BaseTunerLayer
-
     for name, module in list(model.named_modules()):
-        if isinstance(module, BaseTunerLayer):
+        if isinstance(module, peft.tuners.tuners_utils.BaseTunerLayer):
             module.merge()
             above, _, last = name.rpartition(".")
             setattr(model.get_submodule(above), last, module.get_base_layer())

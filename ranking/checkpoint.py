@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import safetensors, torch
 from pyrite.ranking.mapped import MappedArray, open_array
 from pyrite.ranking.pieced_array import PiecedArray
 
@@ -35,9 +36,6 @@ def to_bytes(state: Any) -> bytes:
     A dataclass is stored as the dict of its fields, and loaded as one. A mapped array is stored as the name of its
     file and folder, which has to be next to the written file.
     """
-    import torch
-    from safetensors.torch import save
-
     tensors: dict[str, torch.Tensor] = {}
 
     def keep(tensor: torch.Tensor) -> str:
@@ -76,7 +74,7 @@ def to_bytes(state: Any) -> bytes:
     tensors = tensors or {"none": torch.zeros(0)}
     entries = ((name, str(tensor.dtype), tuple(tensor.shape), content(tensor)) for name, tensor in tensors.items())
     described = {"format": FORMAT, "state": plan, "digest": _digest(plan, entries)}
-    saved = save(tensors, {KEY: json.dumps(described)})
+    saved = safetensors.torch.save(tensors, {KEY: json.dumps(described)})
     tensors.clear()  # `pack` refers to itself, so the copies would stay until the garbage collector runs
     return saved
 
@@ -91,8 +89,6 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
     Raises:
         BadInput: if it is cut short, damaged or not such a file.
     """
-    from safetensors import deserialize
-
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         metadata = header["__metadata__"]
@@ -100,7 +96,10 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
         if metadata["format"] != FORMAT:
             raise ValueError(metadata["format"])
         plan = json.loads(metadata["state"])
-        stored = {name: (DTYPES[entry["dtype"]], entry["shape"], entry["data"]) for name, entry in deserialize(data)}
+        stored = {
+            name: (DTYPES[entry["dtype"]], entry["shape"], entry["data"])
+            for name, entry in safetensors.deserialize(data)
+        }
         entries = ((name, f"torch.{kind}", tuple(shape), part) for name, (kind, shape, part) in stored.items())
         if metadata["digest"] != _digest(metadata["state"], entries):
             raise ValueError("its digest differs")
@@ -125,8 +124,6 @@ def from_bytes(data: bytes, where: str = "checkpoint", beside: Path | None = Non
         if "pieced" in value:
             return PiecedArray(tuple(map(named, value["pieced"])), np.array(unpack(value["starts"])))
         if "tensor" in value:
-            import torch
-
             kind, shape, content = stored[value["tensor"]]
             dtype = getattr(torch, kind)
             return (torch.frombuffer(content, dtype=dtype) if content else torch.empty(0, dtype=dtype)).reshape(shape)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from pyrite.ranking.alike import digests, group_alike
+from pyrite.ranking.lazy import scipy
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.reading_progress import reading
 from pyrite.ranking.texts import Texts
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 BLOCK = 4096
 """Rows that are read together. A row's bits depend only on its block, so any worker may take any block."""
@@ -39,13 +36,13 @@ def embed(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries:
     return vectors
 
 
-def embed_sparse(ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries: bool = False) -> csr_array:
+def embed_sparse(
+    ranker: DenseRanker, texts: Texts, rows: NDArray[np.integer], queries: bool = False
+) -> scipy.sparse.csr_array:
     """Return the same vectors as a sparse array, without holding all of their zeros."""
-    from scipy.sparse import csr_array, vstack
-
     with reading(len(rows)):
-        blocks = [csr_array(block) for _, block in _blocks(ranker, texts, rows, queries)]
-    return vstack([csr_array((0, ranker.dimension), dtype=np.float32), *blocks], format="csr")
+        blocks = [scipy.sparse.csr_array(block) for _, block in _blocks(ranker, texts, rows, queries)]
+    return scipy.sparse.vstack([scipy.sparse.csr_array((0, ranker.dimension), dtype=np.float32), *blocks], format="csr")
 
 
 @torch.no_grad()

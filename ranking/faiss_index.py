@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,6 @@ def bytes_per_vector(factory: str, dimension: int) -> int:
     try:
         return int(index.sa_code_size()) + 8
     except RuntimeError:  # a graph: the vector, and links on the ground level and some above
-        import re
-
         links = re.search(r"(?:HNSW|NSG)(\d+)", factory)
         return 4 * dimension + int(4 * 2.2 * int(links[1] if links else 32)) + 12
 

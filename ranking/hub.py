@@ -16,6 +16,7 @@ from platformdirs import user_cache_dir
 
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import fsspec, huggingface_hub, pyarrow
 
 HUB = "hf:"
 """The beginning of a path that names a dataset at the hub."""
@@ -28,15 +29,13 @@ TABLES = [f"*.{ending}{packed}" for ending in ("parquet", "csv", "tsv", "json", 
 @cache
 def prepare_hub() -> None:
     """Silence the hub's retries, and make it use downloaded files alone if its name can't be resolved."""
-    from huggingface_hub import constants
-
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     if urllib.request.getproxies():
         return  # the proxy resolves names
     try:
-        socket.getaddrinfo(urlparse(constants.ENDPOINT).hostname, 443)
+        socket.getaddrinfo(urlparse(huggingface_hub.constants.ENDPOINT).hostname, 443)
     except OSError:
-        constants.HF_HUB_OFFLINE = True
+        huggingface_hub.constants.HF_HUB_OFFLINE = True
 
 
 def local_path(path: str | Path) -> Path:
@@ -68,16 +67,13 @@ def local_path(path: str | Path) -> Path:
 
 def _from_hub(name: str, patterns: list[str]) -> Path:
     """Return the folder to which files of a dataset were downloaded."""
-    from huggingface_hub import constants, snapshot_download
-    from huggingface_hub.utils import disable_progress_bars
-
     prepare_hub()
-    disable_progress_bars()
+    huggingface_hub.utils.disable_progress_bars()
     try:
-        return Path(snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
+        return Path(huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns))
     except Exception as error:  # of the network, of the hub, and of names: their classes change between versions
         why = (str(error).strip() or type(error).__name__).splitlines()[0]
-        why = "no network, and it was not downloaded before" if constants.HF_HUB_OFFLINE else why
+        why = "no network, and it was not downloaded before" if huggingface_hub.constants.HF_HUB_OFFLINE else why
         remedy = "check name and network, or download it elsewhere and give collection.path=FOLDER"
         raise BadInput(f"can't be fetched from the hub ({why})", f"{HUB}{name}", remedy) from None
 
@@ -113,17 +109,13 @@ def _fetched(uri: str) -> Path:
 
 def _storage(uri: str) -> tuple[Any, str]:
     """Return the file system of a URI and the path in it: pyarrow's for object stores, that of fsspec for others."""
-    import fsspec
-    from fsspec.implementations.arrow import ArrowFSWrapper
-    from pyarrow import fs
-
     if uri.partition(":")[0] not in ("s3", "gs", "gcs", "abfs", "abfss", "hdfs"):
         files, place = fsspec.url_to_fs(uri)
         return files, place
     # Google's client would otherwise try again for a quarter of an hour.
     limit = f"{'&' if '?' in uri else '?'}retry_limit_seconds=10" * uri.startswith("g")
-    store, place = fs.FileSystem.from_uri(uri + limit)
-    return ArrowFSWrapper(store), place
+    store, place = pyarrow.fs.FileSystem.from_uri(uri + limit)
+    return fsspec.implementations.arrow.ArrowFSWrapper(store), place
 
 
 def default_cache() -> Path:

@@ -12,6 +12,7 @@ from pyrite.ranking.adapters import is_adapter, merged_adapter
 from pyrite.ranking.collections.opened import compression_of
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import prepare_hub
+from pyrite.ranking.lazy import safetensors, tokenizers, transformers
 
 
 def local_root(checkpoint: str) -> str:
@@ -31,10 +32,8 @@ def read_tokenizer(checkpoint: str) -> Any:
     Raises:
         BadInput: if there is none.
     """
-    from transformers import AutoTokenizer
-
     with refused(checkpoint):
-        tokenizer = AutoTokenizer.from_pretrained(local_root(checkpoint), trust_remote_code=False)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(local_root(checkpoint), trust_remote_code=False)
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # built from the architecture alone, because files are missing
         raise BadInput("has no vocabulary", checkpoint, "the folder needs tokenizer.json or vocab.txt")
     _lower(tokenizer, local_root(checkpoint))
@@ -43,13 +42,12 @@ def read_tokenizer(checkpoint: str) -> Any:
 
 def _lower(tokenizer: Any, root: str) -> None:
     """Make the tokenizer lower case if a file of sentence-transformers next to it requires it."""
-    from tokenizers import normalizers
-    from transformers.utils import cached_file
-
-    file = cached_file(root, "sentence_bert_config.json", _raise_exceptions_for_missing_entries=False)
+    file = transformers.utils.cached_file(
+        root, "sentence_bert_config.json", _raise_exceptions_for_missing_entries=False
+    )
     if file is None or not json.loads(Path(file).read_text("utf-8")).get("do_lower_case"):
         return
-    inner = tokenizer.backend_tokenizer
+    inner, normalizers = tokenizer.backend_tokenizer, tokenizers.normalizers
     inner.normalizer = normalizers.Sequence([normalizers.Lowercase(), *filter(None, [inner.normalizer])])
 
 
@@ -62,8 +60,6 @@ def _remedy(folder: Path) -> str:
 @contextmanager
 def refused(checkpoint: str) -> Iterator[None]:
     """A context that turns the errors of transformers for an unreadable checkpoint into one line."""
-    from safetensors import SafetensorError
-
     folder = Path(checkpoint).expanduser()
     if not folder.is_dir():
         prepare_hub()
@@ -71,7 +67,10 @@ def refused(checkpoint: str) -> Iterator[None]:
         yield
     except BadInput:
         raise
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, SafetensorError) as error:
+    except (
+        OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError,
+        safetensors.SafetensorError,
+    ) as error:  # fmt: skip
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         if folder.is_dir():
             heads, patterns = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: one folder per run

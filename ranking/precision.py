@@ -6,6 +6,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from pyrite.ranking.lazy import torch
+
 AUTO = "auto"
 """The precision that a processor multiplies in fastest, without a loss that measures show."""
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -31,11 +33,8 @@ def best_precision(gpu: bool) -> str:
 
 def multiplies_in_bfloat16(gpu: bool) -> bool:
     """Return whether this machine's GPU or processor multiplies in bfloat16, rather than converting it."""
-    if gpu:
-        import torch
-
-        if torch.cuda.is_available():
-            return torch.cuda.get_device_capability() >= CAPABILITY
+    if gpu and torch.cuda.is_available():
+        return torch.cuda.get_device_capability() >= CAPABILITY
     return _cpu_multiplies()
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pyrite.ranking.lazy import scipy
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
@@ -59,7 +61,5 @@ class SparseIndex:
 
 def sparse_products(queries: Tensor, documents: Tensor) -> NDArray[np.float32]:
     """Return the inner products of queries [q, vocabulary] with documents [n, vocabulary], float32 [q, n]."""
-    from scipy.sparse import csr_array
-
-    rows = [csr_array(vectors.detach().cpu().numpy()) for vectors in (queries, documents)]
+    rows = [scipy.sparse.csr_array(vectors.detach().cpu().numpy()) for vectors in (queries, documents)]
     return SparseIndex(rows[1]).products(rows[0]).astype(np.float32)

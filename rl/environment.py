@@ -158,7 +158,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         self.training, self.sampler = self.start(sequence)
         self._steps = self.training.steps(self.sampler)
         self.state = State(self.tables)
-        self.unmeasured, self.taken = 0, list[Any]()
+        self.unmeasured, self.taken, self.total = 0, list[Any](), 0.0
         if self.sample is None:
             self.sample = ValidationSample(self.training, self.options.size, self.options.depth)
 
@@ -183,6 +183,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         first_stage, ideal = self.sample.first_stage, self.sample.ideal
         outcome = DecisionOutcome(before, self.values, first_stage, ideal, updates, self.gamma, done)
         reward = self.reward(outcome)
+        self.total += reward
         info = self._info()
         if done:
             info["summary"] = self._summary()
@@ -212,12 +213,20 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
     def _info(self) -> dict[str, Any]:
         return {"copy": self.copy, "decision": self.decision, "episode": self.episode}
 
-    def _summary(self) -> dict[str, float]:
-        """Return the figures of the episode that are shown and that agents are compared by."""
+    def _summary(self) -> dict[str, Any]:
+        """Return the record of the episode: the figures that are shown and that agents are compared by.
+
+        `return` is the sum of its rewards, undiscounted.
+        """
         training = self.training
         known = [value for value in training.validations if value == value]
         shares = {f"share:{name}": share for name, share in self.actions.shares(self.taken).items()}
         return {
+            "copy": self.copy,
+            "episode": self.episode,
+            "return": self.total,
+            "decisions": len(self.taken),
+            "actions": self.taken,
             "validation": max(known, default=0.0),
             "last_validation": known[-1] if known else 0.0,
             "validation_sample": float(self.values.mean()),
@@ -236,6 +245,7 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
             "values": self.values,
             "unmeasured": self.unmeasured,
             "taken": self.taken,
+            "total": self.total,
             "training": self.training.state_dict(),
             "sampler": self.sampler.state_dict(),
             "state": self.state.state_dict(),
@@ -245,7 +255,8 @@ class SamplingEnvironment(gymnasium.Env[Observation, Any]):
         """Continue from `state_dict`: the next `reset` resumes the episode."""
         self.seed, self.episode, self.decision = state["seed"], state["episode"], state["decision"]
         self._begin()
-        self.values, self.unmeasured, self.taken = state["values"], state["unmeasured"], list(state["taken"])
+        self.values, self.unmeasured = state["values"], state["unmeasured"]
+        self.taken, self.total = list(state["taken"]), state["total"]
         self.training.load_state_dict(state["training"])
         self.sampler.load_state_dict(state["sampler"])
         self.state.load_state_dict(state["state"])

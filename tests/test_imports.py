@@ -35,9 +35,13 @@ def imported(source: str) -> set[str]:
 
 
 def packages_of(source: str) -> set[str]:
-    """The packages that a file imports: those of ours by their names within `pyrite`, others by their first part."""
-    parts = (name.split(".") for name in imported(source))
-    return {name[1] if name[0] == "pyrite" and len(name) > 1 else name[0] for name in parts}
+    """The packages that a file imports: those of ours by their names within `pyrite`, others by their first part.
+
+    A library that a `lazy` module names is one of them: `from pyrite.cluster.lazy import ray`.
+    """
+    parts = [name.split(".") for name in imported(source)]
+    late = {name[-1] for name in parts if name[-2:-1] == ["lazy"]}
+    return late | {name[1] if name[0] == "pyrite" and len(name) > 1 else name[0] for name in parts}
 
 
 def faults(package: str, source: str) -> set[str]:
@@ -58,13 +62,14 @@ def test_the_rule_is_seen_to_be_broken():
     hidden = "def f():\n    if TYPE_CHECKING:\n        from {} import x\n"
     assert faults("ranking", hidden.format("pyrite.sampling.guard")) == {"sampling"}
     assert faults("sampling", hidden.format("ray.tune")) == {"ray"}
+    assert faults("ranking", "from pyrite.ranking.lazy import ray, torch") == {"ray"}
     assert faults("pooling", "import pyrite.rl.policy as p, pyrite.ranking") == {"rl"}
     assert faults("rl", hidden.format("ray.rllib")) == set()
 
 
 FLOORS = (
-    "limits", "config", "output", "executors", "plan", "telemetry", "runs", "pools", "index", "training", "mining",
-    "rollouts", "reports", "search", "jobs", "commands",
+    "lazy", "limits", "config", "output", "executors", "plan", "telemetry", "runs", "pools", "index", "training",
+    "mining", "rollouts", "reports", "search", "jobs", "commands",
 )  # fmt: skip
 """The rooms of cluster/, from the bottom up: each imports from those before it alone."""
 NO_RAY = {"config", "output", "plan", "reports"}

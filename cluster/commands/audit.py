@@ -32,8 +32,10 @@ from pyrite.cluster.output.manifest import (
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, required_table, required_trials, write_table
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
+from pyrite.cluster.reports.audit_report import report_audit, write_judgements
 from pyrite.cluster.runs.negative_tables import SHOWN
 from pyrite.pooling.false_negatives import draw, sizes_of
+from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
@@ -53,16 +55,8 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     config.pop(CHOICES, None)
     storage = Storage(config["out"])
     _refuse_other_order(storage, config["order"])
-    studies = [config["studies"]] if isinstance(config["studies"], str) else list(config["studies"])
-    if not studies:
-        raise BadInput("names no study", "studies", "give one folder or more")
-    refuse_repeated(list(map(Storage, studies)))
-    names = told_apart(studies) if len(studies) > 1 else {}
-    shown = pl.concat([read_shown(place, names.get(place)) for place in studies])
-    if shown.is_empty():
-        raise BadInput("holds no negative", ", ".join(studies), "there is nothing to judge")
-    for column in PAIR:
-        check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
+    studies = listed(config["studies"])
+    shown = _shown_by(studies)
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config, console)
         return
@@ -70,23 +64,26 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if sample is not None:
         _check_sample(sample, shown, config, any(key_of(text) == "budget" for text in overrides))
     if sample is None or config["judgements"] is None:
-        sample = draw_sample(shown, config["budget"], config["seed"])
-        write_table(storage, SAMPLE, sample)
-        chosen = sample.filter("drawn")
-        rank = pl.int_range(1, pl.len() + 1)
-        run = chosen.with_columns(rank=rank, score=pl.len() - rank, tag=pl.lit("audit"))
-        with storage.writing("runs/audit.run") as stream:
-            write_run(stream, run, storage.place)
+        sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:
         drawn = int(sample["drawn"].sum())
         console.print(f"{counted(len(sample), 'negative')} shown, {drawn:,} drawn for judging", markup=False)
         console.print("judge them, then evaluate the judgements:", markup=False)
         print_commands(storage, studies, "runs", "method=rank", [], console)
         return
-    from pyrite.cluster.reports.audit_report import report_audit
-
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
+
+
+def _written_sample(shown: pl.DataFrame, storage: Storage, config: Mapping[str, Any]) -> pl.DataFrame:
+    """Draw the sample, and write it as a table and as a run that can be judged."""
+    sample = draw_sample(shown, config["budget"], config["seed"])
+    write_table(storage, SAMPLE, sample)
+    rank = pl.int_range(1, pl.len() + 1)
+    run = sample.filter("drawn").with_columns(rank=rank, score=pl.len() - rank, tag=pl.lit("audit"))
+    with storage.writing("runs/audit.run") as stream:
+        write_run(stream, run, storage.place)
+    return sample
 
 
 def _refuse_other_order(storage: Storage, order: str) -> None:
@@ -98,6 +95,20 @@ def _refuse_other_order(storage: Storage, order: str) -> None:
         (other,) = before
         what = f"holds an audit with order={other}, which one with order={order} would mix with"
         raise BadInput(what, storage.place, f"choose another out=, or give order={other}")
+
+
+def _shown_by(studies: Sequence[str]) -> pl.DataFrame:
+    """Return the negatives that the studies showed; refuse none, and ids that a run can't hold."""
+    if not studies:
+        raise BadInput("names no study", "studies", "give one folder or more")
+    refuse_repeated(list(map(Storage, studies)))
+    names = told_apart(studies) if len(studies) > 1 else {}
+    shown = pl.concat([read_shown(place, names.get(place)) for place in studies])
+    if shown.is_empty():
+        raise BadInput("holds no negative", ", ".join(studies), "there is nothing to judge")
+    for column in PAIR:
+        check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
+    return shown
 
 
 def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str, Any], resized: bool) -> None:
@@ -118,7 +129,26 @@ def _by_bandit(
     Judging these runs in a bandit's order finds relevant documents soonest. Rates need a sample instead. Runs of other
     negatives in the folder may be judged already, and would be pooled too.
     """
-    runs = {}
+    runs = _arms(shown, storage)
+    before = {name: storage.read(f"arms/{name}") for name in storage.names("arms")}
+    if before and before != runs:
+        raise BadInput("holds runs of other negatives", f"{storage}/arms", "choose another out=")
+    for name, lines in runs.items():
+        storage.write(f"arms/{name}", lines)
+    if config["judgements"] is not None:
+        qrels = _read_judgements(config, console)
+        judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
+        if not len(judged):
+            raise BadInput("judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists")
+        write_judgements(storage, judged, config["relevant_from"], console)
+        return
+    console.print(f"{counted(shown.select(PAIR).n_unique(), 'negative')} shown; judge in a bandit's order:")
+    print_commands(storage, studies, "arms", "method=shared", ["order=bandit"], console)
+
+
+def _arms(shown: pl.DataFrame, storage: Storage) -> dict[str, bytes]:
+    """Return the runs of the methods and functions, by the names of their files."""
+    runs: dict[str, bytes] = {}
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
         arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
         while f"{arm}.run" in runs:  # of a method whose name differs in other signs
@@ -130,22 +160,7 @@ def _by_bandit(
         content = io.BytesIO()
         write_run(content, run, storage.place)
         runs[f"{arm}.run"] = content.getvalue()
-    before = {name: storage.read(f"arms/{name}") for name in storage.names("arms")}
-    if before and before != runs:
-        raise BadInput("holds runs of other negatives", f"{storage}/arms", "choose another out=")
-    for name, lines in runs.items():
-        storage.write(f"arms/{name}", lines)
-    if config["judgements"] is not None:
-        from pyrite.cluster.reports.audit_report import write_judgements
-
-        qrels = _read_judgements(config, console)
-        judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
-        if not len(judged):
-            raise BadInput("judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists")
-        write_judgements(storage, judged, config["relevant_from"], console)
-        return
-    console.print(f"{counted(shown.select(PAIR).n_unique(), 'negative')} shown; judge in a bandit's order:")
-    print_commands(storage, studies, "arms", "method=shared", ["order=bandit"], console)
+    return runs
 
 
 def _read_judgements(config: Mapping[str, Any], console: Console) -> pl.DataFrame:

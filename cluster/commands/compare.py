@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -22,6 +22,7 @@ from pyrite.analysis.reports.verdict_section import verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.analysis.study_comparison import Comparison
+from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.quoting import option_value
@@ -34,7 +35,7 @@ from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
 from pyrite.ranking.errors import BadInput
 
-OPTIONS = ("out", "baseline")
+OPTIONS = Taken(("out", "baseline"), "there is no option {key}", "compare takes folders, baseline= and out=")
 TITLE = "Comparison of"
 NOT_COMPARED = {*METHOD, "seed"}
 """Keys that name a method or a repetition of it, not a difference between studies."""
@@ -53,9 +54,7 @@ class Compared:
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Print the comparison, and write it as a page."""
-    given = {key_of(text): text.partition("=")[2].strip("'") for text in chosen.overrides}
-    if unknown := set(given) - set(OPTIONS):
-        raise BadInput(f"there is no option {unknown.pop()}", remedy="compare takes folders, baseline= and out=")
+    given = {key: value.strip("'") for key, value in OPTIONS.read(chosen.overrides).items()}
     if len(chosen.words) < 2:
         raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
     folders = [Storage(folder) for folder in chosen.words]
@@ -73,7 +72,7 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
     else those that all have, over their collections.
     """
     studies = read_studies(folders)
-    common = set.intersection(*(set(study.trials["fingerprint"].drop_nulls()) for study in studies))
+    common = set.intersection(*map(collections_of, studies))
     measured = common_evaluations(studies)
     options = differing_options(studies)
     rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
@@ -85,6 +84,11 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
         sections = [*over_places(folders, studies, measured, options, baseline), Section("", [differences])]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
     return Report(f"{TITLE} {', '.join(head[1:])}", [*sections, Section("Commands", [verbatim(commands)])])
+
+
+def collections_of(study: Compared) -> set[str]:
+    """Return the fingerprints of the collections of a study."""
+    return set(study.trials["fingerprint"].drop_nulls())
 
 
 def common_evaluations(studies: Sequence[Compared]) -> list[str]:
@@ -109,12 +113,14 @@ def over_seeds(
     compared = [key for key in options if key not in UNTRAINED]
     trials, repeated = pool(studies, compared, common)
     trials = trials.select(*measured, pl.exclude(*measured))  # a comparison leads with the first
-    lines = [] if differences else ["The studies have the same options, methods and seeds."]
-    lines += [f"Runs that several studies have, each counted once: {repeated:,}."] if repeated else []
-    if others := other_results(studies):
-        lines.append(f"Runs with other results in another study, of which the first counts: {others:,}.")
-    ignored = {name for study in studies for name in study.trials["fingerprint"].drop_nulls()} - common
-    lines += [f"Collections that are not in all studies, left out: {len(ignored)}."] if ignored else []
+    others, ignored = other_results(studies), set.union(*map(collections_of, studies)) - common
+    said = {
+        "The studies have the same options, methods and seeds.": not differences,
+        f"Runs that several studies have, each counted once: {repeated:,}.": repeated,
+        f"Runs with other results in another study, of which the first counts: {others:,}.": others,
+        f"Collections that are not in all studies, left out: {len(ignored)}.": ignored,
+    }
+    lines = [line for line, holds in said.items() if holds]
     sections = [Section("", [*differences, items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).lines:
         sections.append(Section("The same methods under both options", [paired], [paired]))
@@ -147,14 +153,14 @@ def over_places(
 
     The options that differ between studies are not part of the methods here.
     """
-    swept_keys = {pair["key"] for study in studies for pairs in study.trials["swept"].to_list() for pair in pairs or []}
+    swept = pl.concat([study.trials.select(swept_without(())) for study in studies])["swept"]
+    swept_keys = set(swept.explode().drop_nulls().struct.field("key"))
     left_out = {*options, *(key for key in swept_keys if root_of(key) == "collection")}
     frames, queries = [], []
     for folder, study in zip(folders, studies, strict=True):
         name = f"{study.name}:"
         runs = required_trials(folder).filter(status="done")
-        swept = [[pair for pair in pairs or [] if pair["key"] not in left_out] for pairs in runs["swept"].to_list()]
-        frames.append(runs.with_columns(pl.Series("swept", swept, dtype=SWEPT), run=name + pl.col("run")))
+        frames.append(runs.with_columns(swept_without(left_out), run=name + pl.col("run")))
         scanned = required_scan(folder, "queries")
         queries.append(scanned.with_columns(run=name + pl.col("run"), query=name + pl.col("query")))
     trials = pl.concat(frames, how="diagonal_relaxed").select(*measured, pl.exclude(*measured))
@@ -163,13 +169,21 @@ def over_places(
         baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
     frame = Comparison(trials, pl.concat(queries, how="diagonal_relaxed")).across(baseline)
     if frame.is_empty():
-        named = []
-        for study in studies:
-            collections = study.trials.select("collection", "fingerprint").drop_nulls().unique().sort(pl.all())
-            named.append(f"{study.name}: {', '.join(map(' '.join, collections.iter_rows()))}")
-        raise BadInput(f"the studies have neither a collection nor two methods in common ({'; '.join(named)})")
+        named = "; ".join(map(_named_collections, studies))
+        raise BadInput(f"the studies have neither a collection nor two methods in common ({named})")
     shown = analysis_sections.across_terminal(frame)
     return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
+
+
+def swept_without(keys: Collection[str]) -> pl.Expr:
+    """Return the swept pairs of runs, without those of some keys; a study without a sweep has none."""
+    pairs = pl.col("swept").cast(SWEPT).fill_null([])
+    return pairs.list.eval(pl.element().filter(~pl.element().struct.field("key").is_in(list(keys))))
+
+
+def _named_collections(study: Compared) -> str:
+    collections = study.trials.select("collection", "fingerprint").drop_nulls().unique().sort(pl.all())
+    return f"{study.name}: {', '.join(map(' '.join, collections.iter_rows()))}"
 
 
 def read_studies(folders: Sequence[Storage]) -> list[Compared]:
@@ -219,14 +233,14 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
     An option that one study does not give has its default there. What names a method or a seed is left out.
     """
     keys = {key_of(text) for study in studies for line in study.trials["overrides"] for text in shlex.split(line)}
-    differing: dict[str, list[str]] = {}
-    for key in sorted(keys - NOT_COMPARED):
-        if root_of(key) == "collection":
-            continue
-        values = [sorted({value_of(line, key) for line in study.trials["overrides"]}) for study in studies]
-        if any(each != values[0] for each in values):
-            differing[key] = [", ".join(each) for each in values]
-    return differing
+    compared = [key for key in sorted(keys - NOT_COMPARED) if root_of(key) != "collection"]
+    values = {key: [_values(study, key) for study in studies] for key in compared}
+    return {key: list(map(", ".join, each)) for key, each in values.items() if any(one != each[0] for one in each)}
+
+
+def _values(study: Compared, key: str) -> list[str]:
+    """Return the values that an option has in the runs of a study."""
+    return sorted({value_of(line, key) for line in study.trials["overrides"]})
 
 
 def value_of(overrides: str, key: str) -> str:
@@ -253,12 +267,10 @@ def pool(studies: Sequence[Compared], options: Sequence[str], collections: set[s
     """Join the runs of all studies, equal ones once, and return the number left out; options become part of methods."""
     frames = []
     for study in studies:
-        swept = [
-            [*(pair for pair in pairs or [] if pair["key"] not in options),
-             *({"key": key, "value": value_of(overrides, key)} for key in options)]
-            for pairs, overrides in study.trials.select("swept", "overrides").iter_rows()
-        ]  # fmt: skip
-        frames.append(study.trials.with_columns(pl.Series("swept", swept, dtype=SWEPT)))
+        overrides = study.trials["overrides"]
+        given = [[{"key": key, "value": value_of(line, key)} for key in options] for line in overrides]
+        swept = swept_without(options).list.concat(pl.Series("given", given, dtype=SWEPT))
+        frames.append(study.trials.with_columns(swept))
     every = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("fingerprint").is_in(sorted(collections)))
     done_first = every.sort(pl.col("status") == "done", descending=True, maintain_order=True)
     measures = cs.contains(":")  # which one study may have and another not
@@ -279,13 +291,9 @@ def other_results(studies: Sequence[Compared]) -> int:
 def paired_table(trials: pl.DataFrame, options: Sequence[str]) -> Table:
     """Compare each method under the options of the first study with the same method under those of the others."""
     origin, measure = evaluations(trials)[0]
-    rest = [
-        " ".join(sorted(f"{pair['key']}={pair['value']}" for pair in pairs or [] if pair["key"] not in options))
-        for pairs in trials["swept"].to_list()
-    ]
-    values = trials.select("run", "collection", "seed", value=pl.col(f"{origin}:{measure}")).with_columns(
-        rest=pl.Series(rest, dtype=pl.String)
-    )
+    pair = pl.format("{}={}", pl.element().struct.field("key"), pl.element().struct.field("value"))
+    rest = swept_without(options).list.eval(pair.sort()).list.join(" ")
+    values = trials.select("run", "collection", "seed", value=pl.col(f"{origin}:{measure}"), rest=rest)
     methods = with_methods(trials).select("run", *METHOD, "method")
     values = values.join(methods, on="run", how="left", maintain_order="left").drop_nulls("value")
     keys = ["collection", *METHOD, "rest", "method", "seed"]

@@ -20,6 +20,7 @@ from pyrite.cluster.commands.resuming import EXTENDED, MOVED, TYPED, read
 from pyrite.cluster.commands.signals import exit_code, ignore_further_signals
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.executors.processes import Processes
+from pyrite.cluster.executors.reach import check_nodes
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.manifest import CONFIG, read_config, resume_command, write_config
 from pyrite.cluster.output.storage import Storage
@@ -81,8 +82,6 @@ def conduct(experiment: Experiment, console: Console) -> int:
             work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work.load)
         if work.load.left and experiment.on_cluster and not experiment.local:
-            from pyrite.cluster.executors.reach import check_nodes
-
             experiment.join()
             check_nodes(storage, work.load.reads)
         with _removal_reported(storage), _recorded(experiment, work, built, console) as tracking:

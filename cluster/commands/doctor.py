@@ -18,7 +18,10 @@ from typing import Literal
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.ranking.collections.cache import cache_folder
+from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil, torch
 
 GB = 1 << 30
 SMALLEST_STORE = 256 << 20
@@ -86,10 +89,6 @@ def _version(distribution: str) -> str | None:
 
 def machine() -> Iterator[Finding]:
     """Check cores, memory, shared memory and GPUs."""
-    import psutil
-
-    from pyrite.ranking.cores import cores
-
     count, present = cores(), os.cpu_count() or 1
     yield Finding("cores", f"{count}" + (f" of {present} may be used" if count < present else ""))
     memory = psutil.virtual_memory()
@@ -105,15 +104,11 @@ def machine() -> Iterator[Finding]:
 
 def gpus() -> list[str]:
     """Return the names of the GPUs that torch can use."""
-    import torch
-
     return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
 
 def folders() -> Iterator[Finding]:
     """Check that the folders that Pyrite writes to are writable, and how much room they have."""
-    from pyrite.ranking.collections.cache import cache_folder
-
     try:
         cache = cache_folder(os.environ.get("PYRITE_CACHE"))
         yield _folder("cache", cache, "set PYRITE_CACHE to a folder that can be written")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
@@ -17,16 +19,19 @@ from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.executors.address import is_cluster
-from pyrite.cluster.executors.session import connected
+from pyrite.cluster.executors.object_store import check_store
+from pyrite.cluster.executors.session import connected, session
 from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.size import RAY_START
+from pyrite.cluster.runs import what_was_read
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from pyrite.cluster.executors.processes import Processes
-    from pyrite.cluster.runs.artifacts import Artifacts
     from pyrite.cluster.telemetry.tracking.tracking import Tracking
     from pyrite.ranking.collections.collection import Collection
 
@@ -73,14 +78,27 @@ class Work(ABC):
     """The prepared work of an experiment: `conduct` calls `execute` if any is left, and then `report`.
 
     Args:
-        inputs: names of its collections or pools, by their fingerprints.
-        read: sentences about what was read and what was left out, by collection.
+        used: its collections, each with a configuration by which it is used.
     """
 
     experiment: Experiment
     load: Load
-    inputs: Mapping[str, str]
-    read: Mapping[str, list[str]] = field(default_factory=dict)
+    used: Sequence[tuple[Collection, Mapping[str, Any]]] = ()
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """The names of its collections or pools, by their fingerprints."""
+        return {collection.fingerprint: collection.name for collection, _ in self.used}
+
+    @cached_property
+    def read(self) -> dict[str, list[str]]:
+        """Sentences about what was read and what was left out, by collection."""
+        return what_was_read.sentences(self.used)
+
+    @property
+    def read_lines(self) -> list[str]:
+        """These sentences."""
+        return [*chain(*self.read.values())]
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
@@ -104,11 +122,6 @@ class Work(ABC):
     def extension(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Return the new content of `config.yaml` if the command adds to the experiment."""
         return {}
-
-
-def inputs_of(collections: Iterable[Collection]) -> dict[str, str]:
-    """Return the names of collections by their fingerprints."""
-    return {collection.fingerprint: collection.name for collection in collections}
 
 
 def refuse_change(verb: Verb, text: str, folder: str) -> None:
@@ -220,10 +233,7 @@ class Experiment:
             console.print(f"[dim]{escape(line)} …[/]")
 
         if not self.on_cluster:
-            from pyrite.cluster.runs.artifacts import Artifacts
-
             return Artifacts(note)
-        from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 
         def on_wait(line: str | None) -> None:
             events = None if self.storage is None else EventLog(self.storage)
@@ -239,8 +249,6 @@ class Experiment:
     def join(self) -> None:
         """Connect to the running Ray until the command ends; `session` then finds it connected."""
         if not connected():
-            from pyrite.cluster.executors.session import session
-
             self.joined.enter_context(session(self.options["address"], dashboard=False))
 
     @contextmanager
@@ -249,8 +257,6 @@ class Experiment:
         if self.local:
             yield
             return
-        from pyrite.cluster.executors.object_store import check_store
-        from pyrite.cluster.executors.session import session
 
         if self.workers is not None:
             self.workers.close()  # Ray starts processes itself

@@ -16,13 +16,14 @@ from rich.markup import escape
 
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, root_of
 from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
+from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import print_lines
@@ -59,8 +60,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
     artifacts = experiment.artifacts_of(console)
     artifacts.make([config], only=())
     collection = artifacts.collection(config)
-    says = sentence(collection, config)
-    note(says)
+    note(sentence(collection, config))
     facts = {"collection": collection.name, "fingerprint": collection.fingerprint}
     episodes = _finished_episodes(storage, note)
     store = request.store(artifacts.keys(config))
@@ -72,12 +72,11 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
         note(*artifacts.cut_texts([config]))
-        shared = 0 if config["hosts"] else sum(artifacts.bytes_of(config).values())  # hosts read the cache
+        shared = sum(artifacts.bytes_of(config).values())
     return LearnWork(
         experiment=experiment,
         load=Load(episodes is None, shared, shared, reads=list(local_paths(config["ranker"]))),
-        inputs=inputs_of([collection]),
-        read={collection.name: [says]},
+        used=[(collection, config)],
         request=request,
         artifacts=artifacts,
         store=store,
@@ -113,7 +112,8 @@ class LearnWork(Work):
         parts = {name: self.artifacts.part(config, name) for name in self.artifacts.keys(config)}
         run = TrackedRun(study_of(storage.place), {"seed": str(config["seed"])}, shlex.join(self.request.arguments))
         tracked = TrackedEpisodes(tracking, run)
-        with LiveLine(console, config["validation"]["measure"]) as line:
+        line = LiveLine(console, config["validation"]["measure"], config["episodes"])
+        with line.bar:
 
             def on_progress(progress: LearningProgress) -> None:
                 line.update(progress)
@@ -159,7 +159,6 @@ def show(
 ) -> None:
     """Write the figures of a learning, and print its table and the next command."""
     from pyrite.analysis.reports.learning_figures import learning_curves, policy_picture
-    from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
 
     measure = config["validation"]["measure"]
     names = actions_of(config).names
@@ -169,15 +168,7 @@ def show(
     storage.write("figures/learning.png", curves)
     if config["actions"]["documents"] is None:
         storage.write("figures/policy.png", policy_picture(of_agent, names))
-    rows = []
-    for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
-        count = min(last, episodes.filter(pl.col("agent") == agent).height)
-        if means := recent(episodes, agent, last):
-            figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
-            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
-            rows.append([agent, count, *figures, *shares])
-    caption = f"the last episodes ({measure}: the best epoch's, on validation queries)"
-    console.print(Table(["agent", "episodes", "return", measure, "epochs", *names], rows, caption=caption), crop=False)
+    console.print(_last_episodes(episodes, measure, names), crop=False)
     trained = episodes.filter(pl.col("agent") == LEARNED).height
     if trained > config["episodes"]:
         took = "an update takes decisions of all copies"
@@ -202,6 +193,19 @@ def show(
         )
     again = shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
     print_lines(console, f"compare it over fresh seeds: {again}")
+
+
+def _last_episodes(episodes: pl.DataFrame, measure: str, names: Sequence[str]) -> Table:
+    """Return the table of the means of the last episodes, those of the random agent below."""
+    rows = []
+    for agent, last in ((LEARNED, 32), (RANDOM, 1 << 30)):
+        count = min(last, episodes.filter(pl.col("agent") == agent).height)
+        if means := recent(episodes, agent, last):
+            figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
+            shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
+            rows.append([agent, count, *figures, *shares])
+    caption = f"the last episodes ({measure}: the best epoch's, on validation queries)"
+    return Table(["agent", "episodes", "return", measure, "epochs", *names], rows, caption=caption)
 
 
 def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -89,19 +90,26 @@ def read_folder(folder: Path) -> ListedStudy:
         config = read_config(storage)
     except BadInput:
         return _unread(folder, "damaged")
-    verb = verb_of(config)
     begun = [place for place, event in enumerate(events) if event["event"] in BEGINS]
     started = datetime.fromisoformat(events[begun[0]]["time"]) if begun else None
-    last = events[begun[-1]] if begun else {"runs": 0}
-    counts = Counter(event["event"] for event in events[begun[-1] if begun else 0 :])
+    last, since = (events[begun[-1]], events[begun[-1] :]) if begun else ({"runs": 0}, events)
+    counts = Counter(event["event"] for event in since)
+    state = _state_of_held(events) if is_held(storage) else next((end for end in ENDS if counts[end]), "stopped")
     done = int(last.get("done", 0)) + counts["run ended"]
-    end = next((event for event in ENDS if counts[event]), "stopped")
-    state = end if not is_held(storage) else WAITS if events[-1:] and events[-1]["event"] == WAITS else "running"
-    names = config.get("collections") or config.get("facts") or {}
-    collections = names.values() if "collections" in config else [names.get("collection", "")]
-    shown = ", ".join(map(str, collections))
-    runs = max(int(last.get("runs", 1)), done)
-    return ListedStudy(str(folder), verb, state, done, runs, counts["run failed"], started, shown)
+    runs, failed = max(int(last.get("runs", 1)), done), counts["run failed"]
+    return ListedStudy(str(folder), verb_of(config), state, done, runs, failed, started, _collections(config))
+
+
+def _state_of_held(events: Sequence[Mapping[str, Any]]) -> str:
+    """Return the state of a folder to which a command writes."""
+    return WAITS if events[-1:] and events[-1]["event"] == WAITS else "running"
+
+
+def _collections(config: Mapping[str, Any]) -> str:
+    """Return the names of a folder's collections, or of the one in the facts of an older version."""
+    if "collections" in config:
+        return ", ".join(map(str, (config["collections"] or config.get("facts") or {}).values()))
+    return str((config.get("facts") or {}).get("collection", ""))
 
 
 def _begins(folder: Path) -> bool:

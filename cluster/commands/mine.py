@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose, texts_config
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import replaced
@@ -22,6 +22,7 @@ from pyrite.cluster.executors.local import LocalExecutor
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import Resources, check_bundle
 from pyrite.cluster.executors.task import Executor, LossLines, Once, Task, TaskLost
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.mining.data_card import finish, remarks
 from pyrite.cluster.mining.miner import Miner, Shard, shards_of
 from pyrite.cluster.mining.trainer_rows import check_rows
@@ -103,8 +104,7 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
     return MineWork(
         experiment=experiment,
         load=Load(bool(waiting), facts={"runs": len(shards), "done": done}, reads=reads),
-        inputs=inputs_of([collection]),
-        read={collection.name: [says]},
+        used=[(collection, config)],
         config=config,
         storage=storage,
         miner=miner,
@@ -160,8 +160,6 @@ class MineWork(Work):
         from pyrite.cluster.executors.ray_tasks import RayExecutor
 
         if not is_cluster(config["address"]):
-            import ray
-
             check_bundle(Resources.of(config).bundle(), ray.cluster_resources(), "a miner")
         shared = {"miner": Once("pyrite.cluster.mining.miner:Miner", {"config": config}), "store": self.store}
         count = min(config["workers"], len(self.waiting))
@@ -170,7 +168,7 @@ class MineWork(Work):
     def report(self, console: Console) -> int:
         collection = self.miner.collection
         about = {"collection": f"{collection.name} (fingerprint {collection.fingerprint})"}
-        about["read"] = sentence(collection, self.config)
+        about["read"] = " ".join(self.read_lines)
         about |= {"checkpoint": f"{cut}, no more of it"} if (cut := cut_of(self.config)) else {}
         about |= {"precision": self.config["precision"]} if self.config["checkpoint"] else {}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.statistics.pool_summary import unjudged_warning
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose
@@ -18,18 +19,23 @@ from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.validate import check_pooling
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
 from pyrite.cluster.executors.resources import check_bundle
 from pyrite.cluster.executors.task import Executor
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.tables import write_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from pyrite.cluster.plan.size import TURNS, pool_seconds, saved
 from pyrite.cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
 from pyrite.cluster.pools.trial import StoredPools, Trial, plan_trial, pool_tables, resources_of, task_of, trial_store
+from pyrite.cluster.reports.publish import renew
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
+from pyrite.pooling.pool import UNJUDGED_NOTE
 from pyrite.pooling.simulation import needs_of
 from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
@@ -55,8 +61,6 @@ def plan(arguments: list[str]) -> PoolPlan:
 
 def prepare(experiment: Experiment, console: Console) -> PoolWork:
     """Read the pools, and find the trials that are left."""
-    from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
-
     plan: PoolPlan = experiment.plan
     inputs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
     with shown_progress(console) as on_progress:
@@ -69,20 +73,9 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
     line += f"{counted(plan.options['seeds'], 'seed')} each ({len(done)} of {len(trials)} done), "
     print_lines(console, *outdated_lines(outdated), f"{line}results in {plan.storage}")
     waiting = [trial for trial in trials if trial.name not in done]
-    used = {trial.pool for trial in waiting}
-    load = Load(
-        bool(waiting),
-        *largest_and_all([{named.name: bytes_of(named.pool)} for named in pools if named.name in used]),
-        facts={"runs": len(trials), "done": len(done)},
-        saved=saved(_seconds(pools, waiting, plan.options["seeds"]) * TURNS),
-        needs="a method that reserves memory or custom resources"
-        if plan.options["memory"] or plan.options["custom"]
-        else None,
-    )
     return PoolWork(
         experiment=experiment,
-        load=load,
-        inputs={pool.fingerprint: pool.name for pool in pools},
+        load=_load(plan, pools, waiting, {"runs": len(trials), "done": len(done)}),
         plan=plan,
         pools=pools,
         trials=trials,
@@ -90,6 +83,16 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
         ready=len(done),
         warnings=warnings,
     )
+
+
+def _load(plan: PoolPlan, pools: Sequence[NamedPool], waiting: Sequence[Trial], facts: Mapping[str, Any]) -> Load:
+    """Return what the trials that are left take."""
+    used = {trial.pool for trial in waiting}
+    sizes = largest_and_all([{named.name: bytes_of(named.pool)} for named in pools if named.name in used])
+    reserved = plan.options["memory"] or plan.options["custom"]
+    needs = "a method that reserves memory or custom resources" if reserved else None
+    seconds = _seconds(pools, waiting, plan.options["seeds"]) * TURNS
+    return Load(bool(waiting), *sizes, facts=facts, saved=saved(seconds), needs=needs)
 
 
 def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPool]) -> None:
@@ -103,9 +106,6 @@ def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPoo
 
 def _print_pools(pools: Sequence[NamedPool], console: Console) -> dict[str, str]:
     """Print what was read, and return the warnings by pool."""
-    from pyrite.analysis.statistics.pool_summary import unjudged_warning
-    from pyrite.pooling.pool import UNJUDGED_NOTE
-
     warnings = {}
     for named in pools:
         print_lines(console, described(named))
@@ -145,6 +145,10 @@ class PoolWork(Work):
     errors: Mapping[str, str] = field(default_factory=dict)
     shown: int = 0
 
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return {pool.fingerprint: pool.name for pool in self.pools}
+
     def content(self) -> dict[str, Any]:
         plan, pools = self.plan, self.pools
         return {
@@ -180,7 +184,6 @@ class PoolWork(Work):
         if self.experiment.local:
             threads = config["concurrent"] or max(1, int(cores() // max(1, config["cpu"])))
             return LocalExecutor(threads, shared={"pools": pools})
-        import ray
 
         from pyrite.cluster.executors.tune import TuneExecutor
 
@@ -191,7 +194,6 @@ class PoolWork(Work):
 
     def renew(self) -> None:
         from pyrite.cluster.reports.pool_results import report_of
-        from pyrite.cluster.reports.publish import renew
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
         if names and len(names) != self.shown:
@@ -203,7 +205,6 @@ class PoolWork(Work):
                 renew(page, self.plan.storage)
 
     def report(self, console: Console) -> int:
-        from pyrite.cluster.output.tables import write_table
         from pyrite.cluster.reports.pool_results import report_pools
 
         tables = pool_tables(self.plan, self.trials, self.errors)
@@ -239,16 +240,19 @@ def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, wh
         requested: whether the user names it; the default may be missing, and means the first of several variants.
     """
     labels = [variant.label for variant in compared]
-    of_method = [variant.label for variant in compared if variant.method == name]
     if name is None or name in labels:
         return name
-    if requested and not of_method:
-        raise BadInput(f"the {what} {name!r} is none of the methods", remedy=f"choose one of {', '.join(labels)}")
-    if requested and len(of_method) > 1:
-        raise BadInput(
-            f"the {what} {name!r} has {len(of_method)} variants", remedy=f"name one: {', '.join(map(repr, of_method))}"
-        )
-    return of_method[0] if of_method else None
+    of_method = [variant.label for variant in compared if variant.method == name]
+    if requested and len(of_method) != 1:
+        raise BadInput(*_unclear(f"the {what} {name!r}", of_method, labels))
+    return next(iter(of_method), None)
+
+
+def _unclear(named: str, of_method: Sequence[str], labels: Sequence[str]) -> tuple[str, None, str]:
+    """Return what is wrong with a name that means no variant, or several, and what to do."""
+    if not of_method:
+        return f"{named} is none of the methods", None, f"choose one of {', '.join(labels)}"
+    return f"{named} has {len(of_method)} variants", None, f"name one: {', '.join(map(repr, of_method))}"
 
 
 def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) -> list[list[str]]:

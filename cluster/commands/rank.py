@@ -12,12 +12,11 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
-import torch
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
@@ -45,6 +44,7 @@ from pyrite.ranking.evaluation.origins import Candidates, itself_among
 from pyrite.ranking.full_ranking import rank_all, rank_candidates
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
+from pyrite.ranking.threads import threads
 from pyrite.ranking.trec_files import check_ids, write_run
 from pyrite.ranking.vectors import WordVectors
 
@@ -68,30 +68,20 @@ def rank(arguments: Sequence[str], console: Console) -> str:
     if config["topics"] and any(key_of(text) == "queries" for text in arguments):
         raise BadInput("are the queries", "topics", "leave queries= out")
     storage, name = _output(config["out"])
-    threads = torch.get_num_threads()
-    torch.set_num_threads(config["cpu"])
-    try:
+    with threads(config["cpu"]):
         _write(config, storage, name, console)
-    finally:
-        torch.set_num_threads(threads)
     return storage.path(name) if storage.local else f"{storage.place}/{name}"
 
 
 def _write(config: dict[str, Any], storage: Storage, name: str, console: Console) -> None:
     trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
-    artifacts = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]"))
-    of_texts = {key: value for key, value in config.items() if key != "encoding"}  # that of topics
-    run = texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})
-    collection, encoded = artifacts.collection(run), artifacts.part(run, "base").encoded
-    if config["topics"]:
-        collection = _with_topics(collection, config, console)
-        encoded = Encoder(min_count=1).encode(collection)[0]
+    sources = _sources(config, console)
+    collection, encoded = sources.collection, sources.encoded
     queries = _queries(encoded, config["queries"])
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     _check_names(collection, queries, tag)
-    sources = Sources(collection, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
-    lines = [f"of the checkpoint only {cut}" if cut else "", cut_words(encoded, run["encoding"])]
+    lines = [f"of the checkpoint only {cut}" if cut else "", cut_words(encoded, _texts(config)["encoding"])]
     print_lines(console, *filter(None, lines))
     read = trained.read(collection, encoded)
     (node,) = config["origin"].values()
@@ -111,12 +101,33 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     if len(encoded.judgements.documents):
         caption = f"with {cut}" if cut else ""
         console.print(_measured(config["measures"], encoded, queries, lists, candidates, caption), crop=False)
-        depth = config["depth"]
-        deeper = [name for name in config["measures"] if (parse(name).cutoff or np.inf) > depth]
-        if deeper and depth < collection.size and present[:, depth - 1 :].any():  # a list was cut
-            first = counted(depth, "document")
-            print_lines(console, f"depth={depth}: of the run, the first {first} count for {', '.join(deeper)}")
+        _print_cut_lists(config, lists, collection.size, console)
     print_lines(console, f"run: {storage.shown(name)}")
+
+
+def _texts(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration by which the collection is read; `encoding` is that of the topics."""
+    of_texts = {key: value for key, value in config.items() if key != "encoding"}
+    return texts_config(of_texts | {"vectors": {"_target_": "pyrite.ranking.vectors.RandomVectors"}})
+
+
+def _sources(config: dict[str, Any], console: Console) -> Sources:
+    """Read the collection, with the topics in the place of its queries if some are given."""
+    artifacts, run = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]")), _texts(config)
+    collection, encoded = artifacts.collection(run), artifacts.part(run, "base").encoded
+    if config["topics"]:
+        collection = _with_topics(collection, config, console)
+        encoded = Encoder(min_count=1).encode(collection)[0]
+    return Sources(collection, encoded, WordVectors(np.zeros((1, 1), np.float32), np.zeros(1, bool)))
+
+
+def _print_cut_lists(config: Mapping[str, Any], lists: RankedLists, size: int, console: Console) -> None:
+    """Say which measures look deeper than the lists, if one was cut."""
+    depth = config["depth"]
+    deeper = [name for name in config["measures"] if (parse(name).cutoff or np.inf) > depth]
+    if deeper and depth < size and (lists.documents[:, depth - 1 :] >= 0).any():
+        first = counted(depth, "document")
+        print_lines(console, f"depth={depth}: of the run, the first {first} count for {', '.join(deeper)}")
 
 
 def _output(out: str | None) -> tuple[Storage, str]:

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from rich.console import Console
 
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.analysis.methods import with_factors
+from pyrite.analysis.reports.analysis_sections import power_section
+from pyrite.analysis.reports.report import Report
+from pyrite.analysis.statistics.sequential import SequentialRule
+from pyrite.analysis.study_comparison import Comparison
+from pyrite.cluster.commands.taken import Taken
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.jobs.working_folder import unquoted
+from pyrite.cluster.output.manifest import read_config, read_config_of
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.tables import required_trials
 from pyrite.cluster.output.terminal import print_lines
+from pyrite.cluster.reports.pool_results import report_pools
+from pyrite.cluster.reports.publish import write_parts
+from pyrite.cluster.reports.study_results import report_study
 from pyrite.ranking.errors import BadInput
 
-OPTIONS = ("baseline", "factors", "contrasts")
-"""Options of a study that its report reads; that of a pooling study reads the first."""
+OF_POOLS = Taken(("baseline",), "{text} can't change a report", "give baseline= alone")
+OF_STUDIES = replace(
+    OF_POOLS, keys=("baseline", "factors", "contrasts"), remedy="give baseline=, factors=, contrasts= alone"
+)
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Write the tables, the figures and the report of a study again."""
-    from pyrite.cluster.config.compose import compose
-    from pyrite.cluster.jobs.working_folder import unquoted
-    from pyrite.cluster.output.manifest import read_config
-    from pyrite.cluster.reports.pool_results import report_pools
-    from pyrite.cluster.reports.study_results import report_study
-
     storage = Storage(chosen.out)
-    of_pools = "pools" in read_config(storage)
-    read = OPTIONS[:1] if of_pools else OPTIONS
-    for text in chosen.overrides:
-        if key_of(text) not in read:
-            remedy = f"give {', '.join(f'{key}=' for key in read)} alone"
-            raise BadInput(f"{text} can't change a report", remedy=remedy)
-    if of_pools:
-        baseline = values_by_key(chosen.overrides).get("baseline")
+    if "pools" in read_config(storage):
+        baseline = OF_POOLS.read(chosen.overrides).get("baseline")
         report_pools(storage, console, baseline and unquoted(baseline))
     else:
+        OF_STUDIES.read(chosen.overrides)
         options = compose(chosen.overrides, "study")
         report_study(storage, console, options["baseline"], options["factors"], options["contrasts"])
     return 0
@@ -41,15 +45,6 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
     """Print how many seeds differences need, by the variation in a study, and write table and curve."""
-    from pyrite.analysis.methods import with_factors
-    from pyrite.analysis.reports.analysis_sections import power_section
-    from pyrite.analysis.reports.report import Report
-    from pyrite.analysis.statistics.sequential import SequentialRule
-    from pyrite.analysis.study_comparison import Comparison
-    from pyrite.cluster.output.manifest import read_config_of
-    from pyrite.cluster.output.tables import required_trials
-    from pyrite.cluster.reports.publish import write_parts
-
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
     storage = Storage(chosen.power)

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
-from pyrite.cluster.executors.processes import in_process
+from pyrite.analysis.reports.study_report import study_report
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned
+from pyrite.cluster.reports import publish
+from pyrite.cluster.reports.study_results import report_study, results_of
+from pyrite.cluster.reports.study_tables import tables_of, write_tables
+from pyrite.cluster.runs.artifacts import Artifacts
+from pyrite.cluster.runs.model_card import write_cards
+from pyrite.cluster.runs.negative_tables import write_guarded, write_shown
 from pyrite.cluster.runs.outcome import Stop, run_store
-
-if TYPE_CHECKING:
-    from pyrite.cluster.runs.artifacts import Artifacts
 
 
 def renew(storage: Storage, runs: Sequence[Planned], waiting: int, artifacts: Artifacts | None = None) -> None:
     """Write the page of a study that still runs: of the runs with a result; `waiting` others will have one."""
-    from pyrite.analysis.reports.study_report import study_report
-    from pyrite.cluster.reports import publish
-    from pyrite.cluster.reports.study_results import results_of
-    from pyrite.cluster.reports.study_tables import tables_of
-    from pyrite.cluster.runs.artifacts import Artifacts
-
     artifacts = artifacts or Artifacts()
     collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
     tables = tables_of(storage, runs, collections, {})
@@ -48,12 +44,6 @@ def finalize(
     artifacts: Artifacts | None = None,
 ) -> int:
     """Write tables and report of all runs, each once; print them, and return the number of failed runs."""
-    from pyrite.cluster.reports.study_results import report_study, results_of
-    from pyrite.cluster.reports.study_tables import tables_of, write_tables
-    from pyrite.cluster.runs.artifacts import Artifacts
-    from pyrite.cluster.runs.model_card import write_cards
-    from pyrite.cluster.runs.negative_tables import write_guarded, write_shown
-
     artifacts = artifacts or Artifacts()
     collections = {planned.name: artifacts.collection(planned.config) for planned in runs}
     tables = tables_of(storage, runs, collections, errors, out_of_time, stopped)
@@ -68,16 +58,8 @@ def finalize(
     return failed
 
 
-def finalize_apart(console: Console, **arguments: Any) -> int:
-    """Call `finalize` in a separate process."""
-    look = {"width": console.width, "force_terminal": console.is_terminal, "color_system": console.color_system}
-    failed, printed = in_process(f"{__name__}:_finalize", {"look": look, **arguments})
-    console.print(Text.from_ansi(printed), end="", soft_wrap=True)
-    return int(failed)
-
-
-def _finalize(look: Mapping[str, Any], **arguments: Any) -> tuple[int, str]:
-    """How many runs have failed, and what was printed."""
+def finalize_apart(look: Mapping[str, Any], **arguments: Any) -> tuple[int, str]:
+    """Return how many runs have failed, and what `finalize` prints: the body of a separate process."""
     said = io.StringIO()
     failed = finalize(Console(file=said, highlight=False, **look), **arguments)
     return failed, said.getvalue()

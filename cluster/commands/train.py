@@ -3,51 +3,43 @@
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from rich.console import Console
-from rich.markup import escape
 
-from pyrite.analysis.methods import UNTRAINED
-from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
-from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work, inputs_of
+from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
+from pyrite.cluster.commands.taken import divided
+from pyrite.cluster.commands.train_lines import TrainingLines
+from pyrite.cluster.commands.train_tables import by_collection, figures, sampling
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import root_of
 from pyrite.cluster.config.precision import with_precision
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch
-from pyrite.cluster.executors.waiting import Ask, log_wait, waits_said
-from pyrite.cluster.index.attach import served_functions
+from pyrite.cluster.executors.waiting import Ask, waits_said
+from pyrite.cluster.index.demand import served_functions
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config, refuse_other_files, verb_of
 from pyrite.cluster.output.run_log import print_failures
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.terminal import counted, print_lines
-from pyrite.cluster.output.throttle import Throttle
+from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.plan.sweep import Planned, lowest, plan, points, refuse_sweeps
 from pyrite.cluster.reports.study_tables import tables_of, write_tables
 from pyrite.cluster.runs.agent_file import agent_of
-from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.model_card import check_push, push, write_cards
 from pyrite.cluster.runs.negative_tables import write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best
-from pyrite.cluster.runs.progress import Progress
-from pyrite.cluster.runs.what_was_read import sentence
 from pyrite.cluster.runs.zero_shot import data_set_rows, zero_shot_rows
-from pyrite.cluster.telemetry.live_table import LiveTable, duration
+from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch
 from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
 from pyrite.cluster.telemetry.training_metrics import run_tags
-from pyrite.cluster.training.study_runs import check_resources, later_bundles, launcher, report_of, task_of
+from pyrite.cluster.training.study_runs import check_resources, later_bundles, launcher, task_of
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.precision import best_precision
 
@@ -84,26 +76,31 @@ class TrainPlan:
 
 def plan_run(arguments: list[str]) -> TrainPlan:
     """Plan a run from its overrides, without sweeps, and from `out=FOLDER`, `track=…` and `push=…`."""
-    pushed = [text.partition("=")[2] for text in arguments if root_of(text) == "push"]
-    arguments = [text for text in arguments if root_of(text) != "push"]
-    output = [text for text in arguments if root_of(text) in ("out", "track")]
+    pushed, rest = divided(arguments, ["push"])
+    output, overrides = divided(rest, ["out", "track"])
     options = compose(output, "study")
     track = options.get("track", {})  # track=[] removes the group
     if options["out"] is None and len(trackers(track, "user")) > 1:
         raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
-    overrides = [text for text in arguments if text not in output]
-    refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
-    (point,) = points([], [], overrides)
-    precision = best_precision(lowest(point)["resources"]["gpu"] > 0)
-    point = replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), precision)))
-    (planned,) = plan(point, [], [0])
+    planned = _planned(overrides)
     check_run(planned.config, agent_of(planned.config))
     if part := learner_of(planned.config):
         remedy = "learn one with `pyrite learn`, and name its folder"
         raise BadInput("there is no agent", f"{part}.checkpoint", remedy)
     planned.config["weights"] = planned.config["weights"] or options["out"] is not None
     storage = None if options["out"] is None else Storage(options["out"])
-    return TrainPlan(planned, storage, track, pushed[-1] if pushed else None)
+    return TrainPlan(planned, storage, track, pushed[-1].partition("=")[2] if pushed else None)
+
+
+def _planned(overrides: list[str]) -> Planned:
+    """Return the one run of overrides, with the precision of its transformers."""
+    refuse_sweeps(overrides, "config", "compare several values with `pyrite study`")
+    (point,) = points([], [], overrides)
+    precision = best_precision(lowest(point)["resources"]["gpu"] > 0)
+    (planned,) = plan(
+        replace(point, overrides=tuple(with_precision(point.overrides, lowest(point), precision))), [], [0]
+    )
+    return planned
 
 
 def prepare(experiment: Experiment, console: Console) -> TrainWork:
@@ -117,21 +114,20 @@ def prepare(experiment: Experiment, console: Console) -> TrainWork:
     artifacts = experiment.artifacts_of(console)
     artifacts.make([planned.config])
     collection = artifacts.collection(planned.config)
-    says = sentence(collection, planned.config)
-    print_lines(console, says, *artifacts.cut_texts([planned.config]))
-    console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
     several = planned.config["resources"]["workers"] > 1
     shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
-    return TrainWork(
+    work = TrainWork(
         experiment=experiment,
         load=Load(True, shared, shared, {"run": planned.name}, reads=list(local_paths(planned.config["ranker"]))),
-        inputs=inputs_of([collection]),
-        read={collection.name: [says]},
+        used=[(collection, planned.config)],
         planned=planned,
         storage=storage,
         artifacts=artifacts,
         collection=collection,
     )
+    print_lines(console, *work.read_lines, *artifacts.cut_texts([planned.config]))
+    console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
+    return work
 
 
 @dataclass(kw_only=True)
@@ -151,50 +147,24 @@ class TrainWork(Work):
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         from pyrite.cluster.runs.execute import execute_run
 
-        planned, started = self.planned, time.perf_counter()
+        planned = self.planned
         if not self.experiment.local:
             check_resources([planned.config], None)
-        measure, batches = planned.config["validation"]["measure"], Throttle(5 if console.is_terminal else 60)
+        measure = planned.config["validation"]["measure"]
         watch = Watch() if tracking is None else RunWatch(LiveTable(Console(quiet=True), 1, 0, measure), tracking)
-
-        def on_progress(progress: Progress) -> None:
-            if progress.batches:  # within an epoch
-                if batches.due():
-                    left = "" if progress.left is None else f"  at most {duration(progress.left)} left"
-                    console.print(
-                        f"[dim]epoch {progress.epoch + 1:2d}  batch {progress.batch:,} of {progress.batches:,}"
-                        f"  loss {progress.loss:.4f}{left}[/]",
-                        end="\r" if console.is_terminal else "\n",
-                    )
-                return
-            fold = f"fold {progress.fold + 1}/{progress.folds} " if progress.folds > 1 else ""
-            console.print(
-                f"{fold}epoch {progress.epoch:2d}  loss {progress.loss:.4f}  {measure} {progress.validation:.4f}"
-                f"  [dim]{time.perf_counter() - started:.0f} s[/]",
-            )
-            watch.progress(planned.name, report_of(progress))
-
-        def on_note(line: str) -> None:
-            console.print(f"[dim]{escape(line)}[/]")
-            watch.progress(planned.name, {"notes": [line]})
-
-        def on_wait(line: str | None) -> None:
-            log_wait(line, partial(print_lines, console), None if tracking is None else tracking.events)
-
-        def asks() -> list[Ask]:
-            return [Ask("a run", later)] if (later := later_bundles(planned.config)) else []
-
-        start = launcher(planned.config, planned.name, on_note)
+        lines = TrainingLines(planned, console, watch, None if tracking is None else tracking.events)
+        later = None if self.experiment.local else later_bundles(planned.config)
+        start = launcher(planned.config, planned.name, lines.note)
         parts = self.artifacts.parts(planned.config)
-        with nullcontext() if self.experiment.local else waits_said(asks, on_wait):
+        with waits_said(lambda: [Ask("a run", later)], lines.wait) if later else nullcontext():
             if self.storage is None:
-                self.outcome = start(planned.config, parts, on_progress, watch=run_tags("train", planned.config))
+                self.outcome = start(planned.config, parts, lines.progress, watch=run_tags("train", planned.config))
                 return
             task = task_of(planned, self.artifacts, self.storage)
             watch.started(task)
             made_of = self.artifacts.provenance(planned.config)
             self.outcome = outcome = execute_run(
-                planned.name, planned.config, made_of, parts, self.storage, on_progress, start
+                planned.name, planned.config, made_of, parts, self.storage, lines.progress, start
             )
         watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
 
@@ -207,12 +177,12 @@ class TrainWork(Work):
         if self.outcome.diverged:
             what = "The training diverged (its loss is no longer a number); its best weights before are measured."
             print_lines(console, what)
-        for table in (_figures(self.planned, self.outcome), _sampling(self.outcome)):
+        for table in (figures(self.planned, self.outcome), sampling(self.outcome)):
             console.print(table, crop=False)
         for rows in zero_shot_rows(self.planned.name, self.outcome):
-            console.print(_by_collection(rows, "zero-shot"), crop=False)
+            console.print(by_collection(rows, "zero-shot"), crop=False)
         for rows in data_set_rows(self.planned.name, self.outcome, self.collection):
-            console.print(_by_collection(rows, "by collection of the mixture"), crop=False)
+            console.print(by_collection(rows, "by collection of the mixture"), crop=False)
         if self.storage is not None:
             print_failures(self.storage, console)
             print_lines(console, f"results: {self.storage}")
@@ -239,50 +209,3 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
     if verb != "train" or run != planned.name:
         what = "another run" if verb == "train" else f"results of `pyrite {verb}`"
         raise BadInput(f"holds {what}", storage.place, "choose another out=")
-
-
-def _figures(planned: Planned, outcome: Outcome) -> Table:
-    """Return the table of measures by origin: the ranker's after and before training, and those of BM25's order."""
-    head, rows = ["measure"], [[measure] for measure in planned.config["measures"]]
-    for origin, values in outcome.values.items():
-        columns = {f"over {origin}": values, UNTRAINED: outcome.untrained.get(origin)}
-        columns |= {"BM25's order": outcome.bm25[origin]}
-        shown = {title: column for title, column in columns.items() if column is not None}
-        head += shown
-        for row in rows:
-            row += [f"{float(column[row[0]].mean()):.4f}" for column in shown.values()]
-    cut = cut_of(planned.config)
-    ranker = planned.config[CHOICES]["ranker"] + (f" ({cut})" if cut else "")
-    caption = f"{ranker} after {counted(outcome.best_epoch, 'epoch')}"
-    return Table(head, rows, caption=caption)
-
-
-def _by_collection(rows: pl.DataFrame, caption: str) -> Table:
-    """Return the table of the ranker's measures on several collections, each with BM25's on the line below.
-
-    Four measures fit into a terminal of 80 columns.
-    """
-    lines: list[list[str]] = []
-    for (name, origin), part in rows.group_by("collection", "origin", maintain_order=True):
-        ranker, bm25 = (
-            ["–" if value is None else f"{value:.4f}" for value in part[column]] for column in ("value", "bm25")
-        )
-        lines += [[str(name), str(origin), f"{part['queries'][0]:,}", *ranker], ["BM25's order", "", "", *bm25]]
-    head = ["collection", "over", "queries", *rows["measure"].unique(maintain_order=True)]
-    return Table(head, lines, words=2, caption=caption)
-
-
-def _sampling(outcome: Outcome) -> Table:
-    """Return the table of the negatives that each function supplied, with their scores by the ranker when shown."""
-    stage = ["stage"] if len({row["stage"] for row in outcome.sampler}) > 1 else []
-    counts = ["batches", "negatives", "missing", "guarded"]
-    if any(row["fallback"] for row in outcome.sampler):
-        counts.append("fallback")
-    rows = []
-    for row in outcome.sampler:
-        means = [(row[f"{kind}_mean"], row[f"{kind}_std"]) for kind in ("positive", "negative")]
-        scores = [f"{mean:.2f} ± {std:.2f}" if row["negatives"] else "–" for mean, std in means]
-        cells = [row["function"], *(str(row[key] + 1) for key in stage), *(f"{row[key]:,}" for key in counts)]
-        rows.append([*cells, *scores])
-    head = ["function", *stage, *counts, "score of positives", "of negatives"]
-    return Table(head, rows, caption="negatives")

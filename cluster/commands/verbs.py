@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -29,6 +29,33 @@ SUBMITTABLE = ("study", "train", "learn", "pool")
 
 
 @dataclass(frozen=True)
+class FurtherWords:
+    """Words of a command line that are no overrides.
+
+    Args:
+        shown: how the help names them; empty if a verb takes none.
+        includes: whether a word is one of them.
+    """
+
+    shown: str = ""
+    includes: Callable[[str], bool] = lambda text: "=" not in text and not text.startswith("~")
+
+    @property
+    def metavar(self) -> str:
+        """The words and overrides that follow a verb, for its help."""
+        return f"{self.shown} key=value".strip()
+
+    @property
+    def help(self) -> str:
+        """The explanation of both."""
+        return f"changes to the defaults{f', and {self.shown}' if self.shown else ''}"
+
+
+FOLDERS = FurtherWords("FOLDER", lambda text: not is_override(text))
+"""Folders, which may be named like an override: outputs/lr=0.1."""
+
+
+@dataclass(frozen=True)
 class Usage:
     """A verb as the command line reads it.
 
@@ -38,7 +65,7 @@ class Usage:
         runs: the function, as `package.module:name`, that takes the parsed arguments and a console and returns the exit
             code.
         arguments: those before the overrides, and flags, with what argparse needs to know of them.
-        words: how the help names further words that are no overrides; empty if there are none.
+        words: its further words that are no overrides.
         overrides: whether it takes `key=value`.
     """
 
@@ -47,7 +74,7 @@ class Usage:
     runs: str
     arguments: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     overrides: bool = True
-    words: str = ""
+    words: FurtherWords = FurtherWords()
 
 
 RUN_OPTIONS = (
@@ -70,7 +97,7 @@ VERBS: dict[str, Usage] = {
         "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
         "  pyrite study study.yaml   (a YAML list of overrides)",
         runs="pyrite.cluster.commands.study:run_verb",
-        words="study.yaml",
+        words=FurtherWords("study.yaml"),
         arguments=(
             RESUME,
             ("--relabel", {"metavar": "QRELS", "help": "correct the collection's judgements by these: relabel=QRELS"}),
@@ -115,7 +142,7 @@ VERBS: dict[str, Usage] = {
         "options, as Hydra overrides: those of one run (which is one episode), and\n"
         "  agent={agent}\n  reward={reward}\n  actions={actions}\n  state={state}\n"
         "  function=[bm25,random,tfidf]  the actions   decision_every=N|epoch  batches per action\n"
-        "  episodes=N copies=N workers=N hosts=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
+        "  episodes=N copies=N workers=N gamma=1 validation_sample.size=N validation_sample.every=N\n"
         "  out=FOLDER_OR_URI save_every=SECONDS   (all: `pyrite options --for learn`)\n\n"
         "examples:\n  pyrite learn agent=actor_critic function=[bm25,random] scale=small out=outputs/agent\n"
         "  pyrite study policy=learned,random policy.checkpoint=outputs/agent scale=small seeds=20",
@@ -164,7 +191,7 @@ VERBS: dict[str, Usage] = {
         "examples:\n  pyrite evaluate run.txt qrels.txt\n"
         "  pyrite evaluate runs qrels.txt baseline=bm25 'measures=[AP,RBP(p=0.8),nDCG@10]' out=values.csv",
         runs="pyrite.cluster.commands.evaluate:run_verb",
-        words="RUN… QRELS",
+        words=FurtherWords("RUN… QRELS"),
     ),
     "audit": Usage(
         "Estimate how many of the negatives that rankers were shown are relevant.",
@@ -175,7 +202,7 @@ VERBS: dict[str, Usage] = {
         "  pyrite audit outputs/m judgements=judged.txt       evaluate its judgements\n"
         "  pyrite study --relabel outputs/audit/qrels.txt …   run the study again with corrected judgements",
         runs="pyrite.cluster.commands.audit:run_verb",
-        words="FOLDER",
+        words=FOLDERS,
     ),
     "report": Usage(
         "Write the summary, the figures and the report of a study again.",
@@ -191,13 +218,13 @@ VERBS: dict[str, Usage] = {
         "options: baseline='policy=… function=…' out=FOLDER\n\n"
         "example:\n  pyrite compare outputs/monday outputs/tuesday",
         runs="pyrite.cluster.commands.compare:run_verb",
-        words="FOLDER",
+        words=FOLDERS,
     ),
     "list": Usage(
         "List the studies and other results in a folder (default: outputs), with their state.",
         "example:\n  pyrite list outputs",
         runs="pyrite.cluster.commands.list_studies:run_verb",
-        words="FOLDER",
+        words=FOLDERS,
     ),
     "doctor": Usage(
         "Check what this machine offers, and what is missing for which verb.",
@@ -306,8 +333,7 @@ def parser() -> argparse.ArgumentParser:
         for argument, details in verb.arguments:
             added.add_argument(argument, **details)
         if verb.overrides:
-            text = f"changes to the defaults{f', and {verb.words}' if verb.words else ''}"
-            added.add_argument("overrides", nargs="*", metavar=f"{verb.words} key=value".strip(), help=text)
+            added.add_argument("overrides", nargs="*", metavar=verb.words.metavar, help=verb.words.help)
     return made
 
 
@@ -330,23 +356,26 @@ def _no_flag(flag: str, following: Sequence[str]) -> BadInput:
     return BadInput(f"there is no option {name}", remedy=f"options are written without dashes: {option}={value}")
 
 
+def _parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return what argparse reads, and words behind an option, which it leaves; refuse flags that don't exist."""
+    known = parser()
+    chosen, more = known.parse_known_args(arguments)
+    for flag in (text for text in more if text.startswith("-")):
+        raise _no_flag(flag, arguments[arguments.index(flag) + 1 :])
+    if more and not VERBS[chosen.verb].overrides:
+        known.error(f"unrecognized arguments: {' '.join(more)}")
+    return chosen, more
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; refuse a verb that was removed, and words that are no overrides."""
     if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
         raise _no_verb(arguments[0])
-    known = parser()
-    chosen, more = known.parse_known_args(arguments)
-    if flag := next((text for text in more if text.startswith("-")), None):
-        raise _no_flag(flag, arguments[arguments.index(flag) + 1 :])
-    if more and not VERBS[chosen.verb].overrides:
-        known.error(f"unrecognized arguments: {' '.join(more)}")
-    chosen.overrides = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
-    words = VERBS[chosen.verb].words
-    if words == "FOLDER":  # such as outputs/lr=0.1
-        chosen.words = [text for text in chosen.overrides if not is_override(text)]
-    else:
-        chosen.words = [text for text in chosen.overrides if "=" not in text and not text.startswith("~")]
-    if chosen.words and not words:
+    chosen, more = _parsed(arguments)
+    usage = VERBS[chosen.verb]
+    given = [*getattr(chosen, "overrides", []), *more]  # overrides behind an option
+    chosen.words = [text for text in given if usage.words.includes(text)]
+    if chosen.words and not usage.words.shown:
         raise not_an_override(chosen.words[0])
-    chosen.overrides = with_named(chosen, [text for text in chosen.overrides if text not in chosen.words])
+    chosen.overrides = with_named(chosen, [text for text in given if text not in chosen.words])
     return chosen

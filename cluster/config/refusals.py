@@ -36,6 +36,8 @@ REMOVED: dict[str, str] = {
     "actions.mixture": f"Optuna does what the searches of mixtures did: {SEARCH}",
     "agent.warm_start": f"searches of mixtures were removed: {SEARCH}",
     "agent.iterations": f"searches of mixtures were removed: {SEARCH}",
+    "hosts": "each worker holds the rankers that it steps: leave it out, and choose workers=N, and resources.gpu=0.5 "
+    "so that two share a GPU",
     "replicas": "each run has one reader, so further actors per shard sped nothing up: leave it out, and choose more "
     "shards, or on_lost_shard=skip to not wait for a shard that died",
     "ranker.preset": "a checkpoint is read whole: leave it out; ranker.layers=, ranker.max_query= and "

@@ -165,7 +165,6 @@ class LearningConfig(RunConfig, CommandConfig):
     episodes: Count
     copies: Count
     workers: Natural | None
-    hosts: Natural
     random_baseline: Natural
     track: dict[str, PartConfig] = {}
 

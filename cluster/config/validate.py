@@ -223,21 +223,21 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     for key in ("agent", "reward", "state", "validation_sample"):
         build(config[key], key, trust="composed")
     if config.get("until") is not None:
-        build(config["until"], "until", trust="composed")
+        first = build(config["until"], "until", trust="composed").first
+        if first > config["episodes"]:
+            what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
+            raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
     check_decision_every(config["decision_every"], actions_of(config))
-    check_shares(config["copies"], config["workers"], config["hosts"])
+    check_shares(config["copies"], config["workers"])
     if documents is not None:
         build(config["actions"]["imitate"], "actions.imitate", trust="composed")
         check_candidates(config, documents)
 
 
-def check_shares(copies: int, workers: int | None, hosts: int) -> None:
-    """Refuse copies that do not divide evenly over workers, and workers that do not over hosts (conf/learn.yaml)."""
-    workers = hosts or None if workers is None else workers
+def check_shares(copies: int, workers: int | None) -> None:
+    """Refuse copies that do not divide evenly over workers (conf/learn.yaml)."""
     if workers and copies % workers:
         raise BadInput(f"{copies} copies do not divide evenly over {workers} workers", "copies", "choose a multiple")
-    if hosts and (not workers or workers % hosts):
-        raise BadInput(f"{workers} workers do not divide evenly over {hosts} hosts", "workers", "choose a multiple")
 
 
 def check_pooling(config: dict[str, Any]) -> None:

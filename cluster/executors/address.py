@@ -57,28 +57,46 @@ def check_address(address: str | None) -> None:
 def agreed_token(address: str | None) -> Iterator[None]:
     """Send a token if the cluster requires one, and none otherwise, until the context ends.
 
-    RAY_AUTH_MODE decides if the user has set it. A local Ray (no address) requires a token: it is the only protection
-    against other users of the machine.
+    RAY_AUTH_MODE decides if the user has set it. A local Ray (no address) requires a token, for which Ray itself sets
+    the mode: it is the only protection against other users of the machine.
+
+    Raises:
+        BadInput: if there is no token, or the cluster takes none and this process has sent one before: Ray does not
+            take its mode back.
     """
     if MODE in os.environ:
         yield
         return
-    given = None
+    own: dict[str, str] = {}
     if address is None:
         if not has_token() and not is_writable(os.path.expanduser("~"), ".ray"):
-            given = os.environ["RAY_AUTH_TOKEN"] = os.urandom(16).hex()
-    elif not requires_token(address):
-        yield
-        return
-    elif not has_token():
-        raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
+            own = {"RAY_AUTH_TOKEN": os.urandom(16).hex()}
+    elif requires_token(address):
+        if not send_token():
+            raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
+    elif sends_token():
+        remedy = f"connect from another process, or set {MODE}=disabled before Ray is imported"
+        raise BadInput("takes no token, and this process has sent one to another", address, remedy)
+    os.environ.update(own)
     try:
-        set_mode("token")
         yield
     finally:
-        set_mode(None)
-        if given is not None:
-            os.environ.pop("RAY_AUTH_TOKEN", None)
+        for name in (MODE, *own):
+            os.environ.pop(name, None)
+
+
+def send_token() -> bool:
+    """Let this process send the token, if RAY_AUTH_MODE does not say otherwise. Return whether there is one."""
+    from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
+
+    return bool(maybe_enable_token_auth_if_token_available(warn_if_disabled=False))
+
+
+def sends_token() -> bool:
+    """Return whether this process sends a token."""
+    from ray._private.authentication.authentication_utils import is_token_auth_enabled
+
+    return bool(is_token_auth_enabled())
 
 
 def has_token() -> bool:
@@ -102,17 +120,6 @@ def requires_token(address: str) -> bool:
     except Exception:  # of any other kind: Ray itself reports it when it connects
         return False
     return False
-
-
-def set_mode(mode: str | None) -> None:
-    """Set RAY_AUTH_MODE, also for a Ray that was imported before."""
-    from ray._raylet import Config  # type: ignore[attr-defined]
-
-    if mode is None:
-        os.environ.pop(MODE, None)
-    else:
-        os.environ[MODE] = mode
-    Config.initialize("")
 
 
 def is_writable(folder: str, name: str) -> bool:

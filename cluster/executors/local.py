@@ -14,6 +14,7 @@ from pyrite.cluster.executors.task import (
     Context,
     Done,
     Executor,
+    Report,
     Task,
     Tasks,
     Watch,
@@ -51,12 +52,18 @@ class LocalExecutor(Executor):
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         self._over.clear()
-        if self.threads == 1 and self.processes is None:
-            while not stop() and isinstance(task := source.next(), Task):
-                done = self._attempt(task, watch, retries)
-                source.ended(done)
-                yield done
-            return
+        alone = self.threads == 1 and self.processes is None
+        return (self._in_turn if alone else self._at_once)(source, watch, retries, stop)
+
+    def _in_turn(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
+        """Run tasks in the calling thread."""
+        while not stop() and isinstance(task := source.next(), Task):
+            done = self._attempt(task, watch, retries)
+            source.ended(done)
+            yield done
+
+    def _at_once(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
+        """Run tasks in threads, each of which may wait for another process."""
         with ThreadPoolExecutor(self.threads + (len(self.processes) if self.processes else 0)) as pool:
             running: set[Future[Done]] = set()
             try:
@@ -100,27 +107,19 @@ class LocalExecutor(Executor):
             if process is None and self._built is None:
                 self._built = built({**self.shared, **self.here})
         while True:
-            body = (
-                bound(task, self._built or {}, Context(report, often=True))
-                if process is None
-                else partial(process.run, task, self.shared, report)
-            )
             try:
-                done = Done(task, body())
+                done = Done(task, self._body(task, report, process)())
             except _TaskEnded:
                 return Done(task, stopped=True)
             except Exception as error:  # the caller of `run` decides what an error ends
-                final: Exception | None
-                if process is not None and isinstance(error, ProcessLost):
-                    # A signal to the process group, such as Ctrl-C, ends both processes in any order.
-                    if self._over.wait(AFTER_LOSS_S):
-                        return Done(task, stopped=True)
-                    final = attempts.after_loss(task.key, str(error))
-                    if final is None:
-                        process.restart()
-                else:
-                    final = attempts.after_error(task.key, error)
+                lost = process if isinstance(error, ProcessLost) else None
+                # A signal to the process group, such as Ctrl-C, ends both processes in any order.
+                if lost is not None and self._over.wait(AFTER_LOSS_S):
+                    return Done(task, stopped=True)
+                final = attempts.after(task.key, error, None if lost is None else str(error))
                 if final is None:
+                    if lost is not None:
+                        lost.restart()
                     with self._lock:
                         watch.retrying(task.key, error)
                     continue
@@ -129,6 +128,12 @@ class LocalExecutor(Executor):
         with self._lock:
             watch.ended(done)
         return done
+
+    def _body(self, task: Task, report: Report, process: WarmProcess | None) -> Callable[[], Any]:
+        """Return what runs a task, here or in another process."""
+        if process is None:
+            return bound(task, self._built or {}, Context(report, often=True))
+        return partial(process.run, task, self.shared, report)
 
     def _room(self) -> int:
         return self.threads + (self.processes.ready() if self.processes else 0)

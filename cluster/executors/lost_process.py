@@ -6,7 +6,7 @@ Work that is lost continues from its last state, so that the results are the sam
 - one of several workers of a run: Ray Train starts all of them again (`training.coordinator`);
 - the negative index: its actor starts again over the versions on disk, and readers wait (`index.client`);
 - a worker of an agent: it starts again and repeats its decisions since the last state (`pyrite.rl.rllib.algorithm`);
-- its learner or a ranker host: the learning returns to its last state (`rollouts.backends`);
+- its learner: the learning returns to its last state (`rollouts.backends`);
 - any other task: `RayExecutor` runs it again;
 - the command itself, or the head of the cluster: `--resume` (`commands.resuming.read`).
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from typing import Any
 
 import ray
 from ray import exceptions
@@ -73,6 +74,20 @@ def killed_for_memory(error: BaseException) -> bool:
     return isinstance(error, exceptions.RayActorError) and any(sign in str(error) for sign in LOW_MEMORY)
 
 
+def loss_reason(error: BaseException) -> str:
+    """Return why a process or a machine is gone, in one line."""
+    return KILLED if killed_for_memory(error) else " ".join(str(error).split())[:200]
+
+
+def answer_of(ref: ray.ObjectRef) -> tuple[Any, Exception | None]:
+    """Return what a task returned, and what it raised or how it was lost."""
+    try:
+        value, error = ray.get(ref)
+    except exceptions.RayError as raised:
+        value, error = None, raised
+    return value, error and bad_input(error)
+
+
 NOTICE = "is to be taken away"
 """Part of the log's messages, by which `output.run_log` counts them."""
 _log = logging.getLogger(__name__)
@@ -98,10 +113,9 @@ def draining() -> set[str]:
     """Return the ids of the nodes that will be taken away; none without Ray, or if it does not answer."""
     if not connected():
         return set()
-    from ray._private.state import state
 
     try:
-        return set(state.get_draining_nodes())
+        return set(ray._private.state.state.get_draining_nodes())
     except Exception as error:  # a head that is restarting; the caller asks again
         _log.debug("Ray does not say which machines drain (%s)", error)
         return set()
@@ -115,19 +129,15 @@ def own_node() -> set[str]:
 
 def nodes_of_job(home: str) -> set[str]:
     """Return the nodes on which actors of this job run, but for the driver's, `home`, which must stay."""
-    from ray._private.state import state
-
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
-    actors = state.actor_table(None, job, "ALIVE")
+    actors = ray._private.state.state.actor_table(None, job, "ALIVE")
     return {actor["Address"]["NodeID"] for actor in actors.values()} - {home}
 
 
 def killed_processes() -> set[tuple[str, int]]:
     """Return address and process of the actors of this job that Ray's memory monitor has ended."""
-    from ray._private.state import state
-
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
-    dead = state.actor_table(None, job, "DEAD").values()
+    dead = ray._private.state.state.actor_table(None, job, "DEAD").values()
     killed = (actor for actor in dead if actor["DeathCause"] and actor["DeathCause"].WhichOneof("context") == OOM)
     return {(actor["Address"]["IPAddress"], actor["Pid"]) for actor in killed}
 

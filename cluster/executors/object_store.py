@@ -7,8 +7,11 @@ import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyrite.cluster.executors.nodes import alive_nodes
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import INPUTS_S
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil
 
 SPARE = 1.25
 """Size of a store relative to its parts: it keeps results and messages too."""
@@ -34,8 +37,6 @@ def wanted_store(shared: int) -> int | None:
 
     Ray uses a folder on disk instead of /dev/shm if that is too small, as in a container by default (64 MB).
     """
-    import psutil  # Ray brings it
-
     free = psutil.virtual_memory().available
     if os.path.isdir("/dev/shm"):
         disk = os.statvfs("/dev/shm")
@@ -56,12 +57,8 @@ def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
     Ray writes to disk what does not fit and reads it back when a trial needs it. That is slow but works, unless the
     parts of a single run do not fit.
     """
-    import ray
-
     own = ray.get_runtime_context().get_node_id()
-    stores = {
-        node["NodeID"]: node["Resources"].get("object_store_memory", 0.0) for node in ray.nodes() if node["Alive"]
-    }
+    stores = {node["NodeID"]: node["Resources"].get("object_store_memory", 0.0) for node in alive_nodes()}
     room = stores[own]
     if run > room:
         what = f"the parts of a run take {_shown(run)} and Ray's object store has {_shown(room)}"
@@ -79,19 +76,19 @@ def fetched(references: Mapping[str, Any]) -> dict[str, Any]:
     Left out are those that a lost node keeps back: they have not come in `INPUTS_S`, although a node is dead. Ray gives
     such a node's objects up only when its connections end.
     """
-    import ray
+    stored = {name: value for name, value in references.items() if isinstance(value, ray.ObjectRef)}
+    late = _late(list(dict.fromkeys(stored.values())))
+    come = {name: ray.get(value) for name, value in stored.items() if value not in late}
+    return {name: come.get(name, value) for name, value in references.items() if name in come or name not in stored}
 
-    wanted = [value for value in references.values() if isinstance(value, ray.ObjectRef)]
-    late = set[Any]()
+
+def _late(wanted: list[ray.ObjectRef]) -> set[ray.ObjectRef]:
+    """Return what does not come, once all others have and a node is dead."""
     while wanted:
-        late = set(ray.wait(list(dict.fromkeys(wanted)), num_returns=len(set(wanted)), timeout=INPUTS_S)[1])
-        if not late or not all(node["Alive"] for node in ray.nodes()):
-            break
-    return {
-        name: ray.get(value) if isinstance(value, ray.ObjectRef) else value
-        for name, value in references.items()
-        if not (isinstance(value, ray.ObjectRef) and value in late)
-    }
+        _, late = ray.wait(wanted, num_returns=len(wanted), timeout=INPUTS_S)
+        if not late or len(alive_nodes()) < len(ray.nodes()):
+            return set(late)
+    return set()
 
 
 def _shown(count: float) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.session import connected, session
 from pyrite.cluster.executors.task import Task
+from pyrite.cluster.lazy import ray
 from pyrite.ranking.collections.pieces import in_turn
 from pyrite.ranking.cores import cores
 
@@ -39,6 +40,5 @@ def run_pieces(function: Callable[[int], None], count: int) -> None:
 
 
 def _is_actor() -> bool:
-    import ray
 
     return ray.get_runtime_context().get_actor_id() is not None

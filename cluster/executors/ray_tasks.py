@@ -23,6 +23,7 @@ from pyrite.cluster.executors.task import (
 )
 from pyrite.cluster.executors.waiting import Ask, waits_said
 from pyrite.cluster.executors.worker import TaskOrigin, origin_of, portable
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import POLL_S
 
 if TYPE_CHECKING:
@@ -73,19 +74,15 @@ class RayExecutor(Executor):
         running: dict[ray.ObjectRef, tuple[Task, Any]],
     ) -> Iterator[Done]:
         """Run tasks; `running` holds the task and the actor of each that has started."""
-        import ray
 
-        from pyrite.cluster.executors.lost_process import KILLED, bad_input, is_draining, is_loss, killed_for_memory
+        from pyrite.cluster.executors.lost_process import answer_of, is_draining, is_loss, loss_reason
 
         shared, attempts = _stored(self.shared), Attempts(retries)
         idle: list[Any] = []
         again: list[Task] = []
         try:
             while True:
-                while not stop() and len(running) < (self.at_once() or len(running) + 1):
-                    task = again.pop(0) if again else source.next()
-                    if not isinstance(task, Task):
-                        break
+                for task in self._new(source, again, running, stop):
                     ref, actor = self._start(task, shared, idle)
                     running[ref] = task, actor
                     watch.started(task)
@@ -93,13 +90,7 @@ class RayExecutor(Executor):
                     return
                 (ref,), _ = ray.wait(list(running))
                 task, actor = running.pop(ref)
-                value: Any = None
-                error: Exception | None = None
-                try:
-                    value, error = ray.get(ref)
-                except ray.exceptions.RayError as raised:
-                    error = raised
-                error = error and bad_input(error)
+                value, error = answer_of(ref)
                 draining = is_draining(error)
                 lost = error is not None and not draining and is_loss(error)
                 if actor is not None and not lost:
@@ -108,28 +99,36 @@ class RayExecutor(Executor):
                     watch.moved(task.key, str(error))
                     again.append(task)
                     continue
-                final: Exception | None = None
-                if error is not None:
+                final = None if error is None else attempts.after(task.key, error, loss_reason(error) if lost else None)
+                if error is not None and final is None:
+                    watch.retrying(task.key, error)
+                    again.append(task)
                     if lost:
-                        reason = KILLED if killed_for_memory(error) else " ".join(str(error).split())[:200]
-                        final = attempts.after_loss(task.key, reason)
-                    else:
-                        final = attempts.after_error(task.key, error)
-                    if final is None:
-                        watch.retrying(task.key, error)
-                        again.append(task)
-                        if lost:
-                            time.sleep(POLL_S)  # the cluster must notice that the machine is gone
-                        continue
+                        time.sleep(POLL_S)  # the cluster must notice that the machine is gone
+                    continue
                 done = Done(task, value, final)
                 watch.ended(done)
                 source.ended(done)
                 yield done
         finally:
-            for actor in [*idle, *(actor for _, actor in running.values() if actor is not None)]:
-                ray.kill(actor)
-            for ref in running if self.actors is None else ():
-                ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
+            self._end(running, idle)
+
+    def _new(
+        self, source: Tasks, again: list[Task], running: Mapping[Any, Any], stop: Callable[[], bool]
+    ) -> Iterator[Task]:
+        """Yield tasks to start, those that are run again first, as long as there is room."""
+        while not stop() and len(running) < (self.at_once() or len(running) + 1):
+            task = again.pop(0) if again else source.next()
+            if not isinstance(task, Task):
+                return
+            yield task
+
+    def _end(self, running: Mapping[ray.ObjectRef, tuple[Task, Any]], idle: Sequence[Any]) -> None:
+        """End all actors, and what still runs."""
+        for actor in [*idle, *(actor for _, actor in running.values() if actor is not None)]:
+            ray.kill(actor)
+        for ref in running if self.actors is None else ():
+            ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
 
     def _asks(self, tasks: Sequence[Task]) -> list[Ask]:
         """Return what tasks take, or their actors if they run in actors."""
@@ -140,8 +139,6 @@ class RayExecutor(Executor):
     @cached_property
     def _remote(self) -> Any:
         """The remote function, or the class of the actors."""
-        import ray
-
         if self.actors is None:
             return ray.remote(max_retries=0)(_run_task)
         return ray.remote(type(self.name, (_Worker,), {})).options(**self.actors.ray_options(), max_restarts=0)
@@ -181,7 +178,6 @@ def _run_task(task: Task, shared: Mapping[str, Any], origin: TaskOrigin) -> Answ
 
 
 def _stored(shared: Mapping[str, Any]) -> dict[str, Any]:
-    import ray
 
     def stored(value: Any) -> Any:
         small = isinstance(value, Once | ray.ObjectRef | str | int | float | bool | None)
@@ -198,8 +194,6 @@ def opened(shared: Any) -> Any:
     Raises:
         ObjectFetchTimedOutError: if a lost node keeps one back: a loss, after which the work starts again elsewhere.
     """
-    import ray
-
     if not isinstance(shared, Mapping):
         return shared
     values = fetched(shared)

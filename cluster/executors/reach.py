@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyrite.cluster.config.quoting import PATHS
+from pyrite.cluster.executors.nodes import alive_nodes
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import REACH_S
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
@@ -38,14 +40,13 @@ def check_nodes(storage: Storage | None, reads: Iterable[str] = ()) -> None:
     Args:
         reads: absolute paths of this machine.
     """
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    nodes = [node for node in alive_nodes() if node["Resources"].get("CPU")]
     probe: Any = ray.remote(num_cpus=0, max_retries=0)(_refusal)
     place, option = (None, "") if storage is None else storage.__reduce__()[1]
     with _sign(storage) as sign:
-        strategies = (NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes)
+        strategies = (
+            ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes
+        )
         arguments = (place, option, sign, sorted(set(reads)))
         answers = {
             probe.options(scheduling_strategy=strategy).remote(*arguments): node["NodeManagerAddress"]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyrite.cluster.lazy import ray
+from pyrite.cluster.limits import MOST_AT_ONCE
 from pyrite.ranking.errors import BadInput
 
 GB = 1e9
@@ -64,11 +66,10 @@ class Resources:
         if self.custom:
             options["resources"] = dict(self.custom)
         if self.here:
-            import ray
-            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
             node = ray.get_runtime_context().get_node_id()
-            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
+            options["scheduling_strategy"] = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+                node, soft=False
+            )
         return options
 
 
@@ -126,10 +127,6 @@ def rooms(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Mapping[str, f
             for kind, amount in bundle.items():
                 node[kind] = round(node.get(kind, 0) - amount, 4)  # Ray counts ten-thousandths
     return most
-
-
-MOST_AT_ONCE = 200
-"""Runs with several workers at once, at most: as many as Ray Tune lets wait."""
 
 
 def at_once(demands: Sequence[Sequence[Mapping[str, float]]], nodes: Sequence[Mapping[str, float]]) -> int | None:

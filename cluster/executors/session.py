@@ -15,6 +15,7 @@ from typing import Any
 from pyrite.cluster.executors.address import TOKEN, agreed_token, check_address, is_writable
 from pyrite.cluster.executors.object_store import wanted_store
 from pyrite.cluster.executors.waiting import forward_ray_events
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import RAY_STARTS
 from pyrite.cluster.output.storage import unwritable
 from pyrite.ranking.cores import cores
@@ -53,7 +54,6 @@ def session(
         The address of the dashboard, "" if there is none.
     """
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray's coming default; unset, it warns
-    import ray
 
     if ray.is_initialized():
         yield _dashboard()
@@ -81,8 +81,6 @@ def session(
 
 def _start(dashboard: bool, shared: int, without: str | None) -> None:
     """Start a local Ray, again if it did not come up, at last without its dashboard: a busy machine may need longer."""
-    import ray
-
     for attempt in range(RAY_STARTS):
         try:
             with _ray_constants():
@@ -155,23 +153,11 @@ def _ray_constants() -> Iterator[None]:
 
 def _refusal(error: Exception, address: str | None, without: str | None) -> Exception:
     """Return an error of Ray or of the system as one line. One of another kind keeps its traceback."""
+    text, name = " ".join(str(error).split()), address or "a local Ray"
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
-        path = error.filename or "the folder of Ray's sessions"
-        if error.errno in FULL:
-            return unwritable(error, path, "name another folder by RAY_TMPDIR")
-        if not isinstance(error, PermissionError):
-            return error
-        remedy = "it belongs to another user: name a folder of your own by RAY_TMPDIR"
-        return BadInput("can't be written", path, remedy if address is None else f"{remedy}, or give HOST:PORT")
-    text = " ".join(str(error).split())
+        return _of_folder(error, address)
     if isinstance(error, RuntimeError):
-        if "Version mismatch" not in text:
-            return error
-        remedy = "install the cluster's versions here, or use `pyrite submit`"
-        if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # a submitted job on this machine runs this interpreter
-            remedy = "name an interpreter with the cluster's versions by `pyrite submit --python`"
-        return BadInput(f"runs other versions ({text[:300]})", address or "the cluster", remedy)
-    name = address or "a local Ray"
+        return _of_versions(text, address) if "Version mismatch" in text else error
     if "oken" in text or "uthentication" in text:
         return BadInput(f"refuses the token ({text[:200]})", name, f"put the cluster's token into {TOKEN}")
     if address is None:
@@ -179,9 +165,26 @@ def _refusal(error: Exception, address: str | None, without: str | None) -> Exce
     return BadInput(f"Ray can't be reached ({text[:200]})", name, "is it running, and is this its address?")
 
 
+def _of_folder(error: OSError, address: str | None) -> Exception:
+    """Return the error of a folder of Ray's sessions that can't be written, or is full; others as they are."""
+    path = error.filename or "the folder of Ray's sessions"
+    if error.errno in FULL:
+        return unwritable(error, path, "name another folder by RAY_TMPDIR")
+    if not isinstance(error, PermissionError):
+        return error
+    remedy = "it belongs to another user: name a folder of your own by RAY_TMPDIR"
+    return BadInput("can't be written", path, remedy if address is None else f"{remedy}, or give HOST:PORT")
+
+
+def _of_versions(text: str, address: str | None) -> BadInput:
+    """Return the error of a cluster that runs other versions."""
+    remedy = "install the cluster's versions here, or use `pyrite submit`"
+    if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # a submitted job on this machine runs this interpreter
+        remedy = "name an interpreter with the cluster's versions by `pyrite submit --python`"
+    return BadInput(f"runs other versions ({text[:300]})", address or "the cluster", remedy)
+
+
 def _dashboard() -> str:
     """Return the address of the dashboard, "" if there is none."""
-    import ray
-
     url = ray._private.worker.get_dashboard_url()
     return f"http://{url}" if url else ""

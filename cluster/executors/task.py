@@ -101,6 +101,10 @@ class Attempts:
             self._reached[key] = step
             self._losses[key] = self._losses[""] = 0
 
+    def after(self, key: str, error: Exception, loss: str | None) -> Exception | None:
+        """Count an error, or a loss with its reason, and return what the task ends with; None if it runs again."""
+        return self.after_error(key, error) if loss is None else self.after_loss(key, loss)
+
     def after_loss(self, key: str, reason: str) -> TaskLost | None:
         """Count a loss, and return the error of a task that is given up; None if it runs again."""
         self._losses[key] += 1

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +38,7 @@ from pyrite.cluster.executors.task import (
 from pyrite.cluster.executors.tune_schedulers import Retries, Stopping, name_of, placement_of
 from pyrite.cluster.executors.waiting import Ask, nodes_alive, waits_said
 from pyrite.cluster.executors.worker import origin_of, portable
+from pyrite.cluster.limits import ROOM_LOOK_S
 from pyrite.cluster.output.storage import Unwritable, unwritable
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.ranking.whole_file import FULL
@@ -49,8 +50,6 @@ MAX_PENDING = "200"
 """Trials that wait for room at once, which an autoscaler sees. Tune would let those of a searcher wait one by one."""
 AFTER_ANOTHER = "another process was killed for memory, after which Ray Tune ends all"
 """Why a run starts again that was not lost itself."""
-LOOK_S = 5.0
-"""Pause between two looks at how much room the cluster has."""
 Capacity = Callable[[Sequence[Mapping[str, float]]], int | None]
 """Returns how many tasks fit on a cluster's nodes, if Tune cannot know; None leaves it to Tune."""
 
@@ -104,9 +103,7 @@ class TuneExecutor(Executor):
                 self._tuner(trials, retries, folder).fit()
             except Exception as error:
                 chain = list(_chain(error))
-                for each in chain:
-                    if isinstance(each, OSError) and each.errno in FULL:
-                        raise unwritable(each, each.filename or folder, "set TMPDIR to another folder") from None
+                _refuse_full(chain, folder)
                 if trials.scheduler.stopping.refused is not None:
                     return True
                 loss = next((each for each in chain if isinstance(each, Exception) and is_loss(each)), None)
@@ -191,6 +188,13 @@ def _leave_broken_process() -> None:
 def _placement(config: Mapping[str, Any]) -> tune.PlacementGroupFactory:
     task, _ = cloudpickle.loads(config["task"])
     return placement_of(task.resources)
+
+
+def _refuse_full(chain: Iterable[BaseException], folder: str) -> None:
+    """Refuse a disk without room for what Ray Tune writes."""
+    for each in chain:
+        if isinstance(each, OSError) and each.errno in FULL:
+            raise unwritable(each, each.filename or folder, "set TMPDIR to another folder") from None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -280,7 +284,7 @@ class _Events(Callback, Stopper):
 
     def __init__(self, trials: _Trials, limiter: ConcurrencyLimiter, capacity: Capacity | None) -> None:
         self.trials, self.limiter, self.capacity = trials, limiter, capacity
-        self._throttle = Throttle(LOOK_S)
+        self._throttle = Throttle(ROOM_LOOK_S)
 
     def __reduce__(self) -> tuple[type[Callback], tuple[()]]:
         return (Callback, ())  # Tune pickles it to restore an experiment; a screen is no part of one

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import ray
 from ray import cloudpickle
 from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 
 from pyrite.cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import STEP, Attempts, TaskLost, step_of
 from pyrite.cluster.output.event_log import reason
@@ -163,7 +163,7 @@ def more_of_a_machine(requested: Resources) -> Resources | None:
     own = requested.bundle()
     names = ["memory"] if requested.memory else ["CPU", "GPU"]
     candidates = []
-    for node in (node["Resources"] for node in ray.nodes() if node["Alive"]):
+    for node in (node["Resources"] for node in alive_nodes()):
         if all(node.get(name, 0) >= amount for name, amount in own.items()):
             doubled = {name: min(2 * own[name], node[name]) for name in names if own[name]}
             if doubled.get("GPU", 0) > 1:

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.executors.resources import amounts, fits, total
-from pyrite.cluster.limits import WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
+from pyrite.cluster.lazy import ray
+from pyrite.cluster.limits import ROOM_LOOK_S, WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.throttle import poll
 
 WAITS, CONTINUES = "waiting", "continues"
 """Events of the log: work waits for a node, and no longer waits."""
-LOOK_S = 5.0
-"""Seconds between two looks at the nodes."""
 ROOM = "the cluster has room now, and the work continues"
 _log = logging.getLogger(__name__)
 
@@ -99,9 +99,7 @@ def log_wait(line: str | None, show: Callable[[str], object], events: EventLog |
 
 def nodes_alive() -> list[dict[str, float]]:
     """Return the resources of each node that is alive."""
-    import ray
-
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return [node["Resources"] for node in alive_nodes()]
 
 
 @contextmanager
@@ -115,7 +113,7 @@ def waits_said(asks: Callable[[], Iterable[Ask]], say: Callable[[str | None], ob
         except Exception as error:  # a head that is restarting
             _log.debug("the nodes are not known (%s)", error)
 
-    with poll(look, LOOK_S, at_the_end=False):
+    with poll(look, ROOM_LOOK_S, at_the_end=False):
         yield
 
 
@@ -124,15 +122,13 @@ def forward_ray_events(warn: Callable[[str], object]) -> None:
 
     These are the autoscaler's lines: resources that no type of node has, nodes that are added or fail.
     """
-    from ray._private.ray_logging import global_worker_stdstream_dispatcher
-    from ray._private.worker import filter_autoscaler_events
 
     def on_lines(data: Mapping[str, Any]) -> None:
         if data.get("pid") == "autoscaler":
-            for line in filter_autoscaler_events(data.get("lines", [])):
+            for line in ray._private.worker.filter_autoscaler_events(data.get("lines", [])):
                 if not line.startswith("Tip:"):
                     warn(f"Ray: {line.strip()}")
 
     for name in ("ray_print_logs", "pyrite"):
-        global_worker_stdstream_dispatcher.remove_handler(name)
-    global_worker_stdstream_dispatcher.add_handler("pyrite", on_lines)
+        ray._private.ray_logging.global_worker_stdstream_dispatcher.remove_handler(name)
+    ray._private.ray_logging.global_worker_stdstream_dispatcher.add_handler("pyrite", on_lines)

@@ -23,10 +23,10 @@ from typing import Any
 from pyrite.cluster.config.secrets import learn_from, remembered
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
+from pyrite.cluster.lazy import cloudpickle
+from pyrite.cluster.limits import PARENT_LOOK_S
 from pyrite.ranking.errors import BadInput
 
-LOOK_S = 1.0
-"""Seconds between two looks at whether the parent is alive."""
 serving = False
 """Whether this process is one of them."""
 
@@ -44,7 +44,7 @@ def main(descriptor: int, warm_up: str, parent: int) -> None:
 def _end_with(parent: int) -> None:
     """End this process soon after its parent, also while it imports or trains."""
     while os.getppid() == parent:
-        time.sleep(LOOK_S)
+        time.sleep(PARENT_LOOK_S)
     os._exit(1)
 
 
@@ -103,8 +103,6 @@ class TaskOrigin:
 
     def enter(self) -> None:
         """Make them available in this process. A folder that does not exist here is left out."""
-        import cloudpickle
-
         learn_from(self.typed)
         with suppress(OSError):
             if self.folder is not None:
@@ -132,7 +130,6 @@ def _named(value: Any) -> Iterator[str]:
 
 
 def _pickled(name: str) -> bytes:
-    import cloudpickle
 
     main = sys.modules["__main__"]
     if not hasattr(main, name):

@@ -1,4 +1,4 @@
-"""Attaches index actors to the retrieval functions of a run, and reserves their resources."""
+"""Attaches index actors to the retrieval functions of a run."""
 
 from __future__ import annotations
 
@@ -11,69 +11,28 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.config.trainer_option import trains_elsewhere
+from pyrite.cluster.index.bm25 import ServedBm25
+from pyrite.cluster.index.client import RemoteIndex
+from pyrite.cluster.index.demand import live_functions
+from pyrite.cluster.index.encoder import PreparedCorpus
+from pyrite.cluster.index.encoder_pool import EncoderOptions
+from pyrite.cluster.index.version_build import IndexSpec
 from pyrite.cluster.output.cache import cache_of
+from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.part_options import bm25_in_shards
+from pyrite.ranking.bm25_pieces import PiecedBm25
+from pyrite.ranking.embedding import BLOCK
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.index import describe_footprint, footprint
+from pyrite.ranking.lazy import psutil
+from pyrite.ranking.ranges import shard_ranges
+from pyrite.ranking.rankers.dense import DenseRanker
+from pyrite.sampling.retrieval.bm25 import BM25
 
 if TYPE_CHECKING:
-    from pyrite.cluster.index.bm25 import ServedBm25
-    from pyrite.cluster.index.client import RemoteIndex
     from pyrite.ranking.training import RankerTraining
     from pyrite.sampling.retrieval.dense import Dense
     from pyrite.sampling.retrieval.function import RetrievalFunction
-
-LIVE_MODES = ("async", "lagged")
-"""Modes of `pyrite.sampling.retrieval.dense.Refresh` whose index is built while the ranker trains."""
-
-
-def live_functions(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of a configuration's functions whose index is on Ray actors."""
-    if trains_elsewhere(config):  # a training of the user builds its index in a process next to it
-        return []
-    functions = config["function"].items()
-    return [name for name, node in functions if (node.get("refresh") or {}).get("mode") in LIVE_MODES]
-
-
-def served_functions(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of all functions that actors serve: `live_functions`, and BM25 in shards."""
-    return live_functions(config) + bm25_in_shards(config)
-
-
-def demand(config: Mapping[str, Any]) -> dict[str, float]:
-    """Return the CPUs and GPUs of all encoders of a run."""
-    options, indexes = config["index"], len(live_functions(config))
-    per_encoder = {"CPU": float(options["cpu"]), "GPU": float(options["gpu"])}
-    return {name: share * options["encoders"] * indexes for name, share in per_encoder.items()}
-
-
-def reserved(config: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the resource bundles that a trial reserves for its encoders, one per encoder.
-
-    Serving actors reserve no core, since they work while the trainer waits for them. The encoders of a run with several
-    workers, which reserve their resources separately, use what is free.
-    """
-    return [] if config["resources"]["workers"] > 1 else encoder_bundles(config)
-
-
-def encoder_bundles(config: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the resource bundle of each encoder of a run."""
-    options = config["index"]
-    bundle = {"CPU": float(options["cpu"])} | ({"GPU": float(options["gpu"])} if options["gpu"] else {})
-    return [dict(bundle) for _ in range(options["encoders"] * len(live_functions(config)))]
-
-
-def check_room(config: Mapping[str, Any], available: Mapping[str, float]) -> None:
-    """Raise if a local Ray, which never grows, has too few resources for a run and its encoders together."""
-    for name, for_encoders in demand(config).items():
-        resources = config["resources"]
-        wanted, has = resources[name.lower()] * resources["workers"] + for_encoders, available.get(name, 0)
-        if for_encoders and wanted > has:
-            raise BadInput(
-                f"a run and the encoders of its index ask for {wanted:g} {name}s and this machine has {has:g}",
-                f"index.{name.lower()}",
-                "choose less of it, fewer index.encoders, or refresh.mode=sync",
-            )
 
 
 @contextmanager
@@ -119,13 +78,6 @@ def _attach_dense(
     run: str,
     log: Callable[[str], None],
 ) -> RemoteIndex:
-    from pyrite.cluster.index.client import RemoteIndex
-    from pyrite.cluster.index.encoder import PreparedCorpus
-    from pyrite.cluster.index.encoder_pool import EncoderOptions
-    from pyrite.cluster.index.version_build import IndexSpec
-    from pyrite.ranking.embedding import BLOCK
-    from pyrite.ranking.ranges import shard_ranges
-    from pyrite.ranking.rankers.dense import DenseRanker
 
     if not isinstance(training.ranker, DenseRanker):
         raise BadInput(
@@ -157,10 +109,6 @@ def _attach_dense(
 
 
 def _attach_bm25(function: RetrievalFunction, config: dict[str, Any], log: Callable[[str], None]) -> ServedBm25:
-    from pyrite.cluster.index.bm25 import ServedBm25
-    from pyrite.cluster.runs.artifacts import Artifacts
-    from pyrite.ranking.bm25_pieces import PiecedBm25
-    from pyrite.sampling.retrieval.bm25 import BM25
 
     assert isinstance(function, BM25)
     artifacts = Artifacts()
@@ -175,9 +123,6 @@ def _check_size(
     training: RankerTraining, dimension: int, function: Dense, indexes: int, folder: Path, log: Callable[[str], None]
 ) -> None:
     """Log the memory and disk that an index needs, and raise if they are not free."""
-    import psutil  # Ray brings it
-
-    from pyrite.ranking.index import describe_footprint, footprint
 
     options, refresh = function.index, function.refresh
     options.check(dimension)

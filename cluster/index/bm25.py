@@ -10,6 +10,7 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.index.calls import ShardActors
 from pyrite.ranking.bm25 import Bm25Index, Searched
 from pyrite.ranking.bm25_pieces import PiecedBm25, fewer_first, search_pieces
@@ -57,7 +58,7 @@ class ServedBm25(Bm25Index):
         pieces = dict(enumerate(index.ranges))
         count = min(shards, len(pieces))
         self.pieces = [{n: pieces[n] for n in pieces if n % count == shard} for shard in range(count)]
-        nodes = sorted(node["NodeID"] for node in ray.nodes() if node["Alive"])
+        nodes = sorted(node["NodeID"] for node in alive_nodes())
         # Shards return rows of the whole collection.
         self.rows = [range(index.ranges[-1].stop)] * count
         meanwhile = "; waiting" if on_lost == "wait" else "; continuing without its documents"

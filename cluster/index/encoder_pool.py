@@ -52,6 +52,37 @@ def next_block(waiting: dict[str, deque[TextBlock]], node: str) -> TextBlock:
     return block
 
 
+def _by_node(blocks: Sequence[TextBlock], nodes: Mapping[int, str] | None) -> dict[str, deque[TextBlock]]:
+    """Return blocks by the node of their shard; "" if there are no shards."""
+    waiting: dict[str, deque[TextBlock]] = {}
+    for block in blocks:
+        node = nodes[block.shard] if nodes and block.shard is not None else ""
+        waiting.setdefault(node, deque()).append(block)
+    return waiting
+
+
+class _Sent:
+    """Vectors that this process hands on: to the file of a block, or to the actor of its shard.
+
+    Args:
+        most: calls that wait at once, which bounds what waits in the object store.
+    """
+
+    def __init__(self, shards: Sequence[Any], most: int) -> None:
+        self.shards, self.most = shards, most
+        self.calls: list[ray.ObjectRef] = []
+
+    def write(self, block: TextBlock, vectors: ray.ObjectRef) -> None:
+        """Write the vectors of a block."""
+        if block.shard is None:
+            write_block(block.path, block.row, ray.get(vectors))
+            return
+        self.calls.append(self.shards[block.shard].write.remote(block.path.parent, block.row, vectors))
+        if len(self.calls) > self.most:
+            ready, self.calls = ray.wait(self.calls, num_returns=len(self.calls) // 2)
+            wait_for_shards(ready)
+
+
 class EncoderPool:
     """Encoder actors, which read `size` texts per block. Ray restarts one that dies and repeats its block."""
 
@@ -112,14 +143,10 @@ class EncoderPool:
         Raises:
             ray.exceptions.ActorDiedError: if encoders die repeatedly on the same block.
         """
-        waiting: dict[str, deque[TextBlock]] = {}
-        for block in blocks:
-            node = nodes[block.shard] if nodes and block.shard is not None else ""
-            waiting.setdefault(node, deque()).append(block)
+        waiting, sent = _by_node(blocks, nodes), _Sent(shards, 2 * len(self.actors))
         arriving = dict(self._arriving)
         free = [actor for actor in self.actors if actor not in arriving.values()]
         running: dict[ray.ObjectRef, tuple[Any, TextBlock, ray.ObjectRef]] = {}
-        sent: list[ray.ObjectRef] = []
         while waiting or running:
             while free and waiting:
                 actor = free.pop()
@@ -132,20 +159,14 @@ class EncoderPool:
             if done in running:
                 actor, block, vectors = running.pop(done)
                 if not ray.get(done):  # the encoder does not see the file
-                    if block.shard is None:
-                        write_block(block.path, block.row, ray.get(vectors))
-                    else:
-                        sent.append(shards[block.shard].write.remote(block.path.parent, block.row, vectors))
-                        del vectors
-                        if len(sent) > 2 * len(self.actors):  # bounds what waits in the object store
-                            ready, sent = ray.wait(sent, num_returns=len(sent) // 2)
-                            wait_for_shards(ready)
+                    sent.write(block, vectors)
+                del vectors
             else:
                 actor = arriving.pop(done)
                 self._arriving.pop(done, None)
                 ray.get(done)
             free.append(actor)
-        wait_for_shards(sent)
+        wait_for_shards(sent.calls)
 
     def finish(self, arguments: Mapping[int | None, Sequence[Any]], shards: Sequence[Any] = ()) -> None:
         """Call `finish_version` in the encoders, so that building FAISS's index does not delay a search.

@@ -7,16 +7,14 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, set_mode
+from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_token, requires_token, send_token
 from pyrite.cluster.jobs.job_options import Access
+from pyrite.cluster.lazy import ray, requests
 from pyrite.cluster.limits import CONNECT_TIMEOUT_S
 from pyrite.ranking.errors import BadInput
-
-if TYPE_CHECKING:
-    from ray.job_submission import JobSubmissionClient
 
 VARIABLE = "RAY_API_SERVER_ADDRESS"
 TOKEN_REFUSED = "authentication token"
@@ -29,7 +27,7 @@ START = "start one with `ray start --head`, or name a cluster's by --address htt
 
 
 @contextmanager
-def connected(address: str | None, access: Access = ANYONE) -> Iterator[JobSubmissionClient]:
+def connected(address: str | None, access: Access = ANYONE) -> Iterator[ray.job_submission.JobSubmissionClient]:
     """Yield a client of the job server. What the server refuses in the block is raised as one line.
 
     Args:
@@ -38,22 +36,20 @@ def connected(address: str | None, access: Access = ANYONE) -> Iterator[JobSubmi
         access: headers and certificates.
     """
     mode, before, level = os.environ.get(MODE), os.environ.get(VARIABLE), logging.root.manager.disable
-    if mode is None or (mode == "token" and not has_token()):
-        # Without a token Ray's client would exit; a server that requires one reports it.
-        set_mode("token" if has_token() else "disabled")
-    from ray.job_submission import JobSubmissionClient
-
+    send_token()
     try:
         logging.disable(logging.ERROR)  # Ray's client logs what it also raises
         url = find_server(address)
         os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
         with refusals_in_one_line(url):
             _check_version(url, access)
-            yield JobSubmissionClient(url, headers=dict(access.headers), verify=access.verify)
+            if mode == "token" and not has_token():  # Ray's client would exit
+                raise BadInput(f"{MODE}=token, and there is no token", url, f"put the cluster's token into {TOKEN}")
+            yield ray.job_submission.JobSubmissionClient(url, headers=dict(access.headers), verify=access.verify)
     finally:
         logging.disable(level)
-        if os.environ.get(MODE) != mode:
-            set_mode(mode)
+        if mode is None:
+            os.environ.pop(MODE, None)
         os.environ.pop(VARIABLE, None)
         if before is not None:
             os.environ[VARIABLE] = before
@@ -64,14 +60,14 @@ def _check_version(url: str, access: Access) -> None:
 
     Ray's client waits without a limit, and takes every 401 and 403 for a missing token.
     """
-    import requests
-
     asked: Any = {"headers": dict(access.headers), "verify": access.verify, "timeout": CONNECT_TIMEOUT_S}
     answer = requests.get(f"{url}/api/version", **asked)
     if answer.status_code in (401, 403):
         if TOKEN_REFUSED not in answer.text.lower():
             what = f"refuses, and not as Ray does ({answer.status_code}: {in_one_line(answer.text)})"
             raise BadInput(what, url, "is there a proxy that wants --headers or RAY_JOB_HEADERS?")
+        if not has_token():
+            raise BadInput("the job server requires its token", url, f"put the cluster's token into {TOKEN}")
     elif '"ray_version"' not in answer.text:
         raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
 
@@ -79,14 +75,11 @@ def _check_version(url: str, access: Access) -> None:
 @contextmanager
 def refusals_in_one_line(url: str) -> Iterator[None]:
     """Raise the errors of Ray's client as `BadInput`."""
-    import requests
-    from ray.exceptions import AuthenticationError
-
     try:
         yield
     except BrokenPipeError:  # the reader of our output has closed it
         raise
-    except AuthenticationError:
+    except ray.exceptions.AuthenticationError:
         if os.environ.get(MODE) == "disabled" and has_token():
             raise BadInput("the job server requires its token", url, f"set {MODE}=token") from None
         what = "the job server refuses this token" if has_token() else "the job server requires its token"
@@ -119,17 +112,13 @@ def find_server(address: str | None) -> str:
 
 def _local_server() -> str:
     """Return the URL of the dashboard of the Ray in RAY_ADDRESS, or of the latest one that started on this machine."""
-    from ray._private.services import canonicalize_bootstrap_address_or_die
-    from ray.dashboard.utils import ray_address_to_api_server_url
-    from ray.exceptions import RayError
-
     check_address(os.environ.get("RAY_ADDRESS"))
     try:
-        address = canonicalize_bootstrap_address_or_die("auto")
+        address = ray._private.services.canonicalize_bootstrap_address_or_die("auto")
         check_address(address)
         if has_token() or not requires_token(address):
-            return str(ray_address_to_api_server_url(address))
-    except (OSError, ValueError, RuntimeError, RayError, BadInput):
+            return str(ray.dashboard.utils.ray_address_to_api_server_url(address))
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError, BadInput):
         raise BadInput("no Ray with a job server runs on this machine", None, START) from None
     raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
 

@@ -11,7 +11,7 @@ import shlex
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,11 @@ from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.jobs.job_options import Access, runtime_environment, variables
 from pyrite.cluster.jobs.job_server import ANYONE, connected, in_one_line
 from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
+from pyrite.cluster.lazy import aiohttp, ray, requests
 from pyrite.cluster.limits import POLL_S, START_TIMEOUT_S
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
@@ -39,6 +41,10 @@ AGENT_PORT = (
     "the agent that runs jobs is missing: if another Ray on that machine has the agent's port, start the cluster with "
     "`ray start --dashboard-agent-listen-port=0`"
 )
+
+
+INSTALLERS = ("pip", "uv")
+"""Tools that install packages on the nodes, by their options."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -72,12 +78,8 @@ def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Conso
         "excludes": list(folder.excludes),
         "env_vars": paths.variables() | given.get("env_vars", {}) | variables(chosen.env) | STOP_AS_CTRL_C,
     }
-    for kind, path in (("pip", chosen.pip), ("uv", chosen.uv)):
-        if path and not Path(path).is_file():
-            raise BadInput("there is no such file", path, "name a file of requirements, one per line")
-        if path and given.keys() & {"pip", "uv", "conda"}:
-            raise BadInput("installs packages too", "--runtime-env-json", f"leave out --{kind}")
-        environment |= {kind: str(Path(path).absolute())} if path else {}
+    for kind in INSTALLERS:
+        environment |= _requirements(kind, getattr(chosen, kind), given)
     checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file() and checkout != folder.path.resolve():
         environment["py_modules"] = [str(checkout / "pyrite")]
@@ -99,6 +101,17 @@ def send(chosen: argparse.Namespace, client: JobSubmissionClient, console: Conso
     )
     print_lines(console, f"{job} was submitted to {url}")
     return job
+
+
+def _requirements(kind: str, path: str | None, given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the file of packages that a tool installs, if one is named, as Ray's runtime environment has it."""
+    if not path:
+        return {}
+    if not Path(path).is_file():
+        raise BadInput("there is no such file", path, "name a file of requirements, one per line")
+    if given.keys() & {*INSTALLERS, "conda"}:
+        raise BadInput("installs packages too", "--runtime-env-json", f"leave out --{kind}")
+    return {kind: str(Path(path).absolute())}
 
 
 def submit_when_ready(
@@ -136,26 +149,27 @@ def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> 
         return [chosen.sent, "--resume", paths.output(chosen.resume, "--resume"), *others]
     if out is None and chosen.sent == "train":  # which writes nothing without out=
         return [chosen.sent, *others]
-    if out is None and not paths.same_machine and not paths.shared:
+    place = _place_for(job, paths) if out is None else out
+    return [chosen.sent, *others, f"out={quoted(paths.output(place))}"]
+
+
+def _place_for(job: str, paths: ClusterPaths) -> str:
+    """Return where a job writes whose command names no folder."""
+    roots = (".",) if paths.same_machine else paths.shared
+    if not roots:
         what = "is missing, and the job's working folder is deleted when it ends"
         raise BadInput(what, "out", "give a URI, or --shared FOLDER")
-    place = f"{'.' if paths.same_machine else paths.shared[0]}/outputs/{job}" if out is None else out
-    return [chosen.sent, *others, f"out={quoted(paths.output(place))}"]
+    return f"{roots[0]}/outputs/{job}"
 
 
 def is_this_machine(url: str, access: Access = ANYONE) -> bool:
     """Return whether all nodes of a job server's cluster are this machine."""
-    import psutil
-    from ray.util.state import StateApiClient
-    from ray.util.state.common import ListApiOptions, StateResource
-    from ray.util.state.exception import RayStateApiException
-
-    asked = ListApiOptions(filters=[("state", "=", "ALIVE")], limit=10_000)
+    asked = ray.util.state.common.ListApiOptions(filters=[("state", "=", "ALIVE")], limit=10_000)
     try:
-        client = StateApiClient(url, headers=dict(access.headers) or None)
+        client = ray.util.state.StateApiClient(url, headers=dict(access.headers) or None)
         client._verify = access.verify
-        nodes: Any = client.list(StateResource.NODES, asked, raise_on_missing_output=False)
-    except RayStateApiException as error:
+        nodes: Any = client.list(ray.util.state.common.StateResource.NODES, asked, raise_on_missing_output=False)
+    except ray.util.state.exception.RayStateApiException as error:
         raise BadInput(f"can't list its nodes ({in_one_line(error)})", url, "is the cluster healthy?") from None
     ours = {address.address for card in psutil.net_if_addrs().values() for address in card}
     return {str(node["node_ip"]) for node in nodes} <= {address.partition("%")[0] for address in ours}
@@ -167,8 +181,6 @@ def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
     Raises:
         BadInput: if the server is lost; the job may continue.
     """
-    import aiohttp
-    import requests
 
     async def print_log() -> None:
         async for text in client.tail_job_logs(job):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import MAX_PACKAGE_BYTES
 from pyrite.cluster.output.terminal import counted
 from pyrite.ranking.errors import BadInput
@@ -42,9 +43,7 @@ class WorkingFolder:
         contains it is left out as well, since Ray would follow it for ever. Too many bytes are refused, and no files
         if ignore files may have excluded them.
         """
-        from ray._private.ray_constants import get_runtime_env_default_excludes
-        from ray._private.runtime_env.packaging import _dir_travel, _get_excludes
-
+        packaging, constants = ray._private.runtime_env.packaging, ray._private.ray_constants
         if not path.is_dir():
             raise BadInput("there is no such folder", path, "name the working folder with --working-dir")
         sizes, patterns = dict[str, int](), [*EXCLUDES, *excludes]
@@ -59,21 +58,10 @@ class WorkingFolder:
             if inner.is_file():
                 sizes[inner.relative_to(path).as_posix()] = inner.stat().st_size
 
-        ignored = _get_excludes(path, [*get_runtime_env_default_excludes(), *patterns])
+        ignored = packaging._get_excludes(path, [*constants.get_runtime_env_default_excludes(), *patterns])
         respect_gitignore, logger = os.environ.get(SEND_IGNORED, "0") != "1", logging.Logger("silent", logging.CRITICAL)
-        _dir_travel(path, [ignored, is_loop], add, include_gitignore=respect_gitignore, logger=logger)
-        ignores = [name for name in (".gitignore", ".rayignore") if (path / name).is_file()]
-        if not sizes and (excludes or ignores):  # a folder that is empty, or holds results alone, needs to send nothing
-            by = " and ".join([*ignores, *(["--exclude"] if excludes else [])])
-            raise BadInput("has no files to send", path, f"does {by} exclude all of them?")
-        if sum(sizes.values()) > MAX_PACKAGE_BYTES:
-            largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
-            names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
-            what = (
-                f"the working folder holds more than {MAX_PACKAGE_BYTES / 2**20:.0f} MiB; its largest files are {names}"
-            )
-            remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
-            raise BadInput(what, path, remedy)
+        packaging._dir_travel(path, [ignored, is_loop], add, include_gitignore=respect_gitignore, logger=logger)
+        _check_sizes(path, sizes, excludes)
         return cls(path, sizes, tuple(patterns))
 
     def summary(self) -> str:
@@ -83,6 +71,24 @@ class WorkingFolder:
     def has(self, name: str) -> bool:
         """Return whether a file, or something in a folder, travels."""
         return name == "." or name in self.sizes or any(file.startswith(f"{name}/") for file in self.sizes)
+
+
+def _check_sizes(path: Path, sizes: Mapping[str, int], excludes: Sequence[str]) -> None:
+    """Refuse too many bytes, and no files if something may have excluded them.
+
+    A folder that is empty, or holds results alone, needs to send nothing.
+    """
+    excluding = [name for name in (".gitignore", ".rayignore") if (path / name).is_file()]
+    excluding += ["--exclude"] if excludes else []
+    if excluding and not sizes:
+        raise BadInput("has no files to send", path, f"does {' and '.join(excluding)} exclude all of them?")
+    if sum(sizes.values()) > MAX_PACKAGE_BYTES:
+        largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+        names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
+        most = f"{MAX_PACKAGE_BYTES / 2**20:.0f} MiB"
+        what = f"the working folder holds more than {most}; its largest files are {names}"
+        remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
+        raise BadInput(what, path, remedy)
 
 
 @dataclass(frozen=True)

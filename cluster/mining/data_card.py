@@ -82,51 +82,43 @@ def remarks(
         place: the folder of the set.
         count: the negatives that each pair should have.
     """
-    lines = []
-    if totals["left out"]:
-        share = f"{totals['left out']:,} of {counted(totals['examples'], 'pair')}"
-        lines.append(
-            f"{share} have fewer than {counted(count, 'negative')} and are left out: for them too few documents were "
-            "found, or stayed after the guard; rows=triplets keeps the negatives that there are, count= asks for fewer"
-        )
-    for row in functions.iter_rows(named=True):
-        if row["same text"]:
-            what = "with the text of a relevant document or of another negative, or the query itself"
-            lines.append(f"{row['function']}: left out {counted(row['same text'], 'document')} {what}")
-        if row["fallback"]:
-            share = f"{row['fallback']:,} of {counted(row['negatives'], 'negative')}"
-            lines.append(
-                f"{row['function']}: {share} are from elsewhere, because the query has no category, or one with too "
-                "few documents"
-            )
-        dropped = row["guarded"] / max(totals["examples"], 1)
-        if dropped >= 1 and row["median rank"] is not None:
-            advice = ""
-            if row["rank of 90%"] > DEEP:
-                advice = f"; guard.deepest={DEEP} takes none below that rank, and leaves out pairs that fall short"
-            lines.append(
-                f"{row['function']}: the guard dropped {dropped:,.0f} documents per pair; the negatives that are left "
-                f"have rank {row['median rank']:,.0f} (median), one in ten {row['rank of 90%']:,.0f} or more{advice}"
-            )
-    if totals["promoted"]:
-        pairs = f"{totals['promoted']:,} of {counted(totals['examples'], 'pair')}"
-        lines.append(f"promoted: {pairs} are documents that guard.ranker scores above the positive; relabel=FOLDER/"
-                     f"{PROMOTED} adds them to a study's judgements")  # fmt: skip
-    if totals["without scores"]:
-        lines.append(
-            f"warning: {totals['without scores']:,} of {counted(totals['rows'], 'row')} lack a score, and losses that "
-            "learn from scores can't read them; scores=ranker (with checkpoint=) gives each document one"
-        )
-    if totals["above"]:
-        negatives = int(functions["negatives"].sum())
-        above = "scores above its" if totals["above negatives"] == 1 else "score above their"
-        share = f"{totals['above negatives']:,} of {counted(negatives, 'negative')} {above} positive (in "
-        share += f"{totals['above']:,} of {counted(totals['examples'], 'pair')})"
-        advice = "guard.positive=own compares with it" if guarded else "guard.relative=0.05 drops such negatives"
-        lines.append(f"warning: {share} and may be relevant; {advice}")
+    negatives, examples = int(functions["negatives"].sum()), counted(totals["examples"], "pair")
+    above = "scores above its" if totals["above negatives"] == 1 else "score above their"
+    compared = "guard.positive=own compares with it" if guarded else "guard.relative=0.05 drops such negatives"
     seen = "a guard sees scores alone, and what it keeps may be relevant too" if guarded else "no guard was used"
-    lines.append(f"how many of the negatives are relevant? {seen}; a sample tells: pyrite audit {quote(place)}")
-    return lines
+    unscored = totals["without scores"]
+    few = {
+        f"{totals['left out']:,} of {examples} have fewer than {counted(count, 'negative')} and are left out: for them "
+        "too few documents were found, or stayed after the guard; rows=triplets keeps the negatives that there are, "
+        "count= asks for fewer": totals["left out"],
+    }
+    found = {
+        f"promoted: {totals['promoted']:,} of {examples} are documents that guard.ranker scores above the positive; "
+        f"relabel=FOLDER/{PROMOTED} adds them to a study's judgements": totals["promoted"],
+        f"warning: {unscored:,} of {counted(totals['rows'], 'row')} lack a score, and losses that learn from scores "
+        "can't read them; scores=ranker (with checkpoint=) gives each document one": unscored,
+        f"warning: {totals['above negatives']:,} of {counted(negatives, 'negative')} {above} positive (in "
+        f"{totals['above']:,} of {examples}) and may be relevant; {compared}": totals["above"],
+        f"how many of the negatives are relevant? {seen}; a sample tells: pyrite audit {quote(place)}": True,
+    }
+    of_functions = [_remarks_of(row, totals["examples"]) for row in functions.iter_rows(named=True)]
+    every: list[Mapping[str, int]] = [few, *of_functions, found]
+    return [line for said in every for line, holds in said.items() if holds]
+
+
+def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
+    """Return the lines about a function, and whether each holds."""
+    dropped, rank, deepest = row["guarded"] / max(examples, 1), row["median rank"] or 0, row["rank of 90%"] or 0
+    cut = f"; guard.deepest={DEEP} takes none below that rank, and leaves out pairs that fall short"
+    lines = {
+        f"left out {counted(row['same text'], 'document')} with the text of a relevant document or of another "
+        "negative, or the query itself": row["same text"] > 0,
+        f"{row['fallback']:,} of {counted(row['negatives'], 'negative')} are from elsewhere, because the query has no "
+        "category, or one with too few documents": row["fallback"] > 0,
+        f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank {rank:,.0f} "
+        f"(median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1 and rank > 0,
+    }
+    return {f"{row['function']}: {line}": holds for line, holds in lines.items()}
 
 
 def finish(
@@ -175,18 +167,27 @@ def _card(
         if guarded:
             configs.append({"config_name": "guarded", "data_files": "guarded.parquet"})
     head = yaml.safe_dump({"configs": configs, "tags": ["sentence-transformers", "hard-negatives"]}, sort_keys=False)
-    lines = [f"| {' | '.join(functions.columns)} |", f"|{'---|' * functions.width}"]
-    for row in functions.iter_rows():
-        cells = ("" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value) for value in row)
-        lines.append(f"| {' | '.join(cells)} |")
     facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
     return (
         f"---\n{head}---\n\n# Mined negatives\n\nMined by Pyrite:\n\n```\n{command}\n"
         f"```\n\n{facts}\n- {counted(totals['rows'], 'row')} of {counted(totals['examples'], 'pair')}; "
-        f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + "\n".join(lines) + "\n\n"
+        f"{counted(totals['left out'], 'pair')} had too few negatives for one\n\n" + _markdown(functions) + "\n\n"
         f"`default` has the texts. `ids` {'' if named else '(Parquet, in the folder of that name) '}has one row for "
         "each of them: ids, ranks in the function's list, scores and functions, the positive first.\n"
     )
+
+
+def _markdown(table: pl.DataFrame) -> str:
+    """Return a table in Markdown."""
+    shown = [[_cell(value) for value in row] for row in table.iter_rows()]
+    lines = [f"| {' | '.join(cells)} |" for cells in [table.columns, *shown]]
+    return "\n".join([lines[0], f"|{'---|' * table.width}", *lines[1:]])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _save_dataset(storage: Storage, shards: Sequence[Shard], config: dict[str, Any]) -> None:

@@ -64,9 +64,8 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
     answered = np.diff(encoded.judgements.relevant().offsets) > 0
     wanted, size = config["queries"], config["shard"]
     split = (encoded.split >= 0).any()
-    names = [wanted] if split and wanted != "all" else [*SPLITS] if split else ["test" if wanted == "test" else "train"]
     shards: list[Shard] = []
-    for name in names:
+    for name in _splits(wanted, bool(split)):
         of_split = encoded.queries_of(name) if split else np.arange(len(encoded.queries))
         queries = at_most(config["most_queries"], encoded.queries, of_split[answered[of_split]])
         for number, start in enumerate(range(0, len(queries), size)):
@@ -78,6 +77,13 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
         wanted = "" if wanted == "all" else f"{wanted} "
         raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")
     return shards
+
+
+def _splits(wanted: str, split: bool) -> Sequence[str]:
+    """Return the splits whose queries are mined; those of a collection without splits count as one."""
+    if not split:
+        return ["test" if wanted == "test" else "train"]
+    return SPLITS if wanted == "all" else [wanted]
 
 
 @dataclass(frozen=True)
@@ -117,15 +123,10 @@ class Miner:
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:
         give_back()
-        artifacts, run, queries = artifacts or Artifacts(), texts_config(config), config["queries"]
+        artifacts, run = artifacts or Artifacts(), texts_config(config)
         self.config, self.collection, base = config, artifacts.collection(run), artifacts.part(run, "base")
-        self.encoded, test_only = base.encoded, TEST_ONLY in self.collection.facts
-        if test_only and queries not in ("test", "all"):
-            remedy = "queries=test mines for its test queries, which then test nothing any more"
-            raise BadInput(f"has {TEST_ONLY}", self.collection.name, remedy)
-        if not (queries in ("train", "all") or (queries == "test" and test_only) or (self.encoded.split >= 0).any()):
-            what = f"has no {queries} split: its queries are cross-validated"  # all of them would be taken for it
-            raise BadInput(what, self.collection.name, "queries=all mines for all of them")
+        self.encoded = base.encoded
+        self._check_queries()
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard", trust="composed")
         self.ranker, self.ranker_encoded = None, base.encoded
@@ -140,10 +141,18 @@ class Miner:
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
         self.names = list(self.functions)
         self._check_scores()
-        if self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()):
-            what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
-            raise BadInput(what, "guard", "leave it out, or choose a function that ranks: bm25, dense, …")
+        self._check_guard()
         self._check_count(self._sampler(np.random.default_rng(0)))  # refuses unsuitable parts before anything is mined
+
+    def _check_queries(self) -> None:
+        """Refuse queries of a split that the collection does not have."""
+        queries, test_only = self.config["queries"], TEST_ONLY in self.collection.facts
+        if test_only and queries not in ("test", "all"):
+            remedy = "queries=test mines for its test queries, which then test nothing any more"
+            raise BadInput(f"has {TEST_ONLY}", self.collection.name, remedy)
+        if not (queries in ("train", "all") or (queries == "test" and test_only) or (self.encoded.split >= 0).any()):
+            what = f"has no {queries} split: its queries are cross-validated"  # all of them would be taken for it
+            raise BadInput(what, self.collection.name, "queries=all mines for all of them")
 
     def _check_promote(self) -> None:
         """Refuse positives by the scores of a function, which does not recognise relevant documents."""
@@ -165,6 +174,12 @@ class Miner:
             return
         remedy = "choose scores=ranker checkpoint=…, or leave it out; ids/ has the scores of each function"
         raise BadInput(what, "with_scores", remedy)
+
+    def _check_guard(self) -> None:
+        """Refuse a guard of functions that rank nothing."""
+        if self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()):
+            what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
+            raise BadInput(what, "guard", "leave it out, or choose a function that ranks: bm25, dense, …")
 
     def _check_count(self, sampler: Sampler) -> None:
         """Refuse more negatives than the list of a function, or the window in it, has documents."""
@@ -209,6 +224,23 @@ class Miner:
         counts = counts_of(config | options, self.functions, policy)
         return Sampler(policy, self.functions, selector, config["count"], rng, {}, selectors, counts)
 
+    def _check_asked(self, sampler: Sampler) -> None:
+        """Refuse a ranker that nothing asks."""
+        nearest = any(isinstance(function, NearestDocuments) for function in self.functions.values())
+        if self.ranker is not None and sampler.foresees and not nearest:
+            remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
+            raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
+
+    def _of_positives(
+        self, queries: NDArray[np.integer], positives: NDArray[np.int32]
+    ) -> tuple[int, NDArray[np.float32] | float]:
+        """Return the first function that scores positives too, and these scores; -1 and nan if there is none."""
+        for index, function in enumerate(self.functions.values()):
+            scores = function.own_scores(self.sources, queries, positives[:, None])
+            if scores is not None:
+                return index, scores[:, 0]
+        return -1, np.nan
+
     def mine(self, shard: Shard) -> MinedShard:
         """Mine one shard. Its negatives depend neither on the process nor on the order of shards."""
         rng = np.random.default_rng([self.config["seed"], shard.number])
@@ -244,16 +276,9 @@ class Miner:
             scores = np.where(documents >= 0, of_ranker, np.nan).astype(np.float32)
             comparable = np.ones(negatives.shape, bool)
         else:
-            nearest = any(isinstance(function, NearestDocuments) for function in self.functions.values())
-            if self.ranker is not None and sampler.foresees and not nearest:
-                remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
-                raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
-            comparable = np.zeros(negatives.shape, bool)
-            for index, function in enumerate(self.functions.values()):
-                of_positives = function.own_scores(self.sources, queries[examples.queries], examples.positives[:, None])
-                if of_positives is not None:
-                    scores[:, 0], comparable = of_positives[:, 0], functions == index
-                    break
+            self._check_asked(sampler)
+            index, scores[:, 0] = self._of_positives(queries[examples.queries], examples.positives)
+            comparable = functions == index
         scores[~np.isfinite(scores)] = np.nan
         above = (scores[:, 1:] > scores[:, :1]) & comparable & (negatives >= 0)
         return MinedShard(

@@ -19,6 +19,7 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.negative_tables import guarded_rows
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.digest import digest
+from pyrite.ranking.threads import threads
 
 
 def rows_of(
@@ -130,14 +131,9 @@ def shard_store(config: dict[str, Any], storage: Storage, artifacts: Artifacts) 
 
 def mine_shard(miner: Miner, shard: Shard, store: ResultStore) -> dict[str, Any]:
     """Mine a shard and write its files. The body of a task: `miner` is opened once per process."""
-    import torch
-
-    config, threads = miner.config, torch.get_num_threads()
-    torch.set_num_threads(max(1, int(config["cpu"])))
-    try:
+    config = miner.config
+    with threads(config["cpu"]):
         mined = miner.mine(shard)
-    finally:
-        torch.set_num_threads(threads)
     texts, beside, left_out = rows_of(mined, miner.collection, miner.names, config["rows"], config["with_scores"])
     content = _content(config, texts, beside)
     files = {f"data/{shard.name}{ENDINGS[config['format']]}": content, f"ids/{shard.name}.parquet": as_parquet(beside)}

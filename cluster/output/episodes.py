@@ -19,8 +19,8 @@ LEARNED, RANDOM = "learned", "random"
 
 
 def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one row of episodes.parquet."""
-    known = {"agent": agent, "decisions": summary["length"], **summary, **summary["summary"]}
+    """Return one row of episodes.parquet, from the summary of an episode (`pyrite.rl.environment`)."""
+    known = {"agent": agent, **summary}
     columns = [*SCHEMA, *(key for key in known if key.startswith("share:"))]
     kept = {name: known[name] for name in columns if name in known}
     if any(isinstance(action, list) for action in kept["actions"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -100,53 +100,96 @@ def unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[
     return reached
 
 
+class _Failures:
+    """What the events of a log say of losses, read one by one."""
+
+    def __init__(self) -> None:
+        self.resumed = 0
+        self.over = False
+        self.unit = "epoch"
+        self.lost, self.moved, self.repeated = Counter[str](), Counter[str](), Counter[str]()
+        self.reasons: defaultdict[str, list[str]] = defaultdict(list)
+        self.lines: list[str] = []
+
+    def on_began(self, run: str, event: Mapping[str, Any]) -> None:
+        self.over = False
+
+    def on_resumed(self, run: str, event: Mapping[str, Any]) -> None:
+        self.resumed += not self.over  # a finished command may be extended, or only reported again
+        self.over = False
+
+    def on_finished(self, run: str, event: Mapping[str, Any]) -> None:
+        self.over = True
+
+    def on_run_lost(self, run: str, event: Mapping[str, Any]) -> None:
+        self.lost[run] += 1
+        at = f"{event.get('unit', self.unit)} {event.get('reached', 0)}"
+        self.reasons[run].append(f"at {at} ({event.get('reason', '')})")
+
+    def on_run_moved(self, run: str, event: Mapping[str, Any]) -> None:
+        self.moved[run] += 1
+
+    def on_run_went_on(self, run: str, event: Mapping[str, Any]) -> None:
+        self.unit = str(event.get("unit", self.unit))
+        self.repeated[run] += int(event.get("repeats", 0))
+
+    def on_lost(self, run: str, event: Mapping[str, Any]) -> None:
+        self.lines.append(f"{event.get('says', '')}.")
+
+    def on_run_says(self, run: str, event: Mapping[str, Any]) -> None:
+        if any(sign in str(event.get("line", "")) for sign in LOSSES):
+            self.lines.append(f"{run}: {event['line']}.")
+
+    def head(self) -> list[str]:
+        """Return a sentence for each kind of failure that happened."""
+        runs, moves = counted(len(self.lost), "run"), counted(len(self.moved), "run")
+        were, again = "was" if len(self.lost) == 1 else "were", counted(self.repeated.total(), self.unit)
+        sentences = {
+            f"It was interrupted and resumed {_times(self.resumed)}.": self.resumed,
+            f"{runs} {were} stopped by an error or a lost process, {_times(self.lost.total())} in all.": self.lost,
+            f"{moves} continued on another machine, {_times(self.moved.total())} in all, before a machine was "
+            "taken away; nothing was lost.": self.moved,
+            f"{again} had to be repeated; nothing is counted twice.": self.repeated.total(),
+        }
+        return [sentence for sentence, happened in sentences.items() if happened]
+
+    def of_runs(self) -> list[str]:
+        """Return a line for each run that failed, and how many more there are."""
+        failed = self.lost + self.moved + self.repeated
+        runs = [run for run in dict.fromkeys([*self.lost, *self.moved, *self.repeated]) if failed[run]]
+        more = [f"… and {counted(len(runs) - MAX_RUNS, 'more run')} (log.jsonl)."] if len(runs) > MAX_RUNS else []
+        return [self._of_run(run) for run in runs[:MAX_RUNS]] + more
+
+    def _of_run(self, run: str) -> str:
+        repeated = f", {counted(self.repeated[run], self.unit)} again" if self.repeated[run] else ""
+        went = {
+            f"lost {'; '.join(self.reasons[run])}": self.lost[run],
+            f"moved {_times(self.moved[run])}": self.moved[run],
+        }
+        what = ", ".join(words for words, happened in went.items() if happened) or "interrupted"
+        return f"{run}: {what}{repeated}."
+
+
+_READ: dict[str, Callable[[_Failures, str, Mapping[str, Any]], None]] = {
+    "began": _Failures.on_began,
+    "resumed": _Failures.on_resumed,
+    "finished": _Failures.on_finished,
+    "run lost": _Failures.on_run_lost,
+    "run moved": _Failures.on_run_moved,
+    "run went on": _Failures.on_run_went_on,
+    "lost": _Failures.on_lost,
+    "run says": _Failures.on_run_says,
+}
+"""What reads an event, by its kind; others say nothing of failures."""
+
+
 def failure_summary(events: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return sentences for reports; none if nothing was lost."""
-    resumed, lost, again, moved = 0, Counter[str](), Counter[str](), Counter[str]()
-    lines: list[str] = []
-    reasons: defaultdict[str, list[str]] = defaultdict(list)
-    unit, finished = "epoch", False
+    failures = _Failures()
     for event in events:
-        kind, run = event["event"], str(event.get("run", ""))
-        if kind in ("began", "resumed"):
-            resumed += kind == "resumed" and not finished  # a finished command may be extended, or only reported again
-            finished = False
-        elif kind == "finished":
-            finished = True
-        elif kind == "run lost":
-            lost[run] += 1
-            reasons[run].append(f"at {event.get('unit', unit)} {event.get('reached', 0)} ({event.get('reason', '')})")
-        elif kind == "run moved":
-            moved[run] += 1
-        elif kind == "run went on":
-            unit = str(event.get("unit", unit))
-            again[run] += int(event.get("repeats", 0))
-        elif kind == "lost":
-            lines.append(f"{event.get('says', '')}.")
-        elif kind == "run says" and any(sign in str(event.get("line", "")) for sign in LOSSES):
-            lines.append(f"{run}: {event['line']}.")
-    head = []
-    if resumed:
-        head.append(f"It was interrupted and resumed {_times(resumed)}.")
-    if lost:
-        were = "was" if len(lost) == 1 else "were"
-        times = _times(lost.total())
-        head.append(f"{counted(len(lost), 'run')} {were} stopped by an error or a lost process, {times} in all.")
-    if moved:
-        moves = f"{counted(len(moved), 'run')} continued on another machine"
-        head.append(f"{moves}, {_times(moved.total())} in all, before a machine was taken away; nothing was lost.")
-    if again.total():
-        head.append(f"{counted(again.total(), unit)} had to be repeated; nothing is counted twice.")
-    runs = [run for run in dict.fromkeys([*lost, *moved, *again]) if lost[run] or moved[run] or again[run]]
-    for run in runs[:MAX_RUNS]:
-        repeated = f", {counted(again[run], unit)} again" if again[run] else ""
-        went = [f"lost {'; '.join(reasons[run])}"] if lost[run] else []
-        went += [f"moved {_times(moved[run])}"] if moved[run] else []
-        what = ", ".join(went) or "interrupted"
-        lines.append(f"{run}: {what}{repeated}.")
-    if len(runs) > MAX_RUNS:
-        lines.append(f"… and {counted(len(runs) - MAX_RUNS, 'more run')} (log.jsonl).")
-    return head + lines
+        if read := _READ.get(event["event"]):
+            read(failures, str(event.get("run", "")), event)
+    return failures.head() + failures.lines + failures.of_runs()
 
 
 def print_failures(storage: Storage, console: Console) -> None:

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from pyrite.cluster.config.secrets import concealed_file
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import pyarrow
 from pyrite.ranking.links import refuse_linked_folder
 from pyrite.ranking.whole_file import FULL, replace_file
 
@@ -70,7 +71,6 @@ class Storage:
     """
 
     def __init__(self, place: str, option: str = "out") -> None:
-        from pyarrow import ArrowInvalid
 
         if not place:
             raise BadInput("an output folder needs a name", remedy="give out=FOLDER")
@@ -78,7 +78,7 @@ class Storage:
         self.local = "://" not in place
         try:
             self.files, self._root = open_files(place)
-        except (ArrowInvalid, OSError) as error:
+        except (pyarrow.ArrowInvalid, OSError) as error:
             raise Unwritable(f"is no folder to write to ({error})", place) from None
         self.renames = self.files.type_name in RENAMING
 
@@ -203,9 +203,7 @@ class Storage:
 
     def _infos(self, folder: str = "", recursive: bool = False) -> list[Any]:
         """Return what pyarrow knows of the files and folders in a folder; none if it does not exist."""
-        from pyarrow import fs
-
-        selector = fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True, recursive=recursive)
+        selector = pyarrow.fs.FileSelector(self.path(folder).rstrip("/"), allow_not_found=True, recursive=recursive)
         return list(self.files.get_file_info(selector))
 
     def _unwritable(self, error: OSError, name: str) -> Unwritable:
@@ -217,6 +215,5 @@ class Storage:
 
 def open_files(place: str) -> tuple[Any, str]:
     """Return the file system of a path or URI, and the path in it."""
-    from pyarrow import fs
-
+    fs = pyarrow.fs
     return fs.FileSystem.from_uri(place) if "://" in place else (fs.LocalFileSystem(), os.path.abspath(place))

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import pyarrow
 
 GROUP = 250_000
 """Approximate number of rows that are in memory at once."""
@@ -42,7 +43,6 @@ class RunRows:
 
     def lazy(self) -> pl.LazyFrame:
         """Return the rows as a lazy frame."""
-        from polars.io.plugins import register_io_source
 
         def source(
             columns: list[str] | None, predicate: pl.Expr | None, most: int | None, size: int | None
@@ -54,7 +54,7 @@ class RunRows:
                 if most is not None and (most := most - len(part)) <= 0:
                     return
 
-        return register_io_source(source, schema=self.schema)
+        return pl.io.plugins.register_io_source(source, schema=self.schema)
 
 
 def as_parquet(table: pl.DataFrame, group: int | None = None) -> bytes:
@@ -69,12 +69,11 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
     if isinstance(table, pl.DataFrame):
         storage.write(f"{name}.parquet", as_parquet(_concealed(table)))
         return
-    from pyarrow import parquet
 
     schema = pl.DataFrame(schema=table.schema).to_arrow().schema
     with (
         storage.writing(f"{name}.parquet") as stream,
-        parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
+        pyarrow.parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
     ):
         for group in table.groups():
             writer.write_table(_concealed(group).to_arrow())
@@ -113,9 +112,7 @@ def scan_table(storage: Storage, name: str) -> pl.LazyFrame | None:
         if storage.local:
             table = pl.scan_parquet(storage.path(file))
         else:
-            from pyarrow import dataset
-
-            files = dataset.dataset(storage.path(file), filesystem=storage.files, format="parquet")
+            files = pyarrow.dataset.dataset(storage.path(file), filesystem=storage.files, format="parquet")
             table = pl.scan_pyarrow_dataset(files)
         table.collect_schema()
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError):

@@ -21,11 +21,13 @@ from pyrite.cluster.config.groups import option
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.schema import PoolSourceConfig
 from pyrite.cluster.config.yaml_file import read_yaml
+from pyrite.cluster.limits import READING_LINE_EVERY_S
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
-from pyrite.pooling.runs import OnProgress, files_of, read_runs
+from pyrite.pooling.runs import OnProgress, files_of, listed, read_runs
+from pyrite.pooling.systems.systems import make_systems, pydocs_systems
 from pyrite.pooling.terms import with_terms
 from pyrite.ranking.bm25 import Bm25, Bm25Options
 from pyrite.ranking.collections.cache import open_collection
@@ -36,8 +38,6 @@ from pyrite.ranking.trec_files import read_qrels
 
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 """Slices of the topics, by option."""
-LINE_EVERY_S = 10
-"""The time between two lines of progress in a log."""
 LISTED = 3
 """Number of changed files that a message names."""
 
@@ -92,7 +92,7 @@ class NamedPool:
 @contextmanager
 def shown_progress(console: Console) -> Iterator[OnProgress]:
     """Show how far the runs are read and pooled: on a line of the terminal, elsewhere in a line every few seconds."""
-    lines = Throttle(LINE_EVERY_S)
+    lines = Throttle(READING_LINE_EVERY_S)
     lines.due()  # what is done at once needs no line
     with console.status("reading runs and judgements") as status:
 
@@ -118,23 +118,26 @@ def open_pools(
         judged: whether the pools must have judgements; if not, none are read.
     """
     source = {key: config[key] for key in PoolSourceConfig.model_fields}
-    cache = cache_of(config).expanduser()
     own = config.get("collection")
-    built = config["pools"] is None and source["runs"] is None
-    node = option("collection", "pydocs") | {"queries": "topics"} if built and own is None else own
-    texts = PoolTexts(node, cache)
-    if config["pools"] is not None:
-        sources = _read_sources(config["pools"], source)
-    elif built:
-        sources = _build_systems(source, None if own is None else texts.collection, cache, on_progress)
-    else:
-        sources = {_name(source["runs"]): source}
-    judged = judged or built
-    pools = [_named(name, source, texts, reads_texts, on_progress, judged) for name, source in sources.items()]
-    if built and own is None:
-        # A topic is a class or module, and its members are the relevant documents: all are known.
-        del pools[0].pool.notes[UNJUDGED_NOTE]
-    return [replace(pool, files=()) for pool in pools] if built else pools
+    if config["pools"] is None and source["runs"] is None:
+        return [_built(source, own, cache_of(config).expanduser(), reads_texts, on_progress)]
+    texts = PoolTexts(own, cache_of(config).expanduser())
+    named = None if config["pools"] is None else _read_sources(config["pools"], source)
+    sources = {_name(source["runs"]): source} if named is None else named
+    return [_named(name, each, texts, reads_texts, on_progress, judged) for name, each in sources.items()]
+
+
+def _built(
+    source: dict[str, Any], own: dict[str, Any] | None, cache: Path, reads_texts: bool, on_progress: OnProgress
+) -> NamedPool:
+    """Return the pool of systems that are built over a collection: the user's, or pydocs."""
+    pydocs = own is None
+    texts = PoolTexts(option("collection", "pydocs") | {"queries": "topics"} if pydocs else own, cache)
+    ((name, systems),) = _build_systems(source, None if pydocs else texts.collection, cache, on_progress).items()
+    pool = _named(name, systems, texts, reads_texts, on_progress, judged=True)
+    if pydocs:  # a topic is a class or module, and its members are the relevant documents: all are known
+        del pool.pool.notes[UNJUDGED_NOTE]
+    return replace(pool, files=())
 
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -151,7 +154,7 @@ def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, An
 
 
 def _name(runs: str | list[str]) -> str:
-    path = Path(runs if isinstance(runs, str) else next(iter(runs), "")).resolve()
+    path = Path(next(iter(listed(runs)), "")).resolve()
     folder = path if path.is_dir() else path.parent
     return folder.parent.name if folder.name in ("runs", "inputs") else folder.name
 
@@ -159,11 +162,9 @@ def _name(runs: str | list[str]) -> str:
 def _named(
     name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress, judged: bool
 ) -> NamedPool:
-    if source["runs"] is None or (judged and source["qrels"] is None):
-        missing = "runs" if source["runs"] is None else "qrels"
-        raise BadInput(
-            f"the pool {name} has no {missing}", remedy=f"give {missing}=…; only `pyrite judge` needs no qrels"
-        )
+    for key in ("runs", "qrels") if judged else ("runs",):
+        if source[key] is None:
+            raise BadInput(f"the pool {name} has no {key}", remedy=f"give {key}=…; only `pyrite judge` needs no qrels")
     runs = read_runs(
         source["runs"], source["order"], source["groups"], source["strict"], source["encoding"],
         precision=source["order_precision"], on_progress=on_progress,
@@ -171,16 +172,10 @@ def _named(
     faults = Faults(source["strict"])
     read = partial(read_qrels, faults=faults, encoding=source["encoding"])
     qrels = read(source["qrels"], repeated=source["qrels_repeated"]) if judged else None
-    chosen = HALVES[source["topics"]]
-    if source["most_topics"] is not None:
-        first, step = chosen.start or 0, chosen.step or 1
-        chosen = slice(first, first + step * source["most_topics"], step)
     beyond = texts.beyond(runs.topics, source["beyond"]) if source["beyond"] else None
-    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], chosen, beyond, on_progress)
-    if qrels is not None and source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
-        least, highest = source["relevant_from"], qrels["grade"].max()
-        what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
-        raise BadInput(what, source["qrels"], "choose a lower relevant_from=, or leave it out")
+    pool = make_pool(runs, qrels, source["depth"], source["relevant_from"], _topics(source), beyond, on_progress)
+    if qrels is not None:
+        _check_relevant(pool, qrels, source)
     if source["machine"] is not None:
         pool = with_machine(pool, read(source["machine"]))
     if reads_texts:
@@ -192,11 +187,27 @@ def _named(
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
 
 
+def _topics(source: Mapping[str, Any]) -> slice:
+    """Return which topics are simulated: all, or those of one half, and the first of them."""
+    chosen = HALVES[source["topics"]]
+    if source["most_topics"] is None:
+        return chosen
+    first, step = chosen.start or 0, chosen.step or 1
+    return slice(first, first + step * source["most_topics"], step)
+
+
+def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) -> None:
+    """Refuse a least grade that no judgement of the pool's topics has."""
+    if source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
+        least, highest = source["relevant_from"], qrels["grade"].max()
+        what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
+        raise BadInput(what, source["qrels"], "choose a lower relevant_from=, or leave it out")
+
+
 def _files(source: dict[str, Any]) -> list[str]:
-    paths = [source["runs"]] if isinstance(source["runs"], str) else source["runs"]
     tables = [source[key] for key in ("qrels", "machine") if source[key]]
     groups = [source["groups"]] if source["groups"] not in (None, "prefix") else []
-    return [*(str(file) for path in paths for file in files_of(path)), *tables, *groups]
+    return [*(str(file) for path in listed(source["runs"]) for file in files_of(path)), *tables, *groups]
 
 
 def _build_systems(
@@ -204,7 +215,6 @@ def _build_systems(
 ) -> dict[str, dict[str, Any]]:
     """Build systems over a collection, or over pydocs, and return the source of their pool by its name."""
     from pyrite.cluster.runs.rerank import rerank
-    from pyrite.pooling.systems.systems import make_systems, pydocs_systems
 
     def on_system(system: str, done: int, total: int) -> None:
         on_progress(f"building systems to pool: {system}", done, total)
@@ -242,8 +252,9 @@ def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str | No
         ("is gone", "are gone"): [file for file in before if file not in now],
         ("is new", "are new"): [file for file in now if file not in before],
     }
-    parts = []
-    for words, files in changes.items():
-        more = f" and {len(files) - LISTED} more" if len(files) > LISTED else ""
-        parts += [f"{', '.join(files[:LISTED])}{more} {words[len(files) > 1]}"] if files else []
-    return ", ".join(parts) or None
+    return ", ".join(f"{_listed(files)} {words[len(files) > 1]}" for words, files in changes.items() if files) or None
+
+
+def _listed(files: Sequence[str]) -> str:
+    """Return the first files, and how many more there are."""
+    return ", ".join(files[:LISTED]) + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")

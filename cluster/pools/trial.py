@@ -16,6 +16,7 @@ import polars as pl
 from pyrite.cluster.config.build import build
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import Context, Task
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.provenance import code
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
@@ -26,9 +27,14 @@ from pyrite.cluster.telemetry.metrics import ThrottledCounter
 from pyrite.cluster.telemetry.training_metrics import study_of
 from pyrite.pooling.adjudicators.sampled import Sampled
 from pyrite.pooling.effort import WHOLE, effort, total_curve
+from pyrite.pooling.estimation import estimation
+from pyrite.pooling.fairness import fairness
 from pyrite.pooling.judging_order import JudgingOrder
 from pyrite.pooling.pool import Pool
+from pyrite.pooling.ranking_quality import RankingQuality
+from pyrite.pooling.reusability import leave_out_teams
 from pyrite.pooling.simulation import Method, found_at, simulate
+from pyrite.pooling.stopping import savings
 from pyrite.ranking.digest import digest
 
 TABLES = ("curves", "totals", "budgets", "effort", "ranking_quality", "stopping", "fairness", "estimates", "reuse")
@@ -95,8 +101,6 @@ class StoredPools(dict[str, Any]):
     """References to pools in Ray's object store, by name. A pool is read without a copy when it is looked up."""
 
     def __getitem__(self, name: str) -> Pool:
-        import ray
-
         pool: Pool = ray.get(super().__getitem__(name))
         return pool
 
@@ -152,27 +156,22 @@ def measure(
         "effort": pl.DataFrame([{"seed": seed, **effort(pool, order)} for seed, order in enumerate(orders)]),
     }
     if options["ranking_quality"] and len(pool.runs) > 1:
-        from pyrite.pooling.fairness import fairness
-        from pyrite.pooling.ranking_quality import RankingQuality
-        from pyrite.pooling.stopping import savings
-
-        quality = RankingQuality(pool)
-        every = [*budgets, max(topic.pool.size for topic in pool.topics)]
-        tables["ranking_quality"] = _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)
-        rules = [build(node, trust="composed") for node in options["stopping"].values()]
-        if rules:
-            stopped = (savings(quality, order, rules, seed) for seed, order in enumerate(orders))
-            tables["stopping"] = _by_seed(stopped)
-        tables["fairness"] = _by_seed(fairness(pool, order, budgets) for order in orders)
+        tables |= _ranking_tables(options, pool, orders)
     if isinstance(method, Sampled):
-        from pyrite.pooling.estimation import estimation
-
         tables["estimates"] = _by_seed(estimation(method, pool, seed, budgets) for seed in range(len(orders)))
     if options["reuse"] and len(set(pool.teams)) > 1:
-        from pyrite.pooling.reusability import leave_out_teams
-
         tables["reuse"] = leave_out_teams(pool, lambda reduced: simulate(method, reduced, [0])[0], budgets)
     return tables
+
+
+def _ranking_tables(options: Mapping[str, Any], pool: Pool, orders: Sequence[JudgingOrder]) -> dict[str, pl.DataFrame]:
+    """Return the tables of how well judgements rank the pooled runs, and of the rules that stop by that."""
+    budgets, quality = options["budgets"], RankingQuality(pool)
+    every = [*budgets, max(topic.pool.size for topic in pool.topics)]
+    tables = {"ranking_quality": _by_seed(quality.table(order, list(dict.fromkeys(every))) for order in orders)}
+    if rules := [build(node, trust="composed") for node in options["stopping"].values()]:
+        tables["stopping"] = _by_seed(savings(quality, order, rules, seed) for seed, order in enumerate(orders))
+    return tables | {"fairness": _by_seed(fairness(pool, order, budgets) for order in orders)}
 
 
 def trial_store(storage: Storage, trials: Iterable[Trial]) -> ResultStore:
@@ -185,29 +184,31 @@ def pool_tables(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, s
     """Gather the table of trials, and the trials' tables into one table of each kind."""
     storage, store = study.storage, trial_store(study.storage, trials)
     overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
-    rows: list[dict[str, Any]] = []
-    done: list[Trial] = []
-    for trial in trials:
-        seconds = store.read(trial.name) if store.has(trial.name) else None
-        done += [trial] if seconds else []
-        rows.append(
-            {
-                "pool": trial.pool,
-                "method": trial.label,
-                "overrides": overrides[trial.label],
-                "seeds": trial.options["seeds"],
-                "status": "done" if seconds else "failed",
-                "error": None if seconds else errors.get(trial.name, "did not run"),
-                "seconds": (seconds or {}).get("simulated"),
-                "seconds_in_all": (seconds or {}).get("all"),
-            }
-        )
+    read = {trial.name: store.read(trial.name) for trial in trials if store.has(trial.name)}
+    done = {name: seconds for name, seconds in read.items() if seconds}
+    rows = [
+        {
+            "pool": trial.pool,
+            "method": trial.label,
+            "overrides": overrides[trial.label],
+            "seeds": trial.options["seeds"],
+            **_end_of(done.get(trial.name), errors.get(trial.name, "did not run")),
+        }
+        for trial in trials
+    ]
     tables = {"trials": pl.DataFrame(rows, schema_overrides={"error": pl.String})}
     for name in TABLES:
-        parts = [content for trial in done if (content := storage.read(_table_file(trial, name))) is not None]
-        if parts:
-            tables[name] = pl.concat(pl.read_parquet(io.BytesIO(content)) for content in parts)
+        contents = [storage.read(_table_file(trial, name)) for trial in trials if trial.name in done]
+        if parts := [pl.read_parquet(io.BytesIO(content)) for content in contents if content is not None]:
+            tables[name] = pl.concat(parts)
     return tables
+
+
+def _end_of(seconds: Mapping[str, float] | None, error: str) -> dict[str, Any]:
+    """Return how a trial has ended."""
+    if seconds is None:
+        return {"status": "failed", "error": error, "seconds": None, "seconds_in_all": None}
+    return {"status": "done", "error": None, "seconds": seconds.get("simulated"), "seconds_in_all": seconds.get("all")}
 
 
 def _table_file(trial: Trial, name: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.build import build
@@ -18,7 +17,6 @@ from pyrite.ranking.training import RankerTraining
 from pyrite.rl.environment import SamplingEnvironment
 from pyrite.rl.rewards import Reward
 from pyrite.rl.state import StateTables
-from pyrite.rl.vector_environment import VectorEnvironment
 from pyrite.sampling.sampler import Sampler
 
 
@@ -33,35 +31,29 @@ class Environments:
         """Return the parts that rankers and states read; all environments of this process share them."""
         return Artifacts().parts(self.config) if self.shared is None else opened(self.shared)
 
-    def __call__(self, first: int, count: int) -> VectorEnvironment:
-        """Return environments `first` to `first + count − 1`, whose numbers determine their seeds."""
-        return self.make(self.parts(), first, count)
-
-    def make(self, parts: Mapping[str, Any], first: int, count: int) -> VectorEnvironment:
-        """Return environments `first` to `first + count − 1` over the given parts."""
-        torch.set_num_threads(max(1, int(self.config["resources"]["cpu"])))
-        config, tables, actions = self.config, state_tables_of(self.config, parts), actions_of(self.config)
+    def __call__(self, numbers: Sequence[int]) -> list[SamplingEnvironment]:
+        """Return the environments of these numbers, which determine their seeds."""
+        config, parts, actions = self.config, self.parts(), actions_of(self.config)
+        tables = state_tables_of(config, parts)
 
         def start(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
             # Agents learn cross-validated collections on their first fold.
             return assemble(config, dict(parts), 0, sequence, actions.policy())
 
-        return VectorEnvironment(
-            [
-                SamplingEnvironment(
-                    start,
-                    tables,
-                    actions,
-                    build(config["reward"], trust="composed"),
-                    build(config["validation_sample"], trust="composed"),
-                    config["seed"],
-                    number,
-                    gamma_of(config),
-                    config["decision_every"],
-                )
-                for number in range(first, first + count)
-            ]
-        )
+        return [
+            SamplingEnvironment(
+                start,
+                tables,
+                actions,
+                build(config["reward"], trust="composed"),
+                build(config["validation_sample"], trust="composed"),
+                config["seed"],
+                number,
+                gamma_of(config),
+                config["decision_every"],
+            )
+            for number in numbers
+        ]
 
 
 def state_tables_of(config: dict[str, Any], parts: Mapping[str, Any]) -> StateTables:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 import polars as pl
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pyrite.cluster.output.episodes import LEARNED, RANDOM, numbers, recent, table
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.rollouts.train_agent import LearningProgress
-from pyrite.cluster.telemetry.live_table import duration
 from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 
@@ -22,57 +17,39 @@ LINES = 10
 
 
 class LiveLine:
-    """A line with episodes, return and final measure next to the random agent's, shares of actions, and time left."""
+    """A line with episodes, return and final measure next to the random agent's, shares of actions, and time left.
 
-    def __init__(self, console: Console, measure: str) -> None:
-        self.console, self.measure = console, measure
-        self.started: float | None = None
-        self.before = self.printed = 0
-        self.line = Text("starting …")
-        self._live = Live(get_renderable=lambda: self.line, console=console, refresh_per_second=2, transient=True)
+    Args:
+        wanted: episodes to learn.
+    """
 
-    def __enter__(self) -> LiveLine:
-        if self.console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, *reason: object) -> None:
-        self._live.stop()
+    def __init__(self, console: Console, measure: str, wanted: int) -> None:
+        self.console, self.measure, self.printed = console, measure, 0
+        columns = MofNCompleteColumn(), TextColumn("episodes   {task.description}"), TimeRemainingColumn()
+        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.line = self.bar.add_task("starting …", total=wanted)
 
     def update(self, progress: LearningProgress) -> None:
         """Show the progress."""
-        if self.started is None:
-            self.started, self.before = time.monotonic(), progress.episodes
-            self.printed = progress.episodes * LINES // progress.wanted
-        self.line = Text(self.text(progress))
+        self.bar.update(self.line, completed=progress.episodes, description=self.text(progress))
         tenth = progress.episodes * LINES // progress.wanted
         if tenth > self.printed and not self.console.is_terminal:
-            self.printed = tenth
-            self.console.print(self.line, soft_wrap=True)
+            counted = f"{min(progress.episodes, progress.wanted)}/{progress.wanted} episodes"
+            self.console.print(f"{counted}   {self.text(progress)}", soft_wrap=True, markup=False)
+        self.printed = max(self.printed, tenth)
 
     def text(self, progress: LearningProgress) -> str:
-        """Return the line."""
+        """Return the means of the last episodes."""
         episodes = table(progress.rows)
         learned, random = recent(episodes, LEARNED), recent(episodes, RANDOM, 1 << 30)
-        parts = [f"{min(progress.episodes, progress.wanted)}/{progress.wanted} episodes"]
         if not learned:
-            parts.append(f"{len(progress.rows)} of the random agent")
-        if learned:
-            parts.append(f"return {learned['return']:.3f}" + _comparison(random, "return", ".3f"))
-            parts.append(f"{self.measure} {learned['validation']:.4f}" + _comparison(random, "validation", ".4f"))
-            shares = {name: value for name, value in learned.items() if name.startswith("share:")}
-            parts += [f"{name.removeprefix('share:')} {value:.0%}" for name, value in shares.items()]
-        if progress.losses:
-            parts.append(f"went back {progress.losses} times" if progress.losses > 1 else "went back once")
-        ran = progress.episodes - self.before
-        if ran and self.started is not None:
-            left = (time.monotonic() - self.started) / ran * max(progress.wanted - progress.episodes, 0)
-            parts.append(f"about {duration(left)} left")
+            return f"{len(progress.rows)} of the random agent"
+        parts = []
+        for key, name, form in (("return", "return", ".3f"), ("validation", self.measure, ".4f")):
+            beside = f" (random agent {random[key]:{form}})" if random else ""
+            parts.append(f"{name} {learned[key]:{form}}{beside}")
+        parts += [f"{key[6:]} {value:.0%}" for key, value in learned.items() if key.startswith("share:")]
         return "   ".join(parts)
-
-
-def _comparison(random: dict[str, Any], name: str, form: str) -> str:
-    return f" (random agent {random[name]:{form}})" if random else ""
 
 
 class TrackedEpisodes:

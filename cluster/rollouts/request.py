@@ -25,7 +25,7 @@ from pyrite.ranking.errors import BadInput
 if TYPE_CHECKING:
     from pyrite.ranking.collections.collection import Collection
 
-MAY_CHANGE = ("workers", "hosts", "save_every", "address", "dashboard", "track")
+MAY_CHANGE = ("workers", "save_every", "address", "dashboard", "track")
 """Options that may change when a learning is resumed, because its result does not depend on them."""
 NOT_OF_THE_RESULT = (*MAY_CHANGE, CHOICES, "out", "resume", "cache", "weights")
 """Keys of a configuration on which the result does not depend."""
@@ -74,17 +74,7 @@ def compose_learning(overrides: Sequence[str]) -> dict[str, Any]:
     refuse_sweeps(overrides, "learn", "learn one agent at a time, or several in a `pyrite study`")
     config = compose(overrides, "learn")
     check_learning(config, agent_of(config))
-    _check_until(config)
     return config
-
-
-def _check_until(config: dict[str, Any]) -> None:
-    """Refuse a criterion of convergence that learning ends before."""
-    if config.get("until") is None:
-        return
-    if (first := build(config["until"], trust="composed").first) > config["episodes"]:
-        what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
-        raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
 
 
 def missing(requests: Mapping[str, LearnRequest], runs: Iterable[Planned]) -> dict[str, LearnRequest]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from pyrite.cluster.executors.ray_tasks import opened
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import Context, Task
 from pyrite.cluster.executors.tune import TuneExecutor
@@ -77,7 +76,7 @@ def learn_agent(
         stored: references to the parts of all agents in the object store, by key; only those of this one are opened.
     """
     # RLlib, which a study without agents does not need.
-    from pyrite.cluster.rollouts.train_agent import RolloutBackend, train_agent
+    from pyrite.cluster.rollouts.train_agent import train_agent
 
     references = {name: stored[key] for name, key in keys.items()}
     best = 0.0
@@ -89,7 +88,5 @@ def learn_agent(
         shown = {"epoch": progress.episodes, "max_epochs": progress.wanted, "validation": best, "best": best}
         context.report(shown | {"numbers": numbers(means)})
 
-    parts = opened(references)
-    backend = RolloutBackend(Environments(config, references), 0, config["resources"]["cpu"])
-    train_agent(config, backend, parts, store, report, facts, context.leave)
+    train_agent(Environments(config, references), 0, store, report, facts, context.leave)
     return {"best": best}

@@ -26,7 +26,6 @@ from pyrite.cluster.runs.progress import PROGRESS_EVERY_S
 from pyrite.cluster.telemetry.training_metrics import LearningMetrics, study_of
 from pyrite.rl.agents.agent import Agent
 from pyrite.rl.agents.random import RandomAgent
-from pyrite.rl.environment import SamplingEnvironment
 from pyrite.rl.imitation import imitate, states_of
 from pyrite.rl.networks import described
 from pyrite.rl.plateau import Plateau
@@ -39,40 +38,26 @@ METRICS = ("env_runners", "learners", "timers", "fault_tolerance")
 
 
 @dataclass(frozen=True)
-class RolloutBackend:
-    """The processes that step the environments of a learning. The result does not depend on them."""
-
-    environments: Callable[[int, int], Any]
-    """Makes environments `first` to `first + count − 1`. The random agent's come after the others."""
-    workers: int
-    """Number of processes that step them; 0 steps them in this process."""
-    cpus: float
-
-
-@dataclass(frozen=True)
 class LearningProgress:
     """The progress of a learning after an update.
 
     Args:
         rows: rows of all finished episodes, including the random agent's, of which `episodes` and `wanted` count none.
         metrics: RLlib's numbers, by their path.
-        losses: number of times that the learning went back to its last state because a process was lost.
     """
 
     rows: list[dict[str, Any]]
     episodes: int
     wanted: int
     metrics: dict[str, float] = field(default_factory=dict)
-    losses: int = 0
 
 
 OnProgress = Callable[[LearningProgress], None]
 
 
 def train_agent(
-    config: dict[str, Any],
-    backend: RolloutBackend,
-    parts: Mapping[str, Any],
+    environments: Environments,
+    workers: int,
     store: ResultStore,
     on_progress: OnProgress = lambda progress: None,
     facts: Mapping[str, Any] | None = None,
@@ -84,11 +69,12 @@ def train_agent(
     The result depends on the configuration alone, whatever the interrupts and the number of workers.
 
     Args:
+        workers: number of processes that step the environments; 0 steps them in this process.
         facts: facts to write into the agent's file.
         leave: called every few seconds between two updates (see `pyrite.cluster.runs.execute.Leave`).
         on_loss: called with a line about each worker that is lost and repeats its decisions.
     """
-    storage, state = store.storage, checkpoints.load(store)
+    config, storage, state = environments.config, store.storage, checkpoints.load(store)
     rows: list[dict[str, Any]] = state["rows"] if state else []
     metrics = LearningMetrics(study_of(storage.place), len(rows))
 
@@ -97,13 +83,13 @@ def train_agent(
         on_progress(progress)
 
     if state is None and config["random_baseline"]:
-        rows += _random_baseline(config, backend, parts, report, on_loss)
-    algorithm = _build(config, build(config["agent"], trust="composed"), backend, parts, 0, on_loss)
+        rows += _random_baseline(environments, workers, report, on_loss)
+    algorithm = _build(environments, build(config["agent"], trust="composed"), workers, 0, on_loss)
     algorithm.recall = lambda: (checkpoints.load(store) or {}).get("learning")
     try:
         if state:
             algorithm.set_state(state["learning"])
-        imitation = state["imitation"] if state else _imitate(config, algorithm, parts)
+        imitation = state["imitation"] if state else _imitate(environments, algorithm)
         _learn(config, algorithm, rows, store, report, imitation, leave)
         outcome = {**(facts or {}), "imitation": imitation, **_convergence(config, rows)}
         agent = TrainedAgent(
@@ -111,7 +97,7 @@ def train_agent(
             state=build(config["state"], trust="composed"),
             decision_every=config["decision_every"],
             pairs=config["training"]["batch_size"],
-            dimension=parts["compressed"].dimension,
+            dimension=environments.parts()["compressed"].dimension,
             network=algorithm.network,
             weights=algorithm.policy_weights(),
             documents=config["actions"]["documents"],
@@ -171,17 +157,15 @@ def _convergence(config: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str
     return {"converged": episode is not None, "converged_at": episode}
 
 
-def _imitate(config: dict[str, Any], algorithm: Lockstep, parts: Mapping[str, Any]) -> dict[str, float] | None:
+def _imitate(environments: Environments, algorithm: Lockstep) -> dict[str, float] | None:
     """Pre-train the agent by imitation and return the figures; None if the configuration requests none."""
-    node = config["actions"]["imitate"]
+    config, node = environments.config, environments.config["actions"]["imitate"]
     if not node or not node["epochs"]:
         return None
     options = build(node, trust="composed")
     rng = np.random.default_rng(np.random.SeedSequence(config["seed"], spawn_key=(2,)))
-    # An environment that neither the agent nor the random agent uses, in this process whatever the backend.
-    environments = Environments(config).make(parts, 2 * config["copies"], 1)
-    (environment,) = environments.environments
-    assert isinstance(environment, SamplingEnvironment)
+    # An environment that neither the agent nor the random agent uses, in this process.
+    (environment,) = environments([2 * config["copies"]])
     states = states_of(environment, options.states, rng)
     weights, figures = imitate(described(algorithm.network, algorithm.policy_weights()), states, options, rng)
     algorithm.begin_with(weights)
@@ -189,15 +173,11 @@ def _imitate(config: dict[str, Any], algorithm: Lockstep, parts: Mapping[str, An
 
 
 def _random_baseline(
-    config: dict[str, Any],
-    backend: RolloutBackend,
-    parts: Mapping[str, Any],
-    on_progress: OnProgress,
-    on_loss: Callable[[str], None],
+    environments: Environments, workers: int, on_progress: OnProgress, on_loss: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """Return episodes of the random agent, equally many per environment, because short ones would end first."""
-    algorithm = _build(config, RandomAgent(), backend, parts, config["copies"], on_loss)
-    rows: list[dict[str, Any]] = []
+    config, rows = environments.config, list[dict[str, Any]]()
+    algorithm = _build(environments, RandomAgent(), workers, config["copies"], on_loss)
     count = math.ceil(config["random_baseline"] / config["copies"])
     try:
         while len(rows) < count * config["copies"]:
@@ -210,26 +190,21 @@ def _random_baseline(
 
 
 def _build(
-    config: dict[str, Any],
-    agent: Agent,
-    backend: RolloutBackend,
-    parts: Mapping[str, Any],
-    offset: int,
-    on_loss: Callable[[str], None],
+    environments: Environments, agent: Agent, workers: int, offset: int, on_loss: Callable[[str], None]
 ) -> Lockstep:
-    def environments(first: int, count: int) -> Any:
-        return backend.environments(offset + first, count)
-
+    """Return RLlib's Algorithm over the environments from number `offset` on."""
+    config, resources = environments.config, environments.config["resources"]
     algorithm = agent.build(
-        environments,
-        state_tables_of(config, parts).space,
+        lambda numbers: environments([offset + number for number in numbers]),
+        state_tables_of(config, environments.parts()).space,
         actions_of(config).space,
         seed=config["seed"],
         gamma=gamma_of(config),
-        workers=backend.workers,
+        workers=workers,
         copies=config["copies"],
-        cpus=backend.cpus,
-        gpus=config["resources"]["gpu"],
+        cpus=resources["cpu"],
+        gpus=resources["gpu"],
+        custom=resources["custom"],
     )
     algorithm.on_loss = on_loss
     return algorithm

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.executors.object_store import fetched
 from pyrite.cluster.executors.pieces import run_pieces
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.agent_file import agent_content, agent_of, read_agent
@@ -47,8 +49,6 @@ class Artifacts(Collections):
 
     def share(self, configs: Iterable[dict[str, Any]]) -> dict[str, Any]:
         """Put all parts of configurations into Ray's object store, each once, and return references by key."""
-        import ray
-
         wanted = {key: (config, name) for config in configs for name, key in self.keys(config).items()}
         stored = self._opened_elsewhere(wanted)
         return stored | {key: ray.put(self.part(*wanted[key])) for key in wanted if key not in stored}
@@ -197,15 +197,16 @@ class OpenedParts:
         lost node keeps back. A run with several workers gets references, which it hands on to them.
         """
         if self.stored is None:
-            for name, key in keys.items():
-                if key not in self._opened:
-                    self._opened[key] = self.artifacts.part(config, name)
-            return {name: self._opened[key] for name, key in keys.items()}
-        from pyrite.cluster.executors.object_store import fetched
-
+            return {name: self._kept(config, name, key) for name, key in keys.items()}
         stored = {name: self.stored[key] for name, key in keys.items() if key in self.stored}
         if config["resources"]["workers"] == 1:
             wanted, stored = stored, fetched(stored)
             if late := wanted.keys() - stored.keys():
                 note(f"a node is lost, and {', '.join(sorted(late))} did not come from it: opened elsewhere")
         return {name: stored[name] if name in stored else self.artifacts.part(config, name) for name in keys}
+
+    def _kept(self, config: dict[str, Any], name: str, key: str) -> Any:
+        """Return a part that this process opens once."""
+        if key not in self._opened:
+            self._opened[key] = self.artifacts.part(config, name)
+        return self._opened[key]

@@ -15,6 +15,7 @@ from pyrite.cluster.runs.parts import Base, read_encoded
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.rankers.ranker import new_weights
+from pyrite.ranking.threads import threads
 
 _log = logging.getLogger(__name__)
 
@@ -49,9 +50,7 @@ def measured_origins(config: dict[str, Any]) -> list[str]:
 def measure_before(config: dict[str, Any], parts: dict[str, Any], candidates: Candidates) -> BeforeTraining:
     """Measure the configured ranker without training it, on the device and with the threads of a run."""
     base: Base = parts["base"]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    try:
+    with threads(config["resources"]["cpu"]):
         ranker = make_ranker(config | {"peft": None}, base, np.random.default_rng(0)).eval()
         if ranker.drawn:
             _log.warning("no row before training: its checkpoint has no %s", new_weights(ranker))
@@ -59,5 +58,3 @@ def measure_before(config: dict[str, Any], parts: dict[str, Any], candidates: Ca
         gpu = config["resources"]["gpu"] and torch.cuda.is_available()
         evaluation = Evaluation(read_encoded(parts), candidates, config["measures"])
         return BeforeTraining(candidates.queries, evaluation(ranker.to("cuda" if gpu else "cpu")))
-    finally:
-        torch.set_num_threads(threads)

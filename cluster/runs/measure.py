@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from pyrite.cluster.runs.embeddings import spread_out, vectors_of
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.cluster.runs.parts import read_encoded
 from pyrite.cluster.runs.zero_shot import measure_zero_shot
+from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.evaluation.clusters import agreement
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.interpolation import best_weight, interpolate
@@ -23,9 +25,36 @@ from pyrite.ranking.lora import merged
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.sampling.staged_training import StagedTraining
 
+NOTHING = np.zeros(0)
+
 
 def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: StagedTraining, outcome: Outcome) -> None:
     """Add a finished fold to the outcome."""
+    training = staged.training
+    _add_training(fold, staged, outcome)
+    if config["weights"]:
+        outcome.weights = kept_weights(merged(training.ranker))
+    split, encoded = parts["base"].splits[fold], read_encoded(parts)
+    queries = split.test
+    if config["embeddings"]:
+        _add_embeddings(training.ranker, encoded, queries, outcome)
+    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
+    weight = best_weight(validation, training.ranker)
+    outcome.interpolation += [] if weight is None else [weight]
+    for origin in config["origin"]:
+        training.restore_best(origin)
+        evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
+        before = parts.get(f"untrained:{origin}")
+        _add_measures(origin, evaluation, training.ranker, weight, outcome)
+        if before is not None and before.values:
+            _append(outcome.untrained, origin, before.of(queries))
+        outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, NOTHING), queries]).astype(np.int64)
+    training.restore_best()
+    measure_zero_shot(config, parts, training.ranker, outcome)
+
+
+def _add_training(fold: int, staged: StagedTraining, outcome: Outcome) -> None:
+    """Add what the training of a fold has recorded."""
     training = staged.training
     outcome.losses.append(training.losses)
     outcome.validations.append(training.validations)
@@ -44,37 +73,33 @@ def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: St
         record = function.guarded_documents()
         if record is not None and len(record.documents):
             outcome.guarded.append({"fold": fold, "function": name, **vars(record)})
-    if config["weights"]:
-        outcome.weights = kept_weights(merged(training.ranker))
-    split, encoded = parts["base"].splits[fold], read_encoded(parts)
-    queries = split.test
-    if config["embeddings"]:
-        vectors = vectors_of(training.ranker, encoded, queries)
-        for name, figure in agreement(vectors, labels_of(encoded.queries, "embeddings=true")[queries, 0]).items():
-            outcome.clusters.setdefault(name, []).append(figure)
-        kept = spread_out(np.arange(len(queries)))
-        outcome.embeddings = {"queries": queries[kept], "vectors": vectors[kept]}
-    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
-    weight = best_weight(validation, training.ranker)
-    outcome.interpolation += [] if weight is None else [weight]
-    nothing = np.zeros(0)
-    for origin in config["origin"]:
-        training.restore_best(origin)
-        evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
-        scores = evaluation.scores(training.ranker)
-        values = evaluation(training.ranker) if scores is None else evaluation.of_scores(scores)
-        measured = [(outcome.values, values), (outcome.bm25, evaluation.of_bm25())]
-        if (before := parts.get(f"untrained:{origin}")) is not None and before.values:
-            measured.append((outcome.untrained, before.of(queries)))
-        if scores is not None and weight is not None:
-            measured.append((outcome.interpolated, evaluation.of_scores(interpolate(evaluation, scores, weight))))
-        outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, nothing), queries]).astype(np.int64)
-        for table, by_measure in measured:
-            before = table.setdefault(origin, {})
-            for name, value in by_measure.items():
-                before[name] = np.concatenate([before.get(name, nothing), value])
-    training.restore_best()
-    measure_zero_shot(config, parts, training.ranker, outcome)
+
+
+def _add_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer], outcome: Outcome) -> None:
+    """Add the vectors of some test queries, and how well the clusters of all agree with their categories."""
+    vectors = vectors_of(ranker, encoded, queries)
+    for name, figure in agreement(vectors, labels_of(encoded.queries, "embeddings=true")[queries, 0]).items():
+        outcome.clusters.setdefault(name, []).append(figure)
+    kept = spread_out(np.arange(len(queries)))
+    outcome.embeddings = {"queries": queries[kept], "vectors": vectors[kept]}
+
+
+def _add_measures(origin: str, evaluation: Evaluation, ranker: Ranker, weight: float | None, outcome: Outcome) -> None:
+    """Add the measures over an origin: the ranker's, those of BM25's order, and of both interpolated."""
+    scores = evaluation.scores(ranker)
+    _append(outcome.values, origin, evaluation(ranker) if scores is None else evaluation.of_scores(scores))
+    _append(outcome.bm25, origin, evaluation.of_bm25())
+    if scores is not None and weight is not None:
+        _append(outcome.interpolated, origin, evaluation.of_scores(interpolate(evaluation, scores, weight)))
+
+
+def _append(
+    table: dict[str, dict[str, NDArray[np.float64]]], origin: str, values: Mapping[str, NDArray[np.float64]]
+) -> None:
+    """Append the values of a fold to those of the folds before."""
+    before = table.setdefault(origin, {})
+    for name, value in values.items():
+        before[name] = np.concatenate([before.get(name, NOTHING), value])
 
 
 def kept_weights(ranker: Ranker) -> dict[str, Any]:

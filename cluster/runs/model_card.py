@@ -24,6 +24,7 @@ from pyrite.cluster.runs.outcome import Outcome, read_outcome
 from pyrite.cluster.runs.zero_shot import zero_shot_rows
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import huggingface_hub
 
 TOKEN = "HF_TOKEN"
 """Environment variable with the user's token."""
@@ -34,17 +35,30 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
 
     The weights of a `transformer` are the folder of a checkpoint that other libraries load.
     """
+    tags = ["pyrite", "information-retrieval", "hard-negatives"]
+    head: dict[str, Any] = {"tags": tags}
+    if transformer:
+        head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
+    lines = [f"| {key} | {value} |" for key, value in _facts(planned, outcome, collection).items()]
+    command = shlex.join(["pyrite", "train", *planned.overrides])
+    return "\n".join([
+        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n", f"# {planned.name}\n",
+        "Trained with Pyrite.\n", "| | |", "|---|---|", *lines, "",
+        "On test queries, and BM25's own order of the same candidates:\n",
+        "| candidates | measure | ranker | BM25 |", "|---|---|---|---|", *_measured(planned, outcome), "",
+        f"The same again, to the last bit on a CPU:\n\n```\n{command}\n```\n",
+    ])  # fmt: skip
+
+
+def _facts(planned: Planned, outcome: Outcome, collection: Collection) -> dict[str, Any]:
+    """Return what a ranker is, and what it was trained on and how."""
     config, chosen = planned.config, planned.config[CHOICES]
     functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
     counts = counts_of(config, functions, build(config["policy"], "policy", trust="composed")) or {}
     negatives = ", ".join(f"{count} of {name}" for name, count in counts.items())
     selectors = [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]
-    tags = ["pyrite", "information-retrieval", "hard-negatives"]
-    head: dict[str, Any] = {"tags": tags}
-    if transformer:
-        head = {"library_name": "sentence-transformers", "tags": ["sentence-transformers", *tags]}
     checkpoint = config["ranker"].get("checkpoint")
-    facts = {
+    return {
         "ranker": chosen["ranker"],
         **({"checkpoint": f"{checkpoint} ({cut_of(config) or 'whole'})"} if checkpoint else {}),
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {counted(collection.size, 'document')})",
@@ -57,7 +71,10 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         "seed": config["seed"],
         "training": f"{counted(outcome.steps, 'step')}, best after epoch {outcome.best_epoch} of {outcome.epochs}",
     }
-    lines = [f"| {key} | {value} |" for key, value in facts.items()]
+
+
+def _measured(planned: Planned, outcome: Outcome) -> list[str]:
+    """Return the rows of the measures on the run's collection, and on others."""
     measured = [
         f"| {origin} | {measure} | {values.mean():.4f} | {outcome.bm25[origin][measure].mean():.4f} |"
         for origin, measures in outcome.values.items()
@@ -68,14 +85,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
         for rows in zero_shot_rows(planned.name, outcome)
         for row in rows.iter_rows(named=True)
     ]
-    command = shlex.join(["pyrite", "train", *planned.overrides])
-    return "\n".join([
-        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n", f"# {planned.name}\n",
-        "Trained with Pyrite.\n", "| | |", "|---|---|", *lines, "",
-        "On test queries, and BM25's own order of the same candidates:\n",
-        "| candidates | measure | ranker | BM25 |", "|---|---|---|---|", *measured, *other, "",
-        f"The same again, to the last bit on a CPU:\n\n```\n{command}\n```\n",
-    ])  # fmt: skip
+    return measured + other
 
 
 def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[str, Collection]) -> None:
@@ -102,9 +112,6 @@ def check_push(repository: str, storage: Storage | None) -> None:
 
 def push(storage: Storage, run: str, repository: str) -> str:
     """Push a ranker's weights and card to a repository of the user, and create the repository if it does not exist."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
     weights = Path(storage.path("weights"))
     with tempfile.TemporaryDirectory() as folder:
         if (weights / run).is_dir():
@@ -113,11 +120,11 @@ def push(storage: Storage, run: str, repository: str) -> str:
             shutil.copy(weights / f"{run}.safetensors", Path(folder) / "model.safetensors")
             shutil.copy(weights / f"{run}.md", Path(folder) / "README.md")
         shutil.copy(weights / f"{run}.json", Path(folder) / "model.json")
-        hub = HfApi(token=os.environ[TOKEN])
+        hub = huggingface_hub.HfApi(token=os.environ[TOKEN])
         try:
             url = hub.create_repo(repository, exist_ok=True)
             hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Pyrite: {run}")
-        except (HfHubHTTPError, OSError) as error:
+        except (huggingface_hub.errors.HfHubHTTPError, OSError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             remedy = f"the ranker is kept in {storage.shown('weights')}"
             raise BadInput(f"could not be pushed ({reason[:200]})", f"push={repository}", remedy) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,31 +46,36 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
     rankers train (`dense`), the table has the documents that were dropped when each query was last searched, for each
     run and fold. Runs without a result are left out.
     """
-    written, tables = set(), []
-    for planned in runs:
-        margins = [_margins(planned.config, name) for name in planned.config["function"]]
-        if all(margin is None for limits in margins for margin in limits.values()):
-            continue
+    written, tables = set[str](), []
+    for planned in filter(_has_guard, runs):
         outcome, collection = read_outcome(storage, planned.name), artifacts.collection(planned.config)
         if outcome is None:
             continue
-        dropped: list[tuple[str, GuardedDocuments]] = []
-        keys = artifacts.keys(planned.config)
-        for function in planned.config["function"]:
-            if (key := keys[f"function:{function}"]) not in written:
-                written.add(key)
-                dropped.append((function, artifacts.part(planned.config, f"function:{function}").guarded))
-        for row in outcome.guarded:
-            record = {key: value for key, value in row.items() if key not in ("fold", "function")}
-            dropped.append((row["function"], GuardedDocuments(**record)))
-        for function, documents in dropped:
-            limits = [
-                pl.lit(value, pl.Float64).alias(name) for name, value in _margins(planned.config, function).items()
-            ]
+        for function, documents in _dropped(planned, outcome, artifacts, written):
+            margins = _margins(planned.config, function)
+            limits = [pl.lit(value, pl.Float64).alias(name) for name, value in margins.items()]
             first = pl.lit(planned.name).alias("run"), pl.lit(function).alias("function"), *limits
             tables.append(guarded_rows(documents, collection).select(*first, pl.all()))
     if tables:
         write_table(storage, "guarded", pl.concat(tables))
+
+
+def _has_guard(planned: Planned) -> bool:
+    margins = [_margins(planned.config, name) for name in planned.config["function"]]
+    return any(margin is not None for limits in margins for margin in limits.values())
+
+
+def _dropped(
+    planned: Planned, outcome: Outcome, artifacts: Artifacts, written: set[str]
+) -> Iterator[tuple[str, GuardedDocuments]]:
+    """Yield what the guard dropped, by function: of lists, unless another run with the same has `written` them."""
+    keys = artifacts.keys(planned.config)
+    for function in planned.config["function"]:
+        if (key := keys[f"function:{function}"]) not in written:
+            written.add(key)
+            yield function, artifacts.part(planned.config, f"function:{function}").guarded
+    for row in outcome.guarded:
+        yield row["function"], GuardedDocuments(**{key: row[key] for key in row if key not in ("fold", "function")})
 
 
 def _margins(config: dict[str, Any], function: str) -> dict[str, float | None]:

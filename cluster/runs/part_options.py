@@ -61,7 +61,11 @@ def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]
     sharded = [name for name, node in functions if node["_target_"] == BM25 and node.get("shards", 1) > 1]
     if not sharded:
         return []
-    guard = config["guard"]
-    guarded = any(guard.get(margin) is not None for margin in ("absolute", "relative", "ceiling"))
+    return sharded if _needs_lists(config) == listed else []
+
+
+def _needs_lists(config: Mapping[str, Any]) -> bool:
+    """Return whether a guard, a teacher or an agent needs the lists of functions before the training."""
+    guarded = any(config["guard"].get(margin) is not None for margin in ("absolute", "relative", "ceiling"))
     learned = "state" in config or any("checkpoint" in config.get(part, {}) for part in ("policy", "selector"))
-    return sharded if (guarded or learned or bool(config.get("teacher"))) == listed else []
+    return guarded or learned or bool(config.get("teacher"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from pyrite.cluster.limits import PROGRESS_EVERY_S
 from pyrite.cluster.output.throttle import Throttle
 
 
@@ -31,10 +32,6 @@ class Progress:
     batch: int = 0
     batches: int = 0
     left: float | None = None
-
-
-PROGRESS_EVERY_S = 5.0
-"""Seconds between two reports within an epoch, and before the first estimate of the time left."""
 
 
 class Clock:

@@ -17,9 +17,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import Done, ListedTasks, Task, Wait, Watch
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import POLL_S, TASK_RESTARTS
 from pyrite.cluster.output.lock import Busy, file_lock
 from pyrite.cluster.runs.artifacts import Artifacts, cached_part, reading_message
@@ -80,14 +82,10 @@ class RemoteArtifacts(Artifacts):
             return
         tasks = {}
         for config in configs:
-            keys, described = self.keys(config), self._description(config)
-            for name, key in keys.items():
+            for name, key in self.keys(config).items():
                 wanted = name != "agent" and (only is None or name in only)
                 if wanted and key not in tasks and not self.place(config, key).exists():
-                    needs = [keys[part] for part in described.needs[name]]
-                    task = self._task(key, config, name, needs, described.messages[name])
-                    of_run = Resources.of_run(config["resources"]) if name in described.as_runs else task.resources
-                    tasks[key] = replace(task, resources=of_run)
+                    tasks[key] = self._part_task(config, name)
         self._make_all(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
@@ -113,14 +111,13 @@ class RemoteArtifacts(Artifacts):
         return super().cut_texts(configs) if lines is None else list(lines)
 
     def _opened_elsewhere(self, wanted: Mapping[str, tuple[dict[str, Any], str]]) -> dict[str, Any]:
-        import ray
 
         self.join()
         files = {key: (name, self.place(config, key)) for key, (config, name) in wanted.items() if name != "agent"}
         # No core is reserved: an object that was lost with its machine must come back while trials hold them all. So no
         # more tasks than machines: each would be a process, which takes longer to start than it takes to open them all.
         task: Any = ray.remote(num_cpus=0, scheduling_strategy="SPREAD", max_retries=TASK_RESTARTS)(_open)
-        machines = sum(node["Alive"] for node in ray.nodes())
+        machines = len(alive_nodes())
         opened, present = dict[str, Any](), list[Any]()
         for keys in filter(None, (list(files)[machine::machines] for machine in range(machines))):
             *parts, there = task.options(num_returns=1 + len(keys)).remote({key: files[key] for key in keys})
@@ -133,6 +130,14 @@ class RemoteArtifacts(Artifacts):
     ) -> Task:
         arguments = {"config": config, "name": name}
         return Task(key, _make, arguments, needs=frozenset(needs), label=message or reading_message(config))
+
+    def _part_task(self, config: dict[str, Any], name: str) -> Task:
+        """Return the task that makes a part, after those that it needs."""
+        keys, described = self.keys(config), self._description(config)
+        needs = [keys[part] for part in described.needs[name]]
+        task = self._task(keys[name], config, name, needs, described.messages[name])
+        of_run = Resources.of_run(config["resources"]) if name in described.as_runs else task.resources
+        return replace(task, resources=of_run)
 
     def _description(self, config: dict[str, Any]) -> Described:
         if _seedless(config) not in self._described:
@@ -155,11 +160,10 @@ class RemoteArtifacts(Artifacts):
         tasks = list(tasks)
         if not tasks:
             return True
-        import ray
 
         self.join()
         for done in RayExecutor().run(_Making(tasks, self.note), watch=_Waiting(self.on_wait)):
-            if isinstance(done.error, BadInput) and sum(node["Alive"] for node in ray.nodes()) > 1:
+            if isinstance(done.error, BadInput) and len(alive_nodes()) > 1:
                 return False  # that machine may lack a file that is here
             if done.error is not None:
                 raise done.error from None

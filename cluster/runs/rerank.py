@@ -9,6 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.cluster.config.compose import compose_recorded
+from pyrite.cluster.runs.assemble import assemble
+from pyrite.cluster.runs.parts import Base, Lists
+from pyrite.ranking.bm25 import Bm25Options
+from pyrite.ranking.evaluation.origins import Bm25Candidates
+from pyrite.ranking.lazy import torch
+from pyrite.ranking.ranked_lists import RankedLists
+from pyrite.ranking.scoring import score_candidates
+from pyrite.sampling.guarded_documents import GuardedDocuments
 
 if TYPE_CHECKING:
     from pyrite.pooling.systems.inputs import SystemInputs
@@ -21,16 +29,6 @@ def rerank(inputs: SystemInputs, lists: RankedLists, overrides: Sequence[str]) -
     Args:
         overrides: the ranker and its training, as in `pyrite train`. Negatives come from `function=bm25` or `random`.
     """
-    import torch
-
-    from pyrite.cluster.runs.assemble import assemble
-    from pyrite.cluster.runs.parts import Base, Lists
-    from pyrite.ranking.bm25 import Bm25Options
-    from pyrite.ranking.evaluation.origins import Bm25Candidates
-    from pyrite.ranking.ranked_lists import RankedLists
-    from pyrite.ranking.scoring import score_candidates
-    from pyrite.sampling.guarded_documents import GuardedDocuments
-
     config = compose_recorded(["seed=0", "policy=fixed", "selector=uniform", *overrides])
     validation = Bm25Candidates(inputs.depth).of(inputs.sources, inputs.split.dev)
     parts: dict[str, Any] = {"base": Base(inputs.encoded, inputs.vectors, [inputs.split]), "validation": validation}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,17 @@ from pyrite.ranking.encoding import EncodedCollection, encode_texts
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.labels import LabelCounts, encode_labels
+from pyrite.ranking.lazy import safetensors
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
+from pyrite.ranking.rankers.pair_reading import is_decoder
 from pyrite.ranking.rankers.pretrained import read_in
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, SentenceFolder, read_json
 
 _log = logging.getLogger(__name__)
+HUB_NAME = re.compile(r"[^./~][^/]*/[^/]*")
+A_TRAINING = "name a folder of `pyrite train weights=true`"
 MODEL_TYPES = {
     "ColBERT": "late_interaction",
     "CrossEncoder": "cross_encoder",
@@ -114,21 +120,26 @@ def read_ranker(
         precision: the precision in which its transformers read. None takes that of its training, or of its options.
     """
     device = torch.device("cuda" if gpu and torch.cuda.is_available() else "cpu")
-    folder = Path(place).expanduser()
-    name = folder.name.removesuffix(".safetensors") or "ranker"
-    weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
-    description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
-    if weights.exists() and description.is_file():
-        trained = _open_weights(name, weights, description)
-        own, given = trained.options["_target_"], (options or {}).get("_target_")
-        if given not in (None, own):
-            raise BadInput(f"is a {own.rpartition('.')[2]}, no {given.rpartition('.')[2]}", place, "leave ranker= out")
-    else:
-        trained = _open_checkpoint(name, place, options)
+    trained = _opened(place, options)
     trained.ranker.to(device).eval()
     if precision is not None and "precision" in trained.options:
         read_in(trained.ranker, precision)
         trained.options["precision"] = precision
+    return trained
+
+
+def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
+    """Open weights that a run has described, or a checkpoint."""
+    folder = Path(place).expanduser()
+    name = folder.name.removesuffix(".safetensors") or "ranker"
+    weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
+    description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
+    if not (weights.exists() and description.is_file()):
+        return _open_checkpoint(name, place, options)
+    trained = _open_weights(name, weights, description)
+    own, given = trained.options["_target_"], (options or {}).get("_target_")
+    if given not in (None, own):
+        raise BadInput(f"is a {own.rpartition('.')[2]}, no {given.rpartition('.')[2]}", place, "leave ranker= out")
     return trained
 
 
@@ -146,16 +157,7 @@ def _run_weights(folder: Path) -> Path:
 
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
-        options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
-        options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
-        labels = content.get("labels")
-    except (ValueError, KeyError, TypeError):
-        raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
+    options, encoding, words, dimension, labels = _described(description)
     if options.get("categories") and labels is None:
         raise BadInput("were written by a version that kept no names of categories", weights, "train it again")
     if weights.is_dir():
@@ -166,10 +168,21 @@ def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
         return TrainedRanker(options, name=name, ranker=make(options, "file"))
     ranker = make(options, "file", len(words or [""]), dimension, labels)
     try:
-        ranker.load_state_dict(load_file(weights))
-    except (RuntimeError, OSError, SafetensorError) as error:
+        ranker.load_state_dict(safetensors.torch.load_file(weights))
+    except (RuntimeError, OSError, safetensors.SafetensorError) as error:
         raise BadInput(f"are no weights of it ({str(error).splitlines()[0]})", weights, "train it again") from None
     return TrainedRanker(options, encoding, words, labels, name=name, ranker=ranker)
+
+
+def _described(description: Path) -> tuple[dict[str, Any], dict[str, Any], list[str] | None, int, Any]:
+    """Return the ranker's options, encoding, words, dimension and labels, as `weights_description` wrote them."""
+    try:
+        content = resolved_in(json.loads(description.read_text("utf-8")), str(description))
+        options, encoding, words, dimension = (content[key] for key in ("ranker", "encoding", "words", "dimension"))
+        options = {key: value for key, value in options.items() if key != "_partial_"}  # of version 0.2
+        return options, encoding, words, dimension, content.get("labels")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput("does not describe weights", description, "copy it again from the run's folder") from None
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
@@ -198,37 +211,46 @@ def ranker_overrides(place: str) -> list[str]:
     if folder.is_file():
         raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
-        if folder.exists() or "/" not in place or place.count("/") > 1 or place.startswith((".", "/", "~")):
-            raise BadInput("no such run or checkpoint", place, "name a folder of `pyrite train weights=true`")
-        return ["ranker=bi_encoder"]  # a name at the hub
+        if folder.exists() or not HUB_NAME.fullmatch(place):
+            raise BadInput("no such run or checkpoint", place, A_TRAINING)
+        return ["ranker=bi_encoder"]
     if (folder / "modules.json").is_file():  # a model of sentence-transformers
-        kinds = [module["type"].rpartition(".")[2] for module in read_json(str(folder), "modules.json")]
-        if kinds[:1] == ["StaticEmbedding"]:
-            return ["ranker=static"]
-        if kinds[:1] == ["Transformer"] and set(kinds[1:]) == {"Dense"}:  # PyLate's, before it named itself
-            return ["ranker=late_interaction"]
-        declared = (read_json(str(folder), DECLARED) or {}).get("model_type")
-        return [f"ranker={MODEL_TYPES.get(str(declared), 'bi_encoder')}"]
+        return [f"ranker={_of_modules(str(folder))}"]
     config = read_json(str(folder), "config.json")
     if config is None:
-        heads = [f"*/{head}" for head in ("config.json", "modules.json")]
-        inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
-        if inner:
-            raise BadInput("holds rankers, and is none itself", place, f"name one, as {min(inner)}")
-        raise BadInput("holds neither a run nor a checkpoint", place, "name a folder of `pyrite train weights=true`")
+        raise _no_checkpoint(folder, place)
+    return _of_config(config)
+
+
+def _of_modules(folder: str) -> str:
+    """Return the name of the ranker that a model of sentence-transformers is."""
+    first, *others = [module["type"].rpartition(".")[2] for module in read_json(folder, "modules.json")] or [""]
+    if first == "StaticEmbedding":
+        return "static"
+    if first == "Transformer" and set(others) == {"Dense"}:  # PyLate's, before it named itself
+        return "late_interaction"
+    declared = (read_json(folder, DECLARED) or {}).get("model_type")
+    return MODEL_TYPES.get(str(declared), "bi_encoder")
+
+
+def _of_config(config: Mapping[str, Any]) -> list[str]:
+    """Return the overrides of the ranker that a model of transformers, or of model2vec, is."""
+    architectures = config.get("architectures") or [""]
     if config.get("model_type") == "model2vec":
         return ["ranker=static"]
-    architectures = config.get("architectures") or [""]
     if "HF_ColBERT" in architectures:
         return ["ranker=late_interaction"]
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    )
-
-    kind, headed = config.get("model_type"), architectures[0].endswith(("ForSequenceClassification", "ForCausalLM"))
-    decoder = kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    if headed and (decoder or not architectures[0].endswith("ForCausalLM")):
+    decoder = is_decoder(config.get("model_type"))
+    if architectures[0].endswith("ForSequenceClassification") or (decoder and architectures[0].endswith("ForCausalLM")):
         return ["ranker=cross_encoder"]
     # Without a head of a decoder only the last token has seen the whole text.
-    return ["ranker=bi_encoder", "ranker.pooling=last"] if decoder else ["ranker=bi_encoder"]
+    return ["ranker=bi_encoder", *(["ranker.pooling=last"] if decoder else [])]
+
+
+def _no_checkpoint(folder: Path, place: str) -> BadInput:
+    """Return the error for a folder that is no checkpoint, which names one in it."""
+    heads = [f"*/{head}" for head in ("config.json", "modules.json")]
+    inner = {file.parent for head in heads for file in folder.glob(head)} | set(folder.glob("*.safetensors"))
+    if inner:
+        return BadInput("holds rankers, and is none itself", place, f"name one, as {min(inner)}")
+    return BadInput("holds neither a run nor a checkpoint", place, A_TRAINING)

@@ -89,13 +89,15 @@ def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:
     limits = config.get("limits") or {}
     less = {name: limits[name] for name in (*SPLITS, "examples") if 0 < (limits.get(name) or 0) < counts[name]}
     scale = config.get(CHOICES, {}).get("scale")
-    words = [f"{name} {count:,}" for name, count in less.items() if name != "examples"]
-    words += [f"at most {counted(less['examples'], 'pair')} to train on"] if "examples" in less else []
-    if scale in REDUCED:
-        epochs, preset = (config.get(part, {}).get(key) for part, key in NARROWED)
-        words += [f"at most {counted(epochs, 'epoch')}"] if epochs else []
-        words += [f"ranker.preset={preset}"] if preset else []
-    return f"; {f'scale={scale}' if scale else 'limits'} takes {', '.join(words)}" if words else ""
+    examples = less.pop("examples", 0)
+    epochs, preset = (config.get(part, {}).get(key) if scale in REDUCED else None for part, key in NARROWED)
+    words = {f"{name} {count:,}": True for name, count in less.items()} | {
+        f"at most {counted(examples, 'pair')} to train on": examples,
+        f"at most {counted(epochs or 0, 'epoch')}": epochs,
+        f"ranker.preset={preset}": preset,
+    }
+    said = ", ".join(text for text, holds in words.items() if holds)
+    return f"; {f'scale={scale}' if scale else 'limits'} takes {said}" if said else ""
 
 
 def cut_words(encoded: EncodedCollection, encoding: Mapping[str, Any]) -> str:

@@ -44,25 +44,28 @@ class DecidedRuns(Proposals):
         self.baselines: set[str] = set()
         self.named: set[str] = set()
         for point in points:
-            runs = {planned.config["seed"]: planned for planned in runs_of(point, (), self.seeds)}
-            example = next(iter(runs.values()))
-            swept = {key: value for key, value in example.parameters.items() if key != "seed"}
-            name = " ".join(f"{key}={value}" for key, value in swept.items())
-            if name in self.methods:  # methods that differ only in what the study does not sweep
-                name += f" {digest(list(point.overrides))[:6]}"
-            self.methods[name] = runs
-            self.examples.append(example)
-            config = example.config
-            family = digest([config[CHOICES]["ranker"], config["collection"], config["strict"], config["limits"]])
-            self.families.setdefault(family, []).append(name)
-            self.baselines |= set() if is_learned(config[CHOICES]) else {name}
-            self.named |= {name} if is_baseline(baseline, example) else set()
+            self._add(point, baseline)
         self.given: dict[str, int] = dict.fromkeys(self.methods, 0)
         self._logged = [event for event in EventLog.read(plan.storage) if event["event"] == EVENT]
         self._round = 0
         self._values: dict[str, dict[int, float]] = {name: {} for name in self.methods}
         self._method_of = {planned.name: name for name, runs in self.methods.items() for planned in runs.values()}
         self.propose()
+
+    def _add(self, point: Point, baseline: str | None) -> None:
+        """Add a method to those of its family: the same ranker on the same data."""
+        runs = {planned.config["seed"]: planned for planned in runs_of(point, (), self.seeds)}
+        example = next(iter(runs.values()))
+        name = " ".join(f"{key}={value}" for key, value in example.parameters.items() if key != "seed")
+        if name in self.methods:  # methods that differ only in what the study does not sweep
+            name += f" {digest(list(point.overrides))[:6]}"
+        self.methods[name] = runs
+        self.examples.append(example)
+        config = example.config
+        family = digest([config[CHOICES]["ranker"], config["collection"], config["strict"], config["limits"]])
+        self.families.setdefault(family, []).append(name)
+        self.baselines |= set() if is_learned(config[CHOICES]) else {name}
+        self.named |= {name} if is_baseline(baseline, example) else set()
 
     @property
     def total(self) -> int:
@@ -105,26 +108,32 @@ class DecidedRuns(Proposals):
         verdicts: dict[str, str] = {}
         for names in self.families.values():
             values: Values = {name: self._values[name] for name in names}
-            baselines = self.baselines & set(names)
-            compared = compare_all(values, baselines, self.rule, intervals=False)
-            opponents = {name: best_baseline(values, baselines, name) for name in names}
-            verdicts |= {a: compared[a, b].verdict for a, b in opponents.items() if b and (a, b) in compared}
-            if self._round == 0:
-                chosen |= dict.fromkeys(names, self.rule.first)
-                continue
-            wanted = contenders(values, baselines, self.named & set(names), self.rule)
-            # A method that becomes the best baseline again catches up with those that it is compared with.
-            front = max((self.given[name] for name in wanted), default=0)
-            behind = {name for name in wanted if self.given[name] < front}
-            chosen |= dict.fromkeys(sorted(behind or wanted), 1)
-        chosen = {name: min(count, self.rule.most - self.given[name]) for name, count in chosen.items()}
-        chosen = {name: count for name, count in chosen.items() if count > 0}
+            verdicts |= self._verdicts(values)
+            chosen |= dict.fromkeys(names, self.rule.first) if self._round == 0 else self._wanted(values)
+        left = {name: min(count, self.rule.most - self.given[name]) for name, count in chosen.items()}
+        chosen = {name: count for name, count in left.items() if count > 0}
         if chosen:
             self._emit({"round": self._round, "methods": chosen, "verdicts": verdicts})
         return chosen
 
+    def _verdicts(self, values: Values) -> dict[str, str]:
+        """Return the verdict of each method of a family against the best baseline."""
+        baselines = self.baselines & set(values)
+        compared = compare_all(values, baselines, self.rule, intervals=False)
+        opponents = {name: best_baseline(values, baselines, name) for name in values}
+        return {a: compared[a, b].verdict for a, b in opponents.items() if b and (a, b) in compared}
+
+    def _wanted(self, values: Values) -> dict[str, int]:
+        """Return one seed for each method of a family whose comparison is open.
+
+        A method that becomes the best baseline again first catches up with those that it is compared with.
+        """
+        wanted = contenders(values, self.baselines & set(values), self.named & set(values), self.rule)
+        front = max((self.given[name] for name in wanted), default=0)
+        behind = {name for name in wanted if self.given[name] < front}
+        return dict.fromkeys(sorted(behind or wanted), 1)
+
     def start(self, log: EventLog) -> None:
-        """Write decisions to a log, also those that were made before it existed."""
         self._emit = lambda facts: log.emit(EVENT, **facts)
         for facts in self._unlogged:
             self._emit(facts)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyrite.cluster.executors.task import Done, Task, Tasks, Wait
+from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.provenance import differences
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
@@ -35,6 +36,9 @@ class Proposals(Tasks, ABC):
         self.task_of: Callable[[Planned], Task] = lambda planned: Task(planned.name, "")
         self.on_total: Callable[[int], None] = lambda total: None
         """Called with the total when it changes."""
+
+    def start(self, log: EventLog) -> None:
+        """Write decisions to a log, also those that were made before it existed."""
 
     def next(self) -> Task | Wait | None:
         """Return the next run; `Wait.WAIT` if it is proposed after results that are missing."""

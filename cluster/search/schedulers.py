@@ -19,6 +19,7 @@ from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.cluster.executors.hooks import HookErrors
 from pyrite.cluster.executors.task import STEP, VALUE, step_of
 from pyrite.cluster.executors.tune_schedulers import Stopping, name_of
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.runs.outcome import Stop
 from pyrite.ranking.errors import BadInput
@@ -160,9 +161,6 @@ def _until(step: int, curve: Mapping[int, float]) -> tuple[float, ...]:
 
 def schedulers_of(node: dict[str, Any] | None, trust: Trust) -> Callable[[], TrialScheduler] | None:
     """Return what builds a scheduler of Ray Tune from its options; None if there are none. Others are refused."""
-    from ray.tune.error import TuneError
-    from ray.tune.schedulers import HyperBandScheduler, PopulationBasedTraining
-
     if node is None:
         return None
 
@@ -170,14 +168,14 @@ def schedulers_of(node: dict[str, Any] | None, trust: Trust) -> Callable[[], Tri
         try:
             scheduler: TrialScheduler = build(node, "trial_scheduler", trust=trust)
             return scheduler
-        except (TuneError, ValueError, AssertionError) as error:  # of its options
+        except (ray.tune.error.TuneError, ValueError, AssertionError) as error:  # of its options
             raise BadInput(str(error), "trial_scheduler") from None
 
     check_classes(node, trust)
     target = locate(node["_target_"])
     if not issubclass(target, TrialScheduler):
         raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
-    if issubclass(target, HyperBandScheduler | PopulationBasedTraining):
+    if issubclass(target, ray.tune.schedulers.HyperBandScheduler | ray.tune.schedulers.PopulationBasedTraining):
         what = f"{target.__name__} changes settings of runs, or lets them wait for each other"
         raise BadInput(what, "trial_scheduler", CHOICES)
     make()

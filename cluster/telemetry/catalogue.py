@@ -57,9 +57,6 @@ CATALOGUE = {
                "episode's best epoch, mean of the last 32"),
         Metric("pyrite_learning_action_ratio", "gauge", "share of decisions", (*_LEARNING, "action"), "how often an "
                "action was chosen, mean of the last 32 episodes"),
-        Metric("pyrite_host_busy_seconds_total", "counter", "seconds", ("host",), "time in which a ranker host "
-               "trained; its rate is the host's occupancy"),
-        Metric("pyrite_host_copies", "gauge", "copies", ("host",), "rankers that a host holds"),
         Metric("pyrite_index_version_number", "gauge", "number", _INDEX, "version of the index that is served"),
         Metric("pyrite_index_age_steps", "gauge", "steps", _INDEX, "steps of the trainer since the served weights "
                "were its own"),

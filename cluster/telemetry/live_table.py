@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from pyrite.cluster.limits import LINE_EVERY_S
 from pyrite.cluster.output.throttle import Throttle, poll
 from pyrite.cluster.telemetry.tracking.tracker import Status
 
@@ -22,8 +23,6 @@ MAX_SHOWN = 8
 """Running runs that are shown at once."""
 SURE = 0.25
 """The part of a run from which its speed tells the time left better than an estimate before it."""
-LINE_EVERY_S = 30.0
-"""Seconds between two lines without a terminal."""
 
 
 @dataclass
@@ -36,6 +35,13 @@ class WatchedRun:
     curve: list[float] = field(default_factory=list)
     share: float = 0.0
     """The share of its epochs that it has trained, 0 to 1."""
+
+
+def _progress_of(run: WatchedRun) -> tuple[str, str]:
+    """Return how far a run is, and what it has reached, for a line of the table."""
+    if not run.epoch:
+        return (f"{run.share:.0%}" if run.share else "…"), ""
+    return f"{run.epoch}{f'/{run.max_epochs}' if run.max_epochs else ''}", f"{run.validation:.4f}"
 
 
 class LiveTable:
@@ -117,10 +123,7 @@ class LiveTable:
         if wide:
             table.add_column("", width=20)
         for name, watched in list(self.running.items())[:MAX_SHOWN]:
-            limit = f"/{watched.max_epochs}" if watched.max_epochs else ""
-            epoch = f"{watched.epoch}{limit}" if watched.epoch else f"{watched.share:.0%}" if watched.share else "…"
-            value = f"{watched.validation:.4f}" if watched.epoch else ""
-            table.add_row(name, epoch, value, *([Text(spark(watched.curve[-20:]))] if wide else []))
+            table.add_row(name, *_progress_of(watched), *([Text(spark(watched.curve[-20:]))] if wide else []))
         if len(self.running) > MAX_SHOWN:
             table.add_row(f"… and {len(self.running) - MAX_SHOWN} more")
         if self.waits:

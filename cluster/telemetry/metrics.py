@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from pyrite.cluster.executors.session import connected
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.cluster.telemetry.catalogue import CATALOGUE, SECONDS
 
@@ -29,14 +30,12 @@ def record(name: str, value: float, tags: Mapping[str, str]) -> None:
 @functools.cache
 def instrument(name: str) -> Callable[[float, dict[str, str]], None]:
     """Return the method of a Ray metric that receives its values, created once per process."""
-    from ray.util.metrics import Counter, Gauge, Histogram
-
     metric = CATALOGUE[name]
     if metric.kind == "gauge":
-        return Gauge(name, metric.description, metric.tags).set
+        return ray.util.metrics.Gauge(name, metric.description, metric.tags).set
     if metric.kind == "counter":
-        return Counter(name, metric.description, metric.tags).inc
-    return Histogram(name, metric.description, SECONDS, metric.tags).observe
+        return ray.util.metrics.Counter(name, metric.description, metric.tags).inc
+    return ray.util.metrics.Histogram(name, metric.description, SECONDS, metric.tags).observe
 
 
 class ThrottledCounter:
@@ -65,7 +64,6 @@ def own_name(otherwise: str) -> str:
     """Return the name of this process's actor, or `otherwise` if it is no actor or has no name."""
     if not connected():
         return otherwise
-    import ray
 
     context = ray.get_runtime_context()
     if context.worker.mode != ray.WORKER_MODE:  # in a driver Ray would log a warning

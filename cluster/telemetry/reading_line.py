@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from pyrite.cluster.limits import LINE_EVERY_S
 from pyrite.cluster.output.throttle import Throttle
-from pyrite.cluster.telemetry.live_table import LINE_EVERY_S, duration
+from pyrite.cluster.telemetry.live_table import duration
 from pyrite.ranking.reading_progress import watched_reading
 
 

@@ -93,18 +93,27 @@ class LearningMetrics:
         """Record the current values, if the interval has passed."""
         if not self._throttle.due() and not last:
             return
-        fresh, self._known = rows[self._known :], len(rows)
-        for agent in dict.fromkeys(str(row["agent"]) for row in rows):
-            ended = [row for row in fresh if row["agent"] == agent]
-            tags = {"study": self.study, "agent": agent}
-            record("pyrite_learning_episodes_total", len(ended), tags)
-            record("pyrite_learning_steps_total", sum(row["steps"] for row in ended), tags)
-            recent = [row for row in rows if row["agent"] == agent][-LAST:]
-            record("pyrite_learning_return_value", _mean(recent, "return"), tags)
-            record("pyrite_learning_validation_value", _mean(recent, "validation"), tags)
-            for name in dict.fromkeys(key for row in recent for key in row if key.startswith(SHARE)):
-                action = {**tags, "action": name.removeprefix(SHARE)}
-                record("pyrite_learning_action_ratio", _mean(recent, name), action)
+        fresh, self._known = _by_agent(rows[self._known :]), len(rows)
+        for agent, of_agent in _by_agent(rows).items():
+            self._record(agent, fresh.get(agent, []), of_agent[-LAST:])
+
+    def _record(self, agent: str, ended: Sequence[Mapping[str, Any]], recent: Sequence[Mapping[str, Any]]) -> None:
+        """Record the episodes of an agent that have ended since, and the means of its recent ones."""
+        tags = {"study": self.study, "agent": agent}
+        record("pyrite_learning_episodes_total", len(ended), tags)
+        record("pyrite_learning_steps_total", sum(row["steps"] for row in ended), tags)
+        record("pyrite_learning_return_value", _mean(recent, "return"), tags)
+        record("pyrite_learning_validation_value", _mean(recent, "validation"), tags)
+        for name in dict.fromkeys(key for row in recent for key in row if key.startswith(SHARE)):
+            action = {**tags, "action": name.removeprefix(SHARE)}
+            record("pyrite_learning_action_ratio", _mean(recent, name), action)
+
+
+def _by_agent(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    grouped: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        grouped.setdefault(str(row["agent"]), []).append(row)
+    return grouped
 
 
 def _mean(rows: Sequence[Mapping[str, Any]], name: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyrite.cluster.index.attach import attach_indexes
+from pyrite.cluster.index.demand import served_functions
 from pyrite.cluster.training.all_reduce import AllReduce, share_of
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.rankers.ranker import Ranker
@@ -28,7 +28,11 @@ def attach_run(
     training: RankerTraining, sampler: Sampler, config: dict[str, Any], name: str, note: Callable[[str], None]
 ) -> Iterator[None]:
     """Attach a run's training to its index actors and, if there are any, to other workers, while the block runs."""
-    with attach_indexes(sampler.functions, training, config, name, note):
+    with ExitStack() as attached:
+        if served_functions(config):
+            from pyrite.cluster.index.attach import attach_indexes  # needs Ray
+
+            attached.enter_context(attach_indexes(sampler.functions, training, config, name, note))
         if dist.is_initialized():
             attach_workers(training, sampler)
         yield

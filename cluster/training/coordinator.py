@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import WORKER_RESTARTS, WORKER_TIMEOUT_S
 from pyrite.ranking.errors import BadInput
 
@@ -33,12 +34,10 @@ class WorkerCoordinator:
 
         The first worker calls `finish`. Errors are those of `pyrite.cluster.training.workers.run_on_workers`.
         """
-        from ray.train import ControllerError, FailureConfig, RunConfig, UserCallback
-        from ray.train.torch import TorchConfig, TorchTrainer
 
         from pyrite.cluster.executors.lost_process import bad_input
 
-        class Refusal(UserCallback):
+        class Refusal(ray.train.UserCallback):
             """Ends the run at bad input, which would fail again, instead of restarting the workers."""
 
             def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
@@ -52,23 +51,23 @@ class WorkerCoordinator:
         # the others, and they for it, until the node is gone.
         os.environ["RAY_TRAIN_ENABLE_PREEMPTION_WATCHER"] = "0"
         with tempfile.TemporaryDirectory() as folder:  # Ray Train needs one; states are saved elsewhere
-            trainer = TorchTrainer(
+            trainer = ray.train.torch.TorchTrainer(
                 work,
                 # nccl can't join two workers on one GPU.
-                torch_config=TorchConfig(
+                torch_config=ray.train.torch.TorchConfig(
                     backend="nccl" if resources["gpu"] >= 1 else "gloo", timeout_s=WORKER_TIMEOUT_S
                 ),
                 scaling_config=_scaling(resources),
-                run_config=RunConfig(
+                run_config=ray.train.RunConfig(
                     name=f"pyrite-{uuid.uuid4().hex[:8]}",
                     storage_path=folder,
-                    failure_config=FailureConfig(max_failures=WORKER_RESTARTS),
+                    failure_config=ray.train.FailureConfig(max_failures=WORKER_RESTARTS),
                     callbacks=[refusal],
                 ),
             )
             try:
                 trainer.fit()
-            except ControllerError as error:
+            except ray.train.ControllerError as error:
                 if isinstance(error.controller_failure, BadInput):
                     raise error.controller_failure from None
                 raise
@@ -104,11 +103,10 @@ class WorkerCoordinator:
 
 
 def _scaling(resources: dict[str, Any]) -> Any:
-    from ray.train import ScalingConfig
 
     most, least = resources["workers"], resources["least"] or resources["workers"]
     number: Any = most if least >= most else (least, most)
-    return ScalingConfig(
+    return ray.train.ScalingConfig(
         num_workers=number,
         use_gpu=resources["gpu"] > 0,
         resources_per_worker=Resources.of(resources).bundle(),

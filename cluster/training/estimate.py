@@ -9,19 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from pyrite.cluster.config.agents import checkpoint_of
-from pyrite.cluster.index.attach import live_functions, served_functions
+from pyrite.cluster.index.demand import live_functions, served_functions
+from pyrite.cluster.limits import TIMING_S
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.scoring import score_candidates
+from pyrite.ranking.threads import threads
 from pyrite.ranking.training import RankerTraining
 
 STEPS = 10
 """Steps that are timed of each method, after one that is not."""
-LONGEST = 20.0
-"""Seconds after which a method's timing ends, whatever it has reached."""
 TEXTS = 48
 """Documents, or pairs, that are read to time the reading."""
 
@@ -79,9 +78,7 @@ def can_be_timed(config: Mapping[str, Any]) -> bool:
 
 def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
     """Time a few steps of a run, and the reading of a few texts; nothing of the run is changed by it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, int(config["resources"]["cpu"])))
-    try:
+    with threads(config["resources"]["cpu"]):
         training, sampler = assemble(config, parts, 0)
         step = _seconds_per_step(training, sampler)
         split, read = parts["base"].splits[0], _ReadClock(training)
@@ -95,8 +92,6 @@ def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
         rankers = len(parts["base"].splits) * max(1, len(training.objective.stages()))
         sizes = len(training.examples), training.batch_size, training.max_epochs
         return RunTime(step, validation, tested, *sizes, queries[0], queries[1], rankers)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _seconds_per_step(training: RankerTraining, sampler: Any) -> float:
@@ -106,7 +101,7 @@ def _seconds_per_step(training: RankerTraining, sampler: Any) -> float:
     started = time.perf_counter()
     for _ in training.steps(sampler):
         seconds.append(time.perf_counter() - started)
-        if len(seconds) > count or sum(seconds) > LONGEST:
+        if len(seconds) > count or sum(seconds) > TIMING_S:
             break
         started = time.perf_counter()
     return float(np.median(seconds[1:] or seconds))

@@ -12,11 +12,13 @@ from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.resources import Resources, at_once, check_demand, workers_bundles
 from pyrite.cluster.executors.task import WITHIN, Context, Task
-from pyrite.cluster.index.attach import check_room, encoder_bundles, live_functions, reserved
+from pyrite.cluster.index.demand import check_room, encoder_bundles, live_functions, reserved
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
 from pyrite.cluster.runs.outcome import Outcome, mean_best
+from pyrite.ranking.lazy import torch
 
 if TYPE_CHECKING:
     from pyrite.cluster.runs.execute import Leave
@@ -118,7 +120,6 @@ def launcher(
 
 def warm_up() -> None:
     """Import what training needs, and what torch imports at the first optimizer, a second's work."""
-    import torch
 
     import pyrite.cluster.training.attach  # noqa: F401
 
@@ -149,7 +150,6 @@ def check_resources(configs: Sequence[Mapping[str, Any]], address: str | None) -
     """Raise if a run requests more than a local Ray has. It never grows, and the run would wait for ever."""
     if is_cluster(address):
         return
-    import ray
 
     resources = ray.cluster_resources()
     for config in configs:

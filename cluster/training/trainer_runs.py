@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyrite.cluster.executors.task import Done
+from pyrite.cluster.lazy import ray
 from pyrite.cluster.plan.sweep import Planned, identity
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.outcome import Outcome
@@ -60,8 +61,6 @@ def run_trainer(
     Raises:
         RuntimeError: if the function raised, exited or left nothing, with what it printed as a note.
     """
-    from ray import cloudpickle
-
     with tempfile.TemporaryDirectory(prefix="pyrite-outcome-") as folder:
         outcome, log = Path(folder) / "outcome.safetensors", Path(folder) / "log.txt"
         request = {
@@ -77,7 +76,7 @@ def run_trainer(
                 [sys.executable, "-m", BODY], stdin=subprocess.PIPE, stdout=printed, stderr=printed, env=environment
             )  # fmt: skip
             try:
-                process.communicate(cloudpickle.dumps(request))
+                process.communicate(ray.cloudpickle.dumps(request))
             finally:
                 process.kill()
         text = log.read_text("utf-8", "replace")

@@ -15,6 +15,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from pyrite.cluster.executors.lost_process import NOTICE, leave
 from pyrite.cluster.executors.ray_tasks import opened
+from pyrite.cluster.limits import POLL_S
 from pyrite.cluster.runs.execute import OnProgress, run
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.cluster.runs.progress import Progress
@@ -87,7 +88,7 @@ def on_workers(
         outcome: bytes | None = None
         while outcome is None:
             with contextlib.suppress(GetTimeoutError):
-                outcome = ray.get(ending, timeout=0.5)
+                outcome = ray.get(ending, timeout=POLL_S)
             for report in ray.get(coordinator.drain.remote()):
                 on_report(report)
         return from_bytes(outcome)

@@ -34,7 +34,7 @@ JOBS = [
         "study", "ranker=dssm", "policy=fixed", "function=dense", "selector=uniform,top", "concurrent=2", *SMALL,
         "function.dense.refresh.every=20", "resources.cpu=1",
     ],
-    ["learn", "agent=ppo", "hosts=1", "workers=2", "copies=2", "episodes=10000", "random_baseline=0", *SMALL],
+    ["learn", "agent=ppo", "workers=2", "copies=2", "episodes=10000", "random_baseline=0", *SMALL],
 ]  # fmt: skip
 PAGES = {"ray_jobs": "#/jobs", "ray_actors": "#/actors", "ray_metrics": "#/metrics"}
 QUERY = "max by (run) (ray_pyrite_index_version_number)"

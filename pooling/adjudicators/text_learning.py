@@ -15,6 +15,7 @@ from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
 from pyrite.pooling.terms import matrix_of
 from pyrite.ranking.bounds import Positive, checked
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import sklearn
 
 END, PLACE, BATCH, BATCHES = 0, 1, 2, 3
 
@@ -108,14 +109,12 @@ class TextLearning(Adjudicator):
         """Score how relevant each document looks, by judged ones and by those presumed not relevant: float64
         [documents], rounded so that no last bit decides.
         """
-        from sklearn.linear_model import LogisticRegression  # takes a second, and few methods need it
-
         vectors = matrix_of(pool.terms)
         if relevant.all() and not len(presumed):
             return np.round((vectors[:-1] @ vectors[[-1]].T).toarray().ravel(), 6)
         rows = np.concatenate([judged, presumed, [pool.size]])
         known = np.concatenate([relevant, np.zeros(len(presumed), bool), [True]])
-        model = LogisticRegression(C=self.regularization, solver="liblinear", random_state=0)
+        model = sklearn.linear_model.LogisticRegression(C=self.regularization, solver="liblinear", random_state=0)
         return np.round(model.fit(vectors[rows], known).decision_function(vectors[:-1]), 6)
 
     def _judge_all(self, pool, state, options, rng, rewards, order):  # type: ignore[no-untyped-def]

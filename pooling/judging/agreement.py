@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pyrite.ranking.lazy import sklearn
+
 
 def cohen_kappa(counts: Mapping[tuple[int, int], int]) -> float | None:
     """Compute `weighted_kappa` from the number of documents by the grades that the first and the second gave."""
@@ -27,11 +29,10 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> f
     """
     if len(np.unique([first, second])) < 2:
         return None
-    from sklearn.metrics import cohen_kappa_score  # takes a second to import
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about undefined values, which the caller reports
-        kappa = float(cohen_kappa_score(first, second, sample_weight=weights))
+        kappa = float(sklearn.metrics.cohen_kappa_score(first, second, sample_weight=weights))
     return None if math.isnan(kappa) else kappa
 
 

@@ -13,6 +13,7 @@ from pyrite.ranking.batches.order import BatchOrder
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.labels import labels_of
+from pyrite.ranking.lazy import sklearn, threadpoolctl
 from pyrite.ranking.vectors import WordVectors, directions
 
 
@@ -98,14 +99,12 @@ class TopicBalanced(Grouped):
     def group(
         self, encoded: EncodedCollection, vectors: WordVectors, queries: NDArray[np.integer]
     ) -> NDArray[np.integer]:
-        from sklearn.cluster import MiniBatchKMeans
-        from threadpoolctl import threadpool_limits
-
         table = vectors.table
         if not vectors.known.any():  # a random projection of the words keeps angles as well as possible
             table = np.random.default_rng(self.seed).standard_normal((len(table), 64)).astype(np.float32)
         means = directions(encoded.queries.take(queries), table, encoded.idf).astype(np.float64)
         count = min(self.clusters or max(2, len(queries) // 200), len(np.unique(means, axis=0)))
-        with threadpool_limits(1):  # the number of threads decides the last bits, and sometimes a topic
-            topics: NDArray[np.integer] = MiniBatchKMeans(count, n_init=3, random_state=self.seed).fit_predict(means)
+        with threadpoolctl.threadpool_limits(1):  # the number of threads decides the last bits, and sometimes a topic
+            clustering = sklearn.cluster.MiniBatchKMeans(count, n_init=3, random_state=self.seed)
+            topics: NDArray[np.integer] = clustering.fit_predict(means)
         return topics

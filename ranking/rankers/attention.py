@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyrite.ranking.lazy import transformers
+
 NAME = "sdpa_in_float32"
 """Its name among transformers' implementations of attention."""
 
@@ -25,19 +27,16 @@ def use_float32_attention(model: Any) -> None:
 
 @cache
 def _register() -> None:
-    from transformers import AttentionInterface, AttentionMaskInterface
 
-    AttentionInterface.register(NAME, attend)
-    AttentionMaskInterface.register(NAME, AttentionMaskInterface()["sdpa"])
+    transformers.AttentionInterface.register(NAME, attend)
+    transformers.AttentionMaskInterface.register(NAME, transformers.AttentionMaskInterface()["sdpa"])
 
 
 def attend(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, Tensor | None]:
     """Compute transformers' `sdpa`, with a gradient on a CPU in float32 and without autocast."""
-    from transformers import AttentionInterface
-
-    sdpa = AttentionInterface()["sdpa"]
+    sdpa = transformers.AttentionInterface()["sdpa"]
     if query.device.type != "cpu" or query.dtype == torch.float32 or not query.requires_grad:
         return sdpa(module, query, key, value, attention_mask, **options)
     mask = attention_mask

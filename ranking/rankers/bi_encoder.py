@@ -21,6 +21,7 @@ from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained import Pretrained
 from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
+from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
 from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
 from pyrite.ranking.texts import Texts
@@ -30,6 +31,8 @@ POOLINGS = {"mean": "mean", "cls": "cls", "last": "lasttoken", "max": "max", "we
             "mean_sqrt_len_tokens": "mean_sqrt_len_tokens"}  # fmt: skip
 """Names of poolings, here and in sentence-transformers."""
 SIMILARITIES = ("cosine", "dot")
+UNIT = "sentence_embedding"
+"""What a `Normalize` gives unit length, unless it declares something else."""
 
 
 class BiEncoder(TransformerRanker, DenseRanker):
@@ -134,13 +137,14 @@ class BiEncoder(TransformerRanker, DenseRanker):
         self._lead = tuple(len(self.packing.before) + prompt if prompt else 0 for prompt in prompts)
 
         def tower(reader: Any) -> Pretrained:
-            if hasattr(reader.model, "pooler"):
+            model = library().transformer(reader)
+            if hasattr(model, "pooler"):
                 # Vectors come from the last layer, so nothing would train it.
-                reader.model.pooler = None
-            return self.running(reader.model)
+                model.pooler = None
+            return self.running(model)
 
         self._readers = [routes[0][0], routes[1][0]]
-        self._output = self._readers[0].modality_config["text"]["method_output_name"]
+        self._output = library().output(self._readers[0])
         self.query_tower, self.query_head = tower(self._readers[0]), heads[0]
         if tied:
             self.document_tower, self.document_head = self.query_tower, self.query_head
@@ -157,9 +161,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
         typed = {"max_query": max_query, "max_document": max_document}
         self.check_reach(checkpoint, self.packing.specials, reach, typed)
         self.document_reach = self.max_document
-        sizes = [module.get_embedding_dimension() for module in (self._readers[0], *self.query_head)
-                 if hasattr(module, "get_embedding_dimension")]  # fmt: skip
-        size = sizes[-1] or self._readers[0].model.config.vocab_size  # SPLADE's pooling learns it from its first text
+        sizes = [library().dimension(module) for module in (self._readers[0], *self.query_head)]
+        changed = [size for size in sizes if size is not None]
+        size = changed[-1] or self.query_tower.model.config.vocab_size  # SPLADE's pooling learns it from its first text
         if truncate_dim is not None and truncate_dim > size:
             raise BadInput(f"is {truncate_dim}, and vectors have {size} dimensions", "ranker.truncate_dim", "lower it")
         self._dimension = min(size, self.truncate_dim or size)
@@ -199,7 +203,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
     @property
     def pooling(self) -> str | None:
         """The pooling of the token vectors; None if there are several, or none."""
-        modes = [module.pooling_mode for module in self.query_head if hasattr(module, "pooling_mode")]
+        modes = [mode for mode in map(library().pooling, self.query_head) if mode is not None]
         return next((name for name, mode in POOLINGS.items() if modes == [mode]), None)
 
     def represent_queries(self, queries: Texts) -> Tensor:
@@ -266,17 +270,16 @@ class BiEncoder(TransformerRanker, DenseRanker):
         Two towers become its `Router`, whose `encode_query` and `encode_document` choose between them. Queries and
         documents keep their lengths; `encode` reads as many tokens as of a document.
         """
-        from sentence_transformers.base.modules import Normalize, Router
-
+        installed = library()
         tokens = [length + self.packing.specials for length in (self.max_query, self.max_document)]
         towers, heads = (self.query_tower, self.document_tower), (self.query_head, self.document_head)
         routes: list[list[Any]] = []
         for reader, tower, head in zip(self._readers, towers, heads, strict=True):
-            reader.model = tower.model
-            reader.query_length, reader.document_length = (None if n >= UNLIMITED else n for n in tokens)
+            installed.replace_transformer(reader, tower.model)
+            installed.set_lengths(reader, *(None if n >= UNLIMITED else n for n in tokens))
             reader.tokenizer.model_max_length = tokens[1]
-            routes.append([reader, *head.children(), *([Normalize()] if self.unit else [])])
-        modules = routes[1] if towers[0] is towers[1] else [Router.for_query_document(routes[0], routes[1])]
+            routes.append([reader, *head.children(), *([installed.module("Normalize")] if self.unit else [])])
+        modules = routes[1] if towers[0] is towers[1] else [installed.router(routes[0], routes[1])]
         options: dict[str, Any] = {"similarity_fn_name": self.similarity}
         if self.truncate_dim is not None:
             options["truncate_dim"] = self.truncate_dim
@@ -303,17 +306,17 @@ def _route(model: Any, name: str, checkpoint: str, heads: set[str]) -> list[Any]
 
 def _last_is_unit(route: list[Any]) -> bool:
     """Return whether the last module gives vectors of unit length."""
-    return type(route[-1]).__name__ == "Normalize" and route[-1].module_output_name == "sentence_embedding"
+    last = route[-1]
+    return type(last).__name__ == "Normalize" and vars(last).get("module_output_name", UNIT) == UNIT
 
 
 def _head(route: list[Any], pooling: str | None, bare: bool) -> nn.Sequential:
     """Return the modules after the transformer, without the last normalization if `bare`."""
-    from sentence_transformers.sentence_transformer.modules import Pooling
-
     reader, *head = route
     if bare and _last_is_unit(route):
         head.pop()
     if pooling is not None:
-        made = Pooling(reader.get_embedding_dimension(), POOLINGS[pooling])
-        head = [made if isinstance(module, Pooling) else module for module in head]
+        options = {"embedding_dimension": library().dimension(reader), "pooling_mode": POOLINGS[pooling]}
+        made = library().module("Pooling", **options)
+        head = [made if isinstance(module, type(made)) else module for module in head]
     return nn.Sequential(*head)

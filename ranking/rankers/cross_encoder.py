@@ -16,6 +16,7 @@ from pyrite.ranking.rankers.pair_reading import PairReading
 from pyrite.ranking.rankers.pretrained import score_in_float32, trim_last_layer
 from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.rankers.sentence_models import Head, check_text_transformer, load_cross_encoder
 from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths
 from pyrite.ranking.texts import Texts
@@ -84,21 +85,21 @@ class CrossEncoder(PairRanker):
         self.max_document = self.lengths[1] + self.form.document.added
         self.document_reach = self.max_document * self.passages
         model, self.drawn = load_cross_encoder(source, options.layers, generator, head)
-        transformer, *rest = model
-        check_text_transformer(transformer, checkpoint, "a cross-encoder reads a query and a document together", None)
+        reader, *rest = library().modules(model)
+        check_text_transformer(reader, checkpoint, "a cross-encoder reads a query and a document together", None)
         if self.label is None and model.num_labels != 1:
             remedy = "train a new head with ranker.label=new"
             raise BadInput(f"has {model.num_labels} scores per pair, not one", checkpoint, remedy)
         reading.declare(model)
         self._library = [model]  # kept out of the modules, so that each weight has one name
-        self._output = transformer.module_output_name, transformer.modality_config["text"]["method_output_name"]
+        self._output, transformer = (library().result(reader), library().output(reader)), library().transformer(reader)
         if not rest:
-            trim_last_layer(transformer.model)
-        score_in_float32(transformer.model)
-        self.pretrained, self.head = self.running(transformer.model), nn.Sequential(*rest)
-        self._pads = transformer.model.config.pad_token_id
+            trim_last_layer(transformer)
+        score_in_float32(transformer)
+        self.pretrained, self.head = self.running(transformer), nn.Sequential(*rest)
+        self._pads = transformer.config.pad_token_id
         if self.form.packing.left and self._pads is None:  # the last token is then in the last column
-            transformer.model.config.pad_token_id = -1
+            transformer.config.pad_token_id = -1
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         self.reach = min(self.pretrained.reach, source.longest or UNLIMITED)
         if (max_query or 1) + self.form.specials + (max_document or 1) > self.reach:
@@ -159,12 +160,13 @@ class CrossEncoder(PairRanker):
     def save_pretrained(self, folder: str) -> None:
         """Write it as sentence-transformers' `CrossEncoder`: safetensors, the tokenizer and the prompts."""
         [model] = self._library
-        model[0].model = self.pretrained.model
+        installed = library()
+        installed.replace_transformer(installed.modules(model)[0], self.pretrained.model)
         config: Any = self.pretrained.model.config
         before, config.pad_token_id = config.pad_token_id, self._pads
         try:
             with quiet():
-                model.save(folder, create_model_card=False)
+                installed.save(model, folder)
         finally:
             config.pad_token_id = before
         self.save_lengths(folder, self.lengths)

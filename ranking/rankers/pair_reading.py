@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import transformers
 from pyrite.ranking.rankers.pair_form import Chat, PairForm, template_of
 from pyrite.ranking.rankers.sentence_folder import NO_PROMPTS, UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.tokenization import read_tokenizer
 
 
@@ -59,11 +61,13 @@ class PairReading:
     def declare(self, model: Any) -> None:
         """Make a model of sentence-transformers read pairs in this way, so that it is saved with its files."""
         if self.templated:
+            library().needs_6("a template")
             model[0].tokenizer.chat_template = self.tokenizer.chat_template
             model[0].modality_config["message"] = {**model[0].modality_config["text"], "format": "flat"}
         if self.prompt == self.source.default_prompt:
             model.prompts, model.default_prompt_name = dict(self.source.named), self.source.default_name
         else:
+            library().needs_6("a prompt of a cross-encoder")
             model.prompts = {**self.source.named, "query": self.prompt}
             model.default_prompt_name = "query" if self.prompt else None
 
@@ -78,6 +82,7 @@ def chat_of(source: SentenceFolder, tokenizer: Any) -> Chat | None:
     modalities = config.get("modality_config")
     if tokenizer.chat_template is None or (modalities is not None and "message" not in modalities):
         return None
+    library().needs_6("a checkpoint with a chat template")
     from sentence_transformers.base.modality import InputFormatter
 
     kind = (read_json(source.query, "config.json") or {}).get("model_type", "")
@@ -88,10 +93,10 @@ def chat_of(source: SentenceFolder, tokenizer: Any) -> Chat | None:
 
 def reads_from_left(source: SentenceFolder) -> bool:
     """Return whether a checkpoint is of a decoder, whose last token is the only one that has seen the whole text."""
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    )
+    return is_decoder((read_json(source.query, "config.json") or {}).get("model_type"))
 
-    kind = (read_json(source.query, "config.json") or {}).get("model_type")
-    return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+def is_decoder(kind: str | None) -> bool:
+    """Return whether a type of transformers is a decoder: it continues texts, and does not fill gaps in them."""
+    known = transformers.models.auto.modeling_auto
+    return kind in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES

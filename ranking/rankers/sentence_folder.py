@@ -11,6 +11,7 @@ from typing import Any
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer, refused
+from pyrite.ranking.lazy import transformers
 from pyrite.ranking.packing import Packing
 from pyrite.ranking.tokenization import Prompts, count_subwords
 
@@ -147,10 +148,8 @@ def _check_readable(root: str) -> None:
         remedy = "save it in float32, float16 or bfloat16 (dequantize() of transformers, then save_pretrained)"
         raise BadInput(f"its weights are quantized ({how})", root, remedy)
     if config.get("auto_map"):
-        from transformers import CONFIG_MAPPING
-
         kind = config.get("model_type")
-        if kind not in CONFIG_MAPPING:
+        if kind not in transformers.CONFIG_MAPPING:
             what = f"its architecture {kind} is code in its folder, which is not run"
             raise BadInput(what, root, "choose a checkpoint of an architecture that transformers has")
 
@@ -222,10 +221,9 @@ def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:
         if needed and not file.is_file():
             raise FileNotFoundError(f"there is no {name}")
         return file if file.is_file() else None
-    from transformers.utils import cached_file
 
     prepare_hub()
-    path = cached_file(root, name, _raise_exceptions_for_missing_entries=needed)
+    path = transformers.utils.cached_file(root, name, _raise_exceptions_for_missing_entries=needed)
     return None if path is None else Path(path)
 
 

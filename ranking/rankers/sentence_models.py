@@ -15,6 +15,7 @@ from pyrite.ranking.hub_tokenizers import refused
 from pyrite.ranking.quiet import quiet, unseeded
 from pyrite.ranking.rankers.pretrained_weights import READ, draw_missing, first_layers, missing_weights, refuse_pickles
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
+from pyrite.ranking.rankers.sentence_library import library
 
 HEADS = {"CNN", "Dense", "Dropout", "LayerNorm", "Normalize", "Pooling", "WeightedLayerPooling", "WordWeights"}
 """Modules that may follow a transformer: they read its states and the mask."""
@@ -36,22 +37,6 @@ class Head:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def library() -> Any:
-    """Return the package.
-
-    Raises:
-        BadInput: if it is not installed, or too old.
-    """
-    try:
-        import sentence_transformers
-
-        sentence_transformers.MultiVectorEncoder  # noqa: B018 - new in version 6
-    except (ImportError, AttributeError):
-        what = "sentence-transformers from version 6 on is not installed"
-        raise BadInput(what, "ranker", "pip install --upgrade 'sentence-transformers>=6'") from None
-    return sentence_transformers
-
-
 def load_model(
     kind: str, source: SentenceFolder, layers: int | None, generator: torch.Generator
 ) -> tuple[Any, list[str]]:
@@ -69,7 +54,7 @@ def load_model(
     Raises:
         BadInput: if it can't be loaded.
     """
-    made = getattr(library(), kind)
+    made = library().model(kind)
 
     def read(options: dict[str, Any]) -> Any:
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))  # draws layers that it adds itself
@@ -83,13 +68,14 @@ def load_splade(source: SentenceFolder, layers: int | None, generator: torch.Gen
 
     The library would make another model of a checkpoint without the head for masked words, which is drawn here.
     """
-    made = library().SparseEncoder
-    from sentence_transformers.base.modules import Transformer
-    from sentence_transformers.sparse_encoder.modules import SpladePooling
+    installed = library()
 
     def read(options: dict[str, Any]) -> Any:
-        reader = Transformer(source.root, transformer_task="fill-mask", **options)
-        return made(modules=[reader, SpladePooling("max")], device="cpu", local_files_only=True)
+        modules = [
+            installed.read_words(source.root, options),
+            installed.module("SpladePooling", pooling_strategy="max"),
+        ]
+        return installed.model("SparseEncoder")(modules=modules, device="cpu", local_files_only=True)
 
     return _load(read, source, layers, generator)
 
@@ -102,16 +88,13 @@ def load_cross_encoder(
     Args:
         head: the head, if it differs from the checkpoint's.
     """
-    made = library().CrossEncoder
-    from sentence_transformers.base.modules import Transformer
-    from sentence_transformers.cross_encoder.modules import LogitScore
+    installed = library()
 
     def read(options: dict[str, Any]) -> Any:
-        if head.task is None:
-            return made(source.root, device="cpu", local_files_only=True, trust_remote_code=False, **options)
-        modules = [Transformer(source.query, transformer_task=head.task, **options)]
-        modules += [LogitScore(*head.words)] if head.words else []
-        return made(modules=modules, device="cpu", local_files_only=True)
+        if head.task is not None:
+            return installed.read_pairs(source.query, head.task, head.words, options)
+        made = installed.model("CrossEncoder")
+        return made(source.root, device="cpu", local_files_only=True, trust_remote_code=False, **options)
 
     return _load(read, source, layers, generator, head.options)
 
@@ -133,12 +116,13 @@ def _load(
 
     refuse_pickles(source.folders)
     with refused(source.root), unseeded():
+        library().check_types(source.root)
         cut = {} if layers is None else first_layers(AutoConfig.from_pretrained(source.query), layers, source.root)
         cut |= config_options
         model = read({"model_kwargs": dict(READ), "config_kwargs": cut})
         drawn = []
         for folder, reader in _transformers(model, source):
-            transformer = reader.model
+            transformer = library().transformer(reader)
             check_table(transformer, reader.tokenizer, folder)
             config = AutoConfig.from_pretrained(folder, **cut)
             report = missing_weights(type(transformer), folder, config)
@@ -150,9 +134,11 @@ def _transformers(model: Any, source: SentenceFolder) -> Iterator[tuple[str, Any
     """Yield the folder of each transformer that reads queries or documents, and the module that runs it."""
     from transformers import PreTrainedModel
 
-    routes = getattr(model[0], "sub_modules", {"query": [model[0]]})
+    installed = library()
+    first = installed.modules(model)[0]
+    routes = getattr(first, "sub_modules", {"query": [first]})
     for name in ("query", "document"):
-        if name in routes and isinstance(getattr(routes[name][0], "model", None), PreTrainedModel):
+        if name in routes and isinstance(installed.transformer(routes[name][0]), PreTrainedModel):
             yield getattr(source, name), routes[name][0]
 
 
@@ -173,23 +159,21 @@ def save_model(kind: str, folder: str, modules: Sequence[nn.Module], **options: 
         modules: the modules, which stay where they are.
         options: further options of the class.
     """
-    made = getattr(library(), kind)
+    installed = library()
     device = next((weight.device for module in modules for weight in module.parameters()), torch.device("cpu"))
-    model = made(modules=list(modules), device=str(device), local_files_only=True, **options)
+    model = installed.model(kind)(modules=list(modules), device=str(device), local_files_only=True, **options)
     with quiet():
-        model.save(folder, create_model_card=False)
+        installed.save(model, folder)
 
 
 def check_text_transformer(module: Any, checkpoint: str, remedy: str, output: str | None = "token_embeddings") -> None:
     """Refuse a model's first module if it does not turn plain text into an output: states of tokens, or any (None)."""
-    kind = type(module).__name__
-    if not hasattr(module, "modality_config"):
-        raise BadInput(f"reads texts by {kind}", checkpoint, remedy)
-    text = module.modality_config.get("text")
-    plain = text is not None and text["method"] == "forward" and output in (None, module.module_output_name)
-    if not plain:
-        known = ", ".join(map(str, module.modality_config))
-        raise BadInput(f"its transformer has no states of a text's tokens (it reads {known})", checkpoint, remedy)
+    installed = library()
+    made, reads = installed.result(module), installed.reads(module)
+    if made is None and not reads:
+        raise BadInput(f"reads texts by {type(module).__name__}", checkpoint, remedy)
+    if made is None or output not in (None, made):
+        raise BadInput(f"its transformer has no states of a text's tokens (it reads {reads})", checkpoint, remedy)
 
 
 def check_heads(modules: Sequence[Any], allowed: set[str], checkpoint: str, remedy: str) -> None:

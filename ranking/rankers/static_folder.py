@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.hub_tokenizers import local_root, refused
+from pyrite.ranking.lazy import safetensors, tokenizers
 from pyrite.ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, prompts_of, read_json, write_json
 from pyrite.ranking.reading import WORD
 from pyrite.ranking.texts import Texts
@@ -49,15 +50,13 @@ class StaticFolder:
         Raises:
             BadInput: if it can't be read, or has other modules.
         """
-        from safetensors.numpy import load_file
-
         root, path = _place(checkpoint)
         declared = read_json(root, DECLARED) or {}
         if declared.get("similarity_fn_name") not in (None, "cosine"):
             what = f"compares texts by {declared['similarity_fn_name']}"
             raise BadInput(what, root, "a static ranker does so by cosine")
         with refused(root):
-            state = load_file(_file(root, path, "model.safetensors"))
+            state = safetensors.numpy.load_file(_file(root, path, "model.safetensors"))
             tokenizer = Path(_file(root, path, "tokenizer.json")).read_text()
         vectors = state.get("embedding.weight", state.get("embeddings"))
         if vectors is None:
@@ -79,12 +78,10 @@ class StaticFolder:
 
         A weighted mean is a multiple of that, and cosines are the same.
         """
-        from safetensors.numpy import save_file
-
         root = Path(folder)
         (root / "1_Normalize").mkdir(parents=True, exist_ok=True)
         weighted = self.vectors * np.exp(self.log_weights)[:, None]
-        save_file({"embedding.weight": np.ascontiguousarray(weighted)}, root / "model.safetensors")
+        safetensors.numpy.save_file({"embedding.weight": np.ascontiguousarray(weighted)}, root / "model.safetensors")
         (root / "tokenizer.json").write_text(self.tokenizer)
         modules = [("", "StaticEmbedding"), ("1_Normalize", "Normalize")]
         write_json(
@@ -105,12 +102,12 @@ class Vocabulary:
 
     def tokenizer(self) -> str:
         """Return the `tokenizer.json` that reads texts in the same way: lowercase words of letters and digits."""
-        from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
-
         numbers = {word or "<padding>": number for number, word in enumerate(self.words)}
-        tokenizer = Tokenizer(models.WordLevel(numbers, unk_token=self.words[1]))
-        tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
-        tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(numbers, unk_token=self.words[1]))
+        tokenizer.normalizer = tokenizers.normalizers.Sequence(
+            [tokenizers.normalizers.NFC(), tokenizers.normalizers.Lowercase()]
+        )
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(WORD), "removed", invert=True)
         tokenizer.enable_truncation(self.longest)
         return str(tokenizer.to_str())
 
@@ -135,14 +132,15 @@ class StaticTokens(Tokenization):
         return ["static", hashlib.sha256(content).hexdigest(), self.max_query, self.max_document, *texts]
 
     def encode(self, collection: Collection) -> Tokens:
-        from tokenizers import Tokenizer
 
         root, path = _place(self.checkpoint)
         file = _file(root, path, "tokenizer.json")
         prompts, _ = prompts_of(root, read_json(root, DECLARED) or {})
         return Tokens(
-            _encoded(Tokenizer.from_file(file), collection.documents["text"], self.max_document, prompts.document),
-            _encoded(Tokenizer.from_file(file), collection.queries["text"], self.max_query, prompts.query),
+            _encoded(
+                tokenizers.Tokenizer.from_file(file), collection.documents["text"], self.max_document, prompts.document
+            ),
+            _encoded(tokenizers.Tokenizer.from_file(file), collection.queries["text"], self.max_query, prompts.query),
         )
 
     def cut(self, tokens: Tokens) -> str:

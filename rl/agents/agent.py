@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -18,8 +18,8 @@ from pyrite.rl.rllib.algorithm import Lockstep
 from pyrite.rl.rllib.module import PolicyModule
 from pyrite.rl.rllib.runner import LockstepRunner, set_threads
 
-Make = Callable[[int, int], Any]
-"""Makes the copies first … first + count − 1, as a `pyrite.rl.vector_environment.VectorEnvironment` or equivalent."""
+Make = Callable[[Sequence[int]], Sequence[Any]]
+"""Makes the copies of the environment that have these numbers (see `pyrite.rl.environment.SamplingEnvironment`)."""
 PARALLEL = {
     "create_local_env_runner": False,
     "merge_env_runner_states": False,
@@ -72,6 +72,7 @@ class Agent(ABC):
         copies: int = 8,
         cpus: float = 1,
         gpus: float = 0,
+        custom: Mapping[str, float] | None = None,
     ) -> Lockstep:
         """Build RLlib's Algorithm.
 
@@ -84,12 +85,19 @@ class Agent(ABC):
             copies: number of copies of the environment over all runners, a multiple of their number.
             cpus: CPUs per runner and per learner; also the threads of this process, since sums must be divided in the
                 same way.
-            gpus: GPUs per learner that is a Ray actor.
+            gpus: GPUs per runner and per learner that is a Ray actor, whole or in part.
+            custom: other resources of the cluster's nodes per runner, by name.
         """
         set_threads(cpus)
         logging.getLogger("ray.rllib").setLevel(logging.CRITICAL)
         spec = RLModuleSpec(PolicyModule, observation_space, action_space, model_config={"seed": seed, **self.widths})
-        options = {"agent": self, "make": lambda *which: make(*which), "quota": self.quota, "seed": seed, "cpus": cpus}
+        options = {
+            "agent": self,
+            "make": lambda numbers: make(numbers),
+            "quota": self.quota,
+            "seed": seed,
+            "cpus": cpus,
+        }
         options["network"] = spec.build().actor.description()
         config = (
             self.config()
@@ -99,6 +107,8 @@ class Agent(ABC):
                 num_env_runners=workers,
                 num_envs_per_env_runner=copies // max(1, workers),
                 num_cpus_per_env_runner=cpus,
+                num_gpus_per_env_runner=gpus,
+                custom_resources_per_env_runner=dict(custom or {}),
                 **PARALLEL,
             )
             .learners(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import ray
 import torch
-from ray.exceptions import RayActorError
+from ray.exceptions import NodeDiedError
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_OPTIMIZER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
@@ -31,28 +32,18 @@ from torch import Tensor
 
 from pyrite.ranking.errors import BadInput
 from pyrite.rl.rllib.module import PolicyModule
-from pyrite.rl.rllib.runner import LockstepRunner, RunnerSample, Summary
+from pyrite.rl.rllib.runner import LockstepRunner
 
 REPORT_S = 5.0
 """Seconds of updates between two reports if no episode ends."""
 LEAST_S, FIRST_S, LATE = 60.0, 3600.0, 10.0
 """A runner is late after `LATE` times the longest answer so far, and `LEAST_S` at least; after `FIRST_S` at first."""
 RESTART_S = 300.0
-"""Seconds that a runner that was started again may take to answer: a lost node is replaced within minutes."""
-CLOSE_S = 5.0
-"""Seconds to wait for runners to close their copies."""
+"""Seconds in which a runner is started again: a lost node is replaced within minutes."""
 ATTEMPTS = 3
 """How often a runner is asked for one answer."""
 WEIGHTS = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
 _log = logging.getLogger(__name__)
-
-
-class RunnersLost(RayActorError):
-    """The end of an attempt at learning whose runners could not be started again."""
-
-    def __init__(self, error_msg: str) -> None:
-        super().__init__(error_msg=error_msg)
-        self.args = (error_msg,)  # it is pickled by them
 
 
 class LockstepConfig(AlgorithmConfig):
@@ -71,7 +62,7 @@ class Lockstep(Algorithm):
     on losses.
 
     Attributes:
-        ended: the records of the episodes that ended in the last call of `train`, by copy and episode.
+        ended: the summaries of the episodes that ended in the last call of `train`, by copy and episode.
         counters: `updates`, `decisions` (of all copies together) and finished `episodes` so far.
         recall: returns the last state of `get_state` that was saved, None if none was.
         on_loss: called with a line about each runner that is started again.
@@ -87,16 +78,19 @@ class Lockstep(Algorithm):
     def setup(self, config: AlgorithmConfig) -> None:
         super().setup(config)
         self.share = config.num_envs_per_env_runner
-        self.ended: list[Summary] = []
+        self.ended: list[dict[str, Any]] = []
         self.counters = {"updates": 0, "decisions": 0, "episodes": 0}
         self.recall: Callable[[], Mapping[str, Any] | None] = lambda: None
         self.on_loss: Callable[[str], None] = _log.warning
-        # The actions of each copy since the state before the last, the decisions of each copy then and at the last.
-        self._taken: list[list[Any]] = [[] for _ in range(self.share * max(1, config.num_env_runners))]
-        self._before = self._saved = [0] * len(self._taken)
-        self._longest = FIRST_S / LATE
+        self._since(0)
+        self._longest: list[float] = []
         self._waiting = ThreadPoolExecutor(1, "learners")
-        self._handles = self._answers(lambda runner: (runner.worker_index, runner.handle()))
+        self._handles = self._answers(lambda runner: (runner.worker_index, runner.handle()), None, RESTART_S)
+
+    def _since(self, update: int) -> None:
+        """Forget the actions of each copy before an update, at which the state was saved."""
+        self._saved, copies = update, self.share * max(1, self.config.num_env_runners)
+        self._taken: list[list[Any]] = [[] for _ in range(copies)]
 
     def training_step(self) -> None:
         """Make updates until an episode ends or a report is due."""
@@ -107,17 +101,17 @@ class Lockstep(Algorithm):
 
     def _update(self) -> None:
         with self.metrics.log_time((TIMERS, ENV_RUNNER_SAMPLING_TIMER)):
-            samples: list[RunnerSample] = self._ask("sample", weights=self._weights())
-        episodes = [episode for sample in samples for episode in sample.episodes]
+            copies = list(chain.from_iterable(self._ask("sample", weights=self._weights())))
+        episodes = list(chain.from_iterable(copies))  # as sampled: a learner may add a step to each
+        counts = {"updates": 1, "decisions": sum(map(len, episodes))}
+        self.ended = [episode.get_infos(-1)["summary"] for episode in episodes if episode.is_done]
+        for taken, chunks in zip(self._taken, copies, strict=True):
+            taken.extend(chain.from_iterable(chunk.get_actions() for chunk in chunks))
         with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
             agent: Any = self.config.env_config["agent"]
             if arguments := agent.update_arguments(episodes, self.counters["updates"], self.config):
                 self.metrics.aggregate(self._learn(**arguments), key=LEARNER_RESULTS)
-        self.ended = [summary for sample in samples for summary in sample.ended]
-        taken = [actions for sample in samples for actions in sample.taken]
-        for before, actions in zip(self._taken, taken, strict=True):
-            before.extend(actions)
-        self._count({"updates": 1, "decisions": sum(map(len, taken)), "episodes": len(self.ended)})
+        self._count(counts | {"episodes": len(self.ended)})
 
     def _learn(self, **arguments: Any) -> Any:
         if self.learner_group.is_local:
@@ -131,42 +125,37 @@ class Lockstep(Algorithm):
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), counts[key], reduce="lifetime_sum")
         for summary in self.ended:
             self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_RETURN_MEAN), summary["return"], window=32)
-            self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_LEN_MEAN), summary["length"], window=32)
+            self.metrics.log_value((ENV_RUNNER_RESULTS, EPISODE_LEN_MEAN), summary["decisions"], window=32)
 
     def _ask(self, method: str, **arguments: Any) -> list[Any]:
         """Call a method of all runners for the coming update, and return the results in the order of their copies."""
         call = partial(LockstepRunner.answer, update=self.counters["updates"], method=method, **arguments)
         results: dict[int, Any] = {}
         for _ in range(ATTEMPTS):
-            started, wanted = time.monotonic(), [number for number in self._handles if number not in results]
-            answers = self._answers(call, wanted, max(LEAST_S, LATE * self._longest))
+            started, wanted = time.monotonic(), sorted(self._handles.keys() - results.keys())
+            answers = self._answers(call, wanted, max(LEAST_S, LATE * max(self._longest, default=FIRST_S / LATE)))
             results |= {number: result for number, result in answers.items() if result is not None}
-            lost = [number for number in wanted if number not in results]
-            if not lost:
-                took = time.monotonic() - started
-                self._longest = took if self._longest == FIRST_S / LATE else max(self._longest, took)
+            if not (lost := self._handles.keys() - results.keys()):
+                self._longest = [max([*self._longest, time.monotonic() - started])]
                 return [result for _, result in sorted(results.items())]
-            for number in lost:
+            for number in sorted(lost):
                 self._restart(number, late=number not in answers)
-        raise RunnersLost(f"runners {lost} don't answer")
+        raise NodeDiedError(f"runners {sorted(lost)} don't answer")
 
-    def _answers(self, call: Any, numbers: Sequence[int] = (), seconds: float = RESTART_S) -> dict[int, Any]:
-        """Call the given runners, and return what those that answer in time return, as (number, result).
+    def _answers(self, call: Any, numbers: list[int] | None, seconds: float) -> dict[int, Any]:
+        """Call the given runners (None: all), and return what those that answer in time return, as (number, result).
 
         Raises:
             Exception: the error of a runner that returns one.
         """
         answers = dict(
             self.env_runner_group.foreach_env_runner(
-                call,
-                remote_worker_ids=list(numbers) or None,
-                healthy_only=False,
-                mark_healthy=True,
-                timeout_seconds=seconds,
+                call, remote_worker_ids=numbers, healthy_only=False, mark_healthy=True, timeout_seconds=seconds
             )
         )
-        if error := next((result for result in answers.values() if isinstance(result, Exception)), None):
-            raise error
+        for result in answers.values():
+            if isinstance(result, Exception):
+                raise result
         return answers
 
     def _restart(self, number: int, late: bool) -> None:
@@ -175,23 +164,24 @@ class Lockstep(Algorithm):
         self.on_loss(f"the runner of copies {first} to {first + self.share - 1} was lost, and repeats its decisions")
         if late:  # Ray has started one that failed, or does it now
             ray.kill(self._handles[number], no_restart=False)
-        deadline = time.monotonic() + RESTART_S
-        while not self._answers(lambda runner: (runner.worker_index, None), [number], seconds=5.0):
+        state, deadline = self.recall(), time.monotonic() + RESTART_S
+        if (0 if state is None else state["counters"]["updates"]) != self._saved:
+            raise NodeDiedError("the last state is older than the decisions that are known")
+        while not self._resume(number, state):  # if it is lost later, it does not know the update when it is asked
             if time.monotonic() > deadline:
-                raise RunnersLost(f"runner {number} was not started again")
-        self._resume(number, self.recall())  # if it is lost meanwhile, it does not know the update when it is asked
+                raise NodeDiedError(f"runner {number} was not started again")
+            time.sleep(1)
 
-    def _resume(self, number: int, state: Mapping[str, Any] | None) -> None:
+    def _resume(self, number: int, state: Mapping[str, Any] | None) -> dict[int, Any]:
         """Let a runner load its copies from a state, from their beginning without one, and repeat what came later."""
         own = slice(max(0, number - 1) * self.share, max(1, number) * self.share)
-        copies = None if state is None else state["copies"][own]
-        done = [0] * self.share if copies is None else [copy["tally"]["decisions"] for copy in copies]
-        known = [kept - before for kept, before in zip(done, self._before[own], strict=True)]
-        if min(known) < 0:
-            raise RunnersLost("the last state is older than the decisions that are known")
-        taken = [actions[start:] for actions, start in zip(self._taken[own], known, strict=True)]
-        call = partial(LockstepRunner.answer, update=None, method="resume", copies=copies, taken=taken)
-        self._answers(partial(call, updates=self.counters["updates"]), [number], FIRST_S)
+        wanted = {
+            "copies": None if state is None else state["copies"][own],
+            "taken": self._taken[own],
+            "updates": self.counters["updates"],
+        }
+        call = partial(LockstepRunner.answer, update=None, method="set_state", state=wanted)
+        return self._answers(call, [number], FIRST_S)
 
     def get_state(self, *unused: Any, **options: Any) -> dict[str, Any]:
         """Return everything that learning resumes from: nested numbers, strings, lists and arrays.
@@ -200,10 +190,7 @@ class Lockstep(Algorithm):
         """
         copies = [copy for share in self._ask("get_state") for copy in share["copies"]]
         learner = self.learner_group.get_state()[COMPONENT_LEARNER]
-        # A file may turn out to be damaged: what the state before it needs is kept too.
-        for actions, saved, before in zip(self._taken, self._saved, self._before, strict=True):
-            del actions[: saved - before]
-        self._before, self._saved = self._saved, [copy["tally"]["decisions"] for copy in copies]
+        self._since(self.counters["updates"])
         learned = {part: learner[part] for part in (COMPONENT_RL_MODULE, COMPONENT_OPTIMIZER)}
         return {COMPONENT_LEARNER: learned, "copies": copies, "counters": dict(self.counters)}
 
@@ -221,8 +208,7 @@ class Lockstep(Algorithm):
         self.learner_group.set_state({COMPONENT_LEARNER: state[COMPONENT_LEARNER]})
         self.ended, self.counters = [], dict.fromkeys(self.counters, 0)
         self._count(state["counters"])
-        self._taken = [[] for _ in self._taken]
-        self._before = self._saved = [copy["tally"]["decisions"] for copy in state["copies"]]
+        self._since(self.counters["updates"])
         for number in self._handles:
             self._resume(number, state)
 
@@ -246,8 +232,7 @@ class Lockstep(Algorithm):
         return {name.removeprefix("actor."): torch.tensor(value) for name, value in self._weights().items()}
 
     def cleanup(self) -> None:
-        # RLlib waits without a limit until the runners have closed their copies.
-        self._answers(lambda runner: (runner.worker_index, runner.stop()), seconds=CLOSE_S)
+        # RLlib waits for runners to stop without a limit, and these have nothing to close.
         for handle in filter(None, self._handles.values()):
             ray.kill(handle)
         super().cleanup()

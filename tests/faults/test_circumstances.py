@@ -347,7 +347,7 @@ def test_a_collection_that_does_not_fit_is_refused_at_once(base, ray_session, tm
     place = write_runs(tmp_path / "of")
     of_pool = [f"runs={place / 'runs'}", f"qrels={place / 'qrels.txt'}", "method=rank"]
     monkeypatch.setattr("pyrite.cluster.runs.artifacts.Artifacts.bytes_of", lambda *given: {"base": room, "lists": 1})
-    monkeypatch.setattr("pyrite.cluster.executors.object_store.bytes_of", lambda pool: room + 1)
+    monkeypatch.setattr("pyrite.cluster.commands.pool.bytes_of", lambda pool: room + 1)
     for verb, given in (("study", base), ("learn", base), ("train", [*base, "resources.workers=2"]), ("pool", of_pool)):
         assert command(verb, *given, f"out={tmp_path / verb}") == 2
         assert "object store" in one_line(capsys)

@@ -98,7 +98,7 @@ def test_an_agent_is_updated_and_leaves_a_policy(name, ray_session):
     try:
         while not trainer.counters["episodes"]:
             trainer.train()
-        assert {row["length"] for row in trainer.ended} == {20}
+        assert {row["decisions"] for row in trainer.ended} == {20}
         assert trainer.counters["decisions"] >= 20
         assert described(trainer.network, trainer.policy_weights())({"model": torch.zeros(1, 3)}).shape == (1, 2)
     finally:

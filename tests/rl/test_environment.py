@@ -2,16 +2,14 @@
 
 import warnings
 from itertools import cycle
+from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from benchmarks.toys import STEPS, EarlyLate
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
 from pyrite.rl.rewards import Raw
-from pyrite.rl.vector_environment import IDLE, VectorEnvironment
 from pyrite.sampling.policies.policy import SamplingPolicy
 from tests.ranking.trained import equal, weights
 from tests.rl.documents import document_environment
@@ -131,71 +129,27 @@ def test_an_objective_reads_the_functions_scores_as_in_training(tiny_sources):
     assert not np.isfinite(seen[1]).any()
 
 
-def copies_of(count: int = 3) -> VectorEnvironment:
-    return VectorEnvironment([EarlyLate(copy, seed=4) for copy in range(count)])
+def test_copies_that_step_in_turn_are_each_as_one_alone(tiny_sources):
+    together, alone = ([environment_of(tiny_sources, copy=copy) for copy in range(3)] for _ in range(2))
+    actions = [[number % 2, 1, 0] for number in range(14)]  # beyond the end of their episodes, at nine
 
+    def step(environment: Any, action: int) -> tuple[Any, ...]:
+        observation, *rest = environment.step(action)
+        return observation, rest, environment.reset() if rest[1] else ()
 
-@pytest.mark.parametrize("kind", ["toy", "training"])
-def test_copies_are_each_as_one_alone(kind, tiny_sources):
-    def of(copy: int) -> gymnasium.Env:
-        return EarlyLate(copy, seed=4) if kind == "toy" else environment_of(tiny_sources, copy=copy)
-
-    together, alone = VectorEnvironment([of(copy) for copy in range(3)]), [of(copy) for copy in range(3)]
-    observed, infos = together.reset()
+    begun = [environment.reset() for environment in together]
+    seen = [[step(environment, row[copy]) for copy, environment in enumerate(together)] for row in actions]
     for copy, environment in enumerate(alone):
-        observation, info = environment.reset()
-        assert equal({name: part[copy] for name, part in observed.items()}, observation)
-        assert infos[copy] == info
-    for number in range(14):  # beyond the end of a training's episodes, at nine
-        actions = np.array([number % 2, 1, 0])
-        observed, rewards, ended, cut, infos = together.step(actions)
-        assert not cut.any()
-        for copy, environment in enumerate(alone):
-            observation, reward, done, _, info = environment.step(int(actions[copy]))
-            assert (np.float32(reward), done) == (rewards[copy], ended[copy])
-            if done:
-                assert infos[copy]["final_info"]["summary"] == info["summary"]
-                observation, info = environment.reset()
-            assert equal({name: part[copy] for name, part in observed.items()}, observation)
-            assert info.items() <= infos[copy].items()
+        assert equal(environment.reset(), begun[copy])
+        for row, steps in zip(actions, seen, strict=True):
+            assert equal(step(environment, row[copy]), steps[copy])
 
 
-def test_an_ended_episode_is_followed_by_the_next_in_the_same_step():
-    copies = copies_of(2)
-    copies.reset()
-    for _ in range(STEPS - 1):
-        copies.step(np.array([0, IDLE]))
-    seen, _, terminated, _, infos = copies.step(np.array([1, 1]))
-    assert terminated.tolist() == [True, False]
-    assert infos[0]["final_observation"]["model"][0] == 1
-    assert infos[0]["final_info"]["summary"] == {"right": 11 / STEPS}
-    assert infos[0]["decision"] == STEPS
-    assert seen["model"][:, 0].tolist() == [0, np.float32(1 / STEPS)]
-    assert not {"final_observation", "final_info"} & infos[1].keys()
-    *_, infos = copies.step(np.array([IDLE, IDLE]))
-    assert "final_observation" not in infos[0]
-
-
-def test_an_idle_copy_is_left_alone():
-    copies = copies_of()
-    before, _ = copies.reset()
-    after, rewards, *_, infos = copies.step(np.array([IDLE, 1, IDLE]))
-    assert np.array_equal(after["model"][[0, 2]], before["model"][[0, 2]])
-    assert not np.array_equal(after["model"][1], before["model"][1])
-    assert rewards[[0, 2]].tolist() == [0, 0]
-    assert [info["decision"] for info in infos] == [0, 1, 0]
-
-
-def test_copies_go_on_in_mid_episode():
-    copies, fresh = copies_of(), copies_of()
-    copies.reset()
-    for _ in range(STEPS + 3):
-        before, *_ = copies.step(np.array([0, 1, 0]))
-    fresh.load_state_dict(from_bytes(to_bytes(copies.state_dict())))
-    again, infos = fresh.reset()
-    assert equal(before, again)
-    assert [info["decision"] for info in infos] == [STEPS + 3] * 3
-    for _ in range(STEPS):
-        one, other = (each.step(np.array([1, 1, 0])) for each in (copies, fresh))
-        assert equal(one[:2], other[:2])
-    assert len(copies.state_dict()["copies"]) == 3
+def test_the_record_of_an_episode(tiny_sources):
+    environment = environment_of(tiny_sources)
+    for episode in range(2):
+        _, rewards, info = play(environment)
+        record = info["summary"]
+        assert (record["copy"], record["episode"], record["decisions"]) == (environment.copy, episode, 9)
+        assert record["actions"] == [0, 1] * 4 + [0]
+        assert record["return"] == pytest.approx(sum(rewards))

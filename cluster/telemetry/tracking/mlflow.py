@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from pyrite.cluster.lazy import mlflow
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.telemetry.tracking.tracker import LocalCopy, Status, TrackedRun, Tracker
 from pyrite.ranking.digest import digest
@@ -41,7 +42,6 @@ class MLflow(Tracker):
 
     def open(self, storage: Storage) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        from mlflow import MlflowClient
 
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
@@ -50,10 +50,9 @@ class MLflow(Tracker):
         if not uri:
             self._folder = LocalCopy(storage, FOLDER)
             uri = f"sqlite:///{self._folder.fetch(STORE)}"
-        self._client = MlflowClient(tracking_uri=uri)
+        self._client = mlflow.MlflowClient(tracking_uri=uri)
 
     def begin(self, run: TrackedRun) -> None:
-        from mlflow.entities import Param
 
         if self._experiment is None:
             name = os.environ.get("MLFLOW_EXPERIMENT_NAME") or PurePath(self._place).name
@@ -64,13 +63,16 @@ class MLflow(Tracker):
         tags = {KEY: key, "pyrite.overrides": run.overrides}
         started = self._client.create_run(self._experiment, run_name=run.name, tags=tags)
         self._runs[run.name] = started.info.run_id
-        self._client.log_batch(started.info.run_id, params=[Param(*pair) for pair in run.parameters.items()])
+        self._client.log_batch(
+            started.info.run_id, params=[mlflow.entities.Param(*pair) for pair in run.parameters.items()]
+        )
 
     def log(self, name: str, step: int, numbers: Mapping[str, float]) -> None:
-        from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        metrics = [Metric(re.sub(r"[^/\w.\- :]", "_", key), value, now, step) for key, value in numbers.items()]
+        metrics = [
+            mlflow.entities.Metric(re.sub(r"[^/\w.\- :]", "_", key), value, now, step) for key, value in numbers.items()
+        ]
         self._client.log_batch(self._runs[name], metrics=metrics)
 
     def end(self, name: str, status: Status, numbers: Mapping[str, float]) -> None:

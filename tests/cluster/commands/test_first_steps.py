@@ -255,7 +255,7 @@ def test_a_report_reads_its_options_and_refuses_others(tmp_path, refusal, monkey
     write_config(Storage(str(of_pool)), {"pools": {}})
     assert "seeds=3 can't change a report" in refusal("report", str(of_study), "seeds=3")
     assert "factors=[a] can't change a report" in refusal("report", str(of_pool), "factors=[a]")
-    monkeypatch.setattr("pyrite.cluster.reports.pool_results.report_pools", lambda *given: baselines.append(given[-1]))
+    monkeypatch.setattr("pyrite.cluster.commands.report.report_pools", lambda *given: baselines.append(given[-1]))
     assert command("report", str(of_pool), "baseline=mm[rate=0.5]") == 0
     assert baselines == ["mm[rate=0.5]"]
 

@@ -1,13 +1,11 @@
-"""Learning agents, in this process, with workers and with hosts: for functions and for documents."""
+"""Learning agents, in this process and with workers: for functions and for documents."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-import ray
 
 from pyrite.cluster.commands.learn import LEARN, _comparison, show
 from pyrite.cluster.commands.resuming import read, started
@@ -18,13 +16,11 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.rollouts.backends import on_hosts
 from pyrite.cluster.rollouts.checkpoints import STATE
 from pyrite.cluster.rollouts.environments import Environments
 from pyrite.cluster.rollouts.gang import workers_of
-from pyrite.cluster.rollouts.ranker_host import RankerHost
 from pyrite.cluster.rollouts.request import compose_learning
-from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, RolloutBackend, train_agent
+from pyrite.cluster.rollouts.train_agent import EPISODES, LearningProgress, train_agent
 from pyrite.cluster.runs.agent_file import agent_of, read_agent
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
@@ -43,12 +39,11 @@ PICKING = [
 
 
 def taught(
-    config: dict[str, Any], folder: Path, backend: RolloutBackend | None = None, tell: Any = lambda progress: None
+    config: dict[str, Any], folder: Path, workers: int = 0, tell: Any = lambda progress: None
 ) -> tuple[TrainedAgent, pl.DataFrame]:
     """An agent learned into a folder, in this process by default."""
-    backend = backend or RolloutBackend(Environments(config), 0, 1)
     store = ResultStore(Storage(str(folder)), "trainings")
-    episodes = train_agent(config, backend, Artifacts().parts(config), store, tell)
+    episodes = train_agent(Environments(config), workers, store, tell)
     return read_agent(str(folder)), episodes
 
 
@@ -91,11 +86,8 @@ def test_it_ends_once_it_has_converged(config, undisturbed, tmp_path):
     assert episodes.equals(undisturbed[1])
 
 
-def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
-    host = ray.remote(RankerHost).options(name="test-host", num_cpus=1).remote(config)
-    backend = RolloutBackend(partial(on_hosts, ["test-host"], 2), 0, 1)
-    agent, episodes = taught(config, tmp_path, backend)
-    ray.kill(host)
+def test_workers_learn_the_same(config, undisturbed, tmp_path):
+    agent, episodes = taught(config, tmp_path, workers=1)
     assert equal(agent.weights, undisturbed[0].weights)
     assert episodes.equals(undisturbed[1])
 
@@ -131,6 +123,7 @@ def test_rankers_on_a_host_learn_the_same(config, undisturbed, tmp_path):
         (["agent=schedule"], "there is no agent=schedule any more: .*search=optuna"),
         (["state=progress"], "there is no state=progress any more: .*search=optuna"),
         (["actions.mixture.each=1"], "there is no option actions.mixture.* any more: .*search=optuna"),
+        (["hosts=1"], "there is no option hosts any more: each worker holds the rankers that it steps"),
         (["agent.warm_start=somewhere"], "there is no option agent.warm_start any more: .*search=optuna"),
     ],
 )
@@ -141,19 +134,24 @@ def test_bad_options_are_refused_in_one_line(base, overrides, says):
 
 
 def test_copies_are_shared_out_evenly_and_what_can_not_be_learned_or_resumed_is_refused(config, base, tmp_path):
-    two, four = {"copies": 8, "workers": 2}, {"copies": 8, "workers": 4}
-    uneven = {"copies": 3, "workers": None}
-    nodes = [{"CPU": 2.0}, {"CPU": 1.5}, {}]
-    assert workers_of(config | two, nodes) == 2
-    assert workers_of(config | four, nodes) == 2  # three have room, and don't divide the copies evenly
-    assert workers_of(config | uneven, nodes) == 3
-    assert workers_of(config | uneven, nodes[:1]) == 1
-    assert workers_of(config | uneven, nodes[2:]) == 0
-    assert workers_of(config | four | {"workers": None, "hosts": 2}, nodes) == 2
-    for cpus, workers in ((0.5, 4), (1.5, 2), (2, 1), (3, 0)):
-        assert workers_of(config | four | {"resources": config["resources"] | {"cpu": cpus}}, nodes) == workers
-    assert workers_of(config | four | {"agent": config["agent"] | {"learners": 1}}, nodes) == 2
-    assert workers_of(config | four | {"agent": config["agent"] | {"learners": 2}}, nodes) == 1
+    nodes = [{"CPU": 2.0, "GPU": 1.0}, {"CPU": 1.5}, {}]
+
+    def workers(nodes: Any, copies: int = 8, wanted: int | None = 4, learners: int = 0, **resources: float) -> int:
+        changed = {"copies": copies, "workers": wanted, "resources": config["resources"] | resources}
+        return workers_of(config | changed | {"agent": config["agent"] | {"learners": learners}}, nodes)
+
+    assert workers(nodes, wanted=2) == 2
+    assert workers(nodes) == 2  # three have room, and don't divide the copies evenly
+    assert workers(nodes, copies=3, wanted=None) == 3
+    assert workers(nodes[:1], copies=3, wanted=None) == 1
+    assert workers(nodes[2:]) == 1  # which waits for a node
+    assert workers(nodes, wanted=0) == 0
+    for cpus, most in ((0.5, 4), (1.5, 2), (2, 1), (3, 1)):
+        assert workers(nodes, cpu=cpus) == most
+    for gpus, most in ((0.25, 2), (0.5, 2), (1, 1)):  # next to the two cores of the node with a GPU
+        assert workers(nodes, gpu=gpus) == most
+    assert workers(nodes, learners=1) == 2
+    assert workers(nodes, learners=2) == 1
     with pytest.raises(BadInput, match=r"resources.workers.*by workers=2$"):
         read(LEARN, [*base, "resources.workers=2"])
     with pytest.raises(BadInput, match=r"config\.yaml"):

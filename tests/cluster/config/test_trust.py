@@ -1,6 +1,6 @@
 import pytest
 
-from pyrite.cluster.commands.study import _options
+from pyrite.cluster.commands.study_plan import _options
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.trust import VARIABLE, from_folder
 from pyrite.cluster.output.manifest import write_config

@@ -256,7 +256,7 @@ def test_no_more_runs_at_once_than_the_study_allows_and_no_processes_on_a_cluste
     monkeypatch.setattr("pyrite.cluster.executors.processes.cores", lambda: 8)
     for override, others in (("concurrent=1", 0), ("concurrent=2", 1), ("concurrent=null", 3), ("concurrent=9", 3)):
         assert len(Processes.for_command([override], "math:sqrt")) == others
-    monkeypatch.setattr("pyrite.cluster.commands.study.cores", lambda: 8)
+    monkeypatch.setattr("pyrite.cluster.commands.study_time.cores", lambda: 8)
     for concurrent, room in ((1, 1), (2, 2), (9, 4)):  # of a resumed study, which only its files tell
         experiment = study(base, tmp_path / str(concurrent), f"concurrent={concurrent}")
         experiment.experiment.workers = Processes(3, "math:sqrt")

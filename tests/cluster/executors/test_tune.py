@@ -249,7 +249,7 @@ def test_as_many_go_at_once_as_the_cluster_has_room_for_and_one_lost_for_good_ha
     rooms = iter([3, 1, None])
     trials = _Trials(ListedTasks(Task(name, dict) for name in "abcdef"), Watch(), lambda: False, Retries())
     limiter = ConcurrencyLimiter(trials, 2)
-    monkeypatch.setattr("pyrite.cluster.executors.tune.LOOK_S", 0)
+    monkeypatch.setattr("pyrite.cluster.executors.tune.ROOM_LOOK_S", 0)
     watch = _Events(trials, limiter, lambda nodes: next(rooms) if nodes[0]["CPU"] else 0)
     watch.on_step_begin(0, [])
     assert [limiter.suggest(name) is not None for name in "1234"] == [True, True, True, False]

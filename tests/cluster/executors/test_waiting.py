@@ -69,7 +69,7 @@ def test_a_line_comes_soon_again_after_minutes_and_once_there_is_room():
         waits.look([one, one], [SMALL])
     waits.look([one, other], [SMALL])
     assert [at for at, _ in lines] == [WAIT_LINE_AFTER_S + n * WAIT_LINE_EVERY_S for n in range(3)]
-    assert WAIT_LINE_AFTER_S + waiting.LOOK_S <= 30
+    assert WAIT_LINE_AFTER_S + waiting.ROOM_LOOK_S <= 30
     waits.look([one, other], [{"CPU": 4}])
     waits.look([], [{"CPU": 4}])
     assert lines[-1][1] is None
@@ -81,7 +81,7 @@ def test_a_line_comes_soon_again_after_minutes_and_once_there_is_room():
 
 @pytest.fixture
 def soon(monkeypatch):
-    monkeypatch.setattr(waiting, "LOOK_S", 0.05)
+    monkeypatch.setattr(waiting, "ROOM_LOOK_S", 0.05)
     monkeypatch.setattr(waiting, "WAIT_LINE_AFTER_S", 0.1)
 
 

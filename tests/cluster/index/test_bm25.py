@@ -9,9 +9,10 @@ import pytest
 import ray
 
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.index.attach import attach_indexes, live_functions, served_functions
+from pyrite.cluster.index.attach import attach_indexes
 from pyrite.cluster.index.bm25 import Bm25Shard, ServedBm25
 from pyrite.cluster.index.calls import ShardActors
+from pyrite.cluster.index.demand import live_functions, served_functions
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.execute import run
 from pyrite.ranking.bm25 import Bm25, Bm25Options

@@ -13,6 +13,7 @@ ROW = {
     "promoted": 0,
     "same text": 0,
     "median rank": 3.0,
+    "rank of 90%": 9.0,
 }
 
 

@@ -109,7 +109,7 @@ def test_nothing_to_pool_is_refused(of_small_pool, small_pool, tmp_path):
 
 def test_reading_and_pooling_show_their_progress(of_small_pool, monkeypatch):
     console = Console(file=io.StringIO())
-    monkeypatch.setattr("pyrite.cluster.pools.sources.LINE_EVERY_S", 0)
+    monkeypatch.setattr("pyrite.cluster.pools.sources.READING_LINE_EVERY_S", 0)
     with shown_progress(console) as on_progress:
         open_pools(compose(of_small_pool, "pool"), on_progress)
     lines = console.file.getvalue().splitlines()

@@ -76,7 +76,7 @@ def test_what_the_library_saves_is_opened_by_its_kind(kind, name, bert, tiny, ti
 
 
 def test_a_model_of_the_library_is_a_ranker(bert, tmp_path, monkeypatch):
-    monkeypatch.setattr("pyrite.ranking.hub.default_cache", lambda: tmp_path / "cache")
+    monkeypatch.setattr("pyrite.models.default_cache", lambda: tmp_path / "cache")
     models = [library.SentenceTransformer(bert, device="cpu", local_files_only=True) for _ in range(2)]
     one, same = map(as_ranker, models)
     assert type(one) is type(same) is BiEncoder

@@ -32,7 +32,6 @@ from pyrite.cluster.executors.task import Task
 from pyrite.cluster.index.actor import IndexMetrics
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.throttle import Throttle, poll
-from pyrite.cluster.rollouts.ranker_host import HostMetrics
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.execute import execute_run, run
 from pyrite.cluster.telemetry import metrics as instruments
@@ -82,7 +81,8 @@ def test_names_units_and_tags_are_stated_told_and_documented():
 def test_without_ray_nothing_is_told_and_ray_is_not_loaded():
     code = (
         "import sys\nfrom pyrite.cluster.telemetry.metrics import ThrottledCounter, record\n"
-        "record('pyrite_host_copies', 3, {'host': 'a'})\nThrottledCounter('pyrite_pool_judgements_total', {}).add(5)\n"
+        "record('pyrite_index_version_number', 3, {'run': 'a'})\n"
+        "ThrottledCounter('pyrite_pool_judgements_total', {}).add(5)\n"
         "print('LOADED', 'ray' in sys.modules)"
     )
     assert "LOADED False" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
@@ -255,18 +255,13 @@ def test_an_actor_is_called_by_its_name(ray_session):
     assert ray.get([named.name.remote(), nameless.name.remote()]) == ["a-host", "none"]
 
 
-def test_an_index_and_a_host_tell_seldom(told):
+def test_an_index_tells_seldom(told):
     index = IndexMetrics({"run": "r", "function": "dense"}, every=1e9)
-    host = HostMetrics("host-0", every=1e9)
-    host.environments = 8
     for step in range(100):
         index.answered(32, 1, step)
         index.guarded(step)
-        with host.busy():
-            pass
     index.built(3.0)
-    names = "host_busy_seconds_total host_copies index_age_steps index_build_seconds index_guarded_documents_total "
-    names += "index_queries_total index_version_number"
+    names = "index_age_steps index_build_seconds index_guarded_documents_total index_queries_total index_version_number"
     assert sorted(name for name, _, _ in told) == [f"pyrite_{name}" for name in names.split()]
     assert all(set(tags) == set(CATALOGUE[name].tags) for name, _, tags in told)
 
@@ -541,7 +536,7 @@ def test_every_query_returns_data_from_a_real_prometheus(session, base, tmp_path
         asked = 'sum(ray_pyrite_training_steps_total{study="watched", method="feed_forward bm25 uniform softmax"})'
         wait(lambda: server.value(asked))
         assert 0 < server.value(asked) <= int(pl.read_parquet(tmp_path / "watched" / "trials.parquet")["steps"].sum())
-        assert server.count('ray_pyrite_host_copies{host="made up"}') == 0
+        assert server.count('ray_pyrite_index_version_number{run="made up"}') == 0
 
         def all_return_data() -> bool:
             session.order("TOLD", value=1.0)

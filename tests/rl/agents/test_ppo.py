@@ -10,7 +10,6 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 
 from benchmarks.toys import EarlyLate
 from pyrite.rl.agents.ppo import PPO, minibatch_rows
-from pyrite.rl.vector_environment import VectorEnvironment
 from tests.ranking.trained import equal
 from tests.rl.agents.conftest import play
 
@@ -24,7 +23,7 @@ class Hundreds(EarlyLate):
 
 
 def test_the_critic_of_ppo_learns_however_large_returns_are(start):
-    toy, make = Hundreds(), lambda first, count: VectorEnvironment([Hundreds(first + i) for i in range(count)])
+    toy, make = Hundreds(), lambda numbers: [Hundreds(copy) for copy in numbers]
     trainer = PPO(hidden=20, episodes=1, epochs=2).build(make, toy.observation_space, toy.action_space, copies=4)
     try:
         before = trainer.learner_group.get_weights()[DEFAULT_MODULE_ID]["critic.output.bias"].copy()
@@ -39,7 +38,7 @@ def test_ppo_learns_from_whole_episodes(start):
     trainer = start(PPO(hidden=20, episodes=2, minibatch=1000, epochs=1))
     rows = play(trainer, 2)
     assert trainer.counters == {"updates": 2, "decisions": 2 * 2 * 4 * 20, "episodes": 16}
-    assert {row["length"] for row in rows} == {20}
+    assert {row["decisions"] for row in rows} == {20}
 
 
 @pytest.mark.nightly

@@ -14,7 +14,6 @@ from pyrite.rl.agents.actor_critic import ActorCritic
 from pyrite.rl.agents.agent import Agent
 from pyrite.rl.agents.ppo import PPO
 from pyrite.rl.rllib.algorithm import Lockstep
-from pyrite.rl.vector_environment import VectorEnvironment
 from tests.ranking.trained import equal
 from tests.rl.agents.conftest import play
 
@@ -56,7 +55,7 @@ def built(ray_session) -> Any:
 
 
 def ending(how: str, marker: Path) -> Any:
-    return lambda first, count: VectorEnvironment([Ending(copy, how, marker) for copy in range(first, first + count)])
+    return lambda numbers: [Ending(copy, how, marker) for copy in numbers]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +89,7 @@ def test_a_runner_that_is_lost_in_the_middle_of_an_episode_repeats_it(agent, sav
 
 
 def test_an_error_of_an_environment_ends_the_learning(built):
-    algorithm = built(
-        ActorCritic(hidden=8), lambda first, count: VectorEnvironment([Failing(first)] * count), workers=1
-    )
+    algorithm = built(ActorCritic(hidden=8), lambda numbers: [Failing(copy) for copy in numbers], workers=1)
     with pytest.raises(LookupError, match="no such document"):
         algorithm.train()
 
@@ -101,7 +98,7 @@ def test_an_iteration_ends_with_an_episode_and_gives_rllibs_metrics(built):
     algorithm = built(ActorCritic(hidden=8), ending("killed", Path("/")), workers=0)
     started = time.monotonic()
     result = algorithm.train()
-    assert {(row["copy"], row["length"]) for row in algorithm.ended} == {(copy, 20) for copy in range(4)}
+    assert {(row["copy"], row["decisions"]) for row in algorithm.ended} == {(copy, 20) for copy in range(4)}
     assert algorithm.counters == {"updates": 20, "decisions": 80, "episodes": 4}
     runners, learners = result["env_runners"], result["learners"]["default_policy"]
     assert runners["num_env_steps_sampled_lifetime"] == 80

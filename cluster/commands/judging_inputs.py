@@ -1,0 +1,145 @@
+"""Reads what a judging needs, runs, documents, topics and qrels, and opens it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import polars as pl
+from rich.console import Console
+
+from pyrite.cluster.config.build import build
+from pyrite.cluster.output.terminal import counted, print_counts
+from pyrite.cluster.pools.sources import fingerprint, shown_progress
+from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
+from pyrite.pooling.judging.opening import Judging, open_judging
+from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.topics import read_topics, topics_of
+from pyrite.pooling.pool import Pool, make_pool, with_machine
+from pyrite.pooling.runs import Runs, listed, read_runs
+from pyrite.pooling.simulation import needs_of
+from pyrite.pooling.terms import with_terms
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.lines import lines
+from pyrite.ranking.collections.reader import Reader
+from pyrite.ranking.digest import digest
+from pyrite.ranking.errors import BadInput
+from pyrite.ranking.trec_files import read_qrels
+
+LISTED = 5
+"""Topics without a run that a line names."""
+
+
+def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judging:
+    """Read what the configuration names, and open the judging; say what is in the pool and what was left out."""
+    options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | {"owners": _owners(config)})
+    hosts = _hosts(config)
+    faults = Faults(config["strict"])
+    given = None if config["topics"] is None else read_topics(config["topics"], config["encoding"], faults)
+    qrels, gold = (_judgements(config, key, faults) for key in ("qrels", "gold"))
+    runs, pool = _pooled(config, console)
+    if (machine := _judgements(config, "machine", faults)) is not None:
+        pool = with_machine(pool, machine)
+    reader = build(config["collection"], "collection", trust="composed")
+    of_collection = reader.faults(config["strict"])
+    with _documents(config, pool, reader, of_collection, console) as texts:
+        topics = topics_of(reader.read_queries(of_collection)) if given is None else given
+        ((named, node),) = config["method"].items()
+        method = build(node, f"method.{named}", trust="composed")
+        if "texts" in needs_of(method):
+            pool = with_terms(pool, texts, {name: " ".join(filter(None, each)) for name, each in topics.items()})
+        console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
+        judging = open_judging(
+            config["out"], pool, method, texts, topics, options,
+            of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
+            qrels=qrels, gold=gold,
+            collection=(lambda: reader.read_documents(reader.faults(config["strict"]))) if config["search"] else None,
+            stemming=config["stemming"], title=config["title"],
+            hosts=hosts, encrypted=str(config["url"]).startswith("https:"), grow=grow,
+        )  # fmt: skip
+    documents, runs_pooled = counted(pool.size, "document"), counted(len(pool.runs), "run")
+    console.print(f"{counted(len(pool.topics), 'topic')}, {documents} of {runs_pooled} in the pool")
+    if given is not None:
+        _print_without_runs(sorted(set(topics) - set(runs.topics)), console)
+    skipped = Counter(faults.skipped) + Counter(of_collection.skipped)
+    print_counts(console, judging.notes | runs.notes | skipped | faults.notes | of_collection.notes)
+    if done := len(judging.session.state.judgements):
+        console.print(f"continuing after {counted(done, 'judgement')}")
+    return judging
+
+
+def _hosts(config: Mapping[str, Any]) -> list[str]:
+    """Return the names under which the page may be asked for, that in `url` included."""
+    hosts = [*config["hosts"], config["host"]]
+    if config["url"] is None:
+        return hosts
+    url = urlsplit(config["url"])
+    if url.scheme not in ("http", "https") or not url.hostname:
+        what = "is no address of a page"
+        raise BadInput(what, f"url={config['url']}", "write it as https://judging.example.org")
+    return [*hosts, url.hostname]
+
+
+def _judgements(config: Mapping[str, Any], key: str, faults: Faults) -> pl.DataFrame | None:
+    """Return the judgements in the file that an option names; None if it names none."""
+    if config[key] is None:
+        return None
+    return read_qrels(config[key], faults=faults, encoding=config["encoding"], repeated=config["qrels_repeated"])
+
+
+def _pooled(config: Mapping[str, Any], console: Console) -> tuple[Runs, Pool]:
+    """Read the runs, and pool them."""
+    if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in listed(config["runs"])):
+        raise BadInput("is the folder of the runs", config["out"], "its files would be read as runs; give another out=")
+    with shown_progress(console) as on_progress:
+        runs = read_runs(
+            config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"],
+            config["order_precision"], on_progress,
+        )  # fmt: skip
+        return runs, make_pool(runs, None, config["depth"], config["relevant_from"], on_progress=on_progress)
+
+
+@contextmanager
+def _documents(
+    config: Mapping[str, Any], pool: Pool, reader: Reader, faults: Faults, console: Console
+) -> Iterator[pl.DataFrame]:
+    """Give the pooled documents, kept in the folder; if the judging can't be opened, newly read ones are removed."""
+    path = Path(config["out"]) / f"documents-{digest([config['collection'], fingerprint(pool)])}.arrow"
+    kept = read_texts(path)
+    if kept is not None:
+        yield kept
+        return
+    try:
+        console.print("[dim]reading the documents …[/]")
+        yield write_texts(path, pooled(reader.read_documents(faults), pool))
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _print_without_runs(lacking: Sequence[str], console: Console) -> None:
+    """Print how many topics no run has, and the first of them."""
+    if lacking:
+        named = ", ".join(lacking[:LISTED]) + (", …" if len(lacking) > LISTED else "")
+        console.print(f"topics that no run has: {len(lacking):,} ({named})", markup=False)
+
+
+def _owners(config: dict[str, Any]) -> dict[str, str] | Literal["first"] | None:
+    """Return the assessor of each topic, from a file with one topic and assessor per line."""
+    path = config["owners"]
+    if path is None or path == "first":
+        return path
+    owners: dict[str, str] = {}
+    for number, line in lines(path, Faults(), config["encoding"]):
+        topic, _, assessor = line.strip().partition("\t")
+        if not topic or not assessor.strip():
+            raise BadInput("broken line: not a topic, a tab and an assessor", f"{path}:{number}")
+        if topic in owners:
+            raise BadInput(f"topic {topic} is given twice", f"{path}:{number}")
+        owners[topic] = assessor.strip()
+    return owners

@@ -1,0 +1,76 @@
+"""Looks at the runs of a study by method: what they need, and what of it is refused, whatever their seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyrite.cluster.config.agents import learner_of
+from pyrite.cluster.index.demand import live_functions, served_functions
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import Planned, identity
+from pyrite.cluster.rollouts.request import LearnRequest, with_agents
+from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.errors import BadInput
+
+
+def seedless(run: Planned) -> str:
+    """Return what identifies the method of a run: its configuration without the seed."""
+    return identity(run.config | {"seed": 0})
+
+
+def distinct(runs: Iterable[Planned]) -> list[Planned]:
+    """Return one run of each method: all that checking needs to see."""
+    return list({seedless(planned): planned for planned in runs}.values())
+
+
+def needs_of(config: Mapping[str, Any]) -> str | None:
+    """Return a feature of a run that only Ray has."""
+    asked = config["resources"]
+    if asked["workers"] > 1:
+        return f"resources.workers={asked['workers']}"
+    if live := live_functions(config):
+        return f"function.{live[0]}.refresh"
+    if served := served_functions(config):
+        return f"function.{served[0]}.shards"
+    if asked["gpu"] or asked["memory"] or asked["custom"]:
+        return "a run that reserves a GPU, memory or resources of its own"
+    return None
+
+
+def planned_with_agents(
+    plan: StudyPlan, planned: Sequence[Planned], examples: Sequence[Planned]
+) -> tuple[list[Planned], dict[str, LearnRequest]]:
+    """Return the known runs, with the folders of agents that the study learns first, and the requests of these."""
+    _look_for_data(plan.options.get("data"), [*planned, *examples])
+    runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
+    if not runs and not examples:
+        raise BadInput("nothing to run", remedy="see `pyrite study --help`")
+    if any(learner_of(each.config) for each in [*runs, *examples]):
+        remedy = "learn one first, and give policy.checkpoint="
+        raise BadInput("what is proposed while a study runs can't learn agents", "search", remedy)
+    return runs, agents
+
+
+def check_comparison(
+    options: Mapping[str, Any], known: Sequence[Planned], collections: dict[str, Collection], complete: bool
+) -> None:
+    """Refuse a baseline, factors and contrasts that the runs don't have."""
+    baseline, factors, contrasts = given = [options.get(key) for key in ("baseline", "factors", "contrasts")]
+    if any(each is not None for each in given):
+        from pyrite.cluster.reports import study_tables
+
+        study_tables.check_comparison(baseline, factors, known, collections, contrasts, complete=complete)
+
+
+def _look_for_data(folder: str | None, runs: Iterable[Planned]) -> None:
+    """See that the collections that an experiment takes from the folder `data` are there."""
+    for path in dict.fromkeys(str(planned.config["collection"].get("path")) for planned in runs):
+        place = Path(path)
+        if folder is not None and place.is_relative_to(folder) and not place.exists():
+            remedy = (
+                f"put the collection {place.name} there, name the folder that holds it by data=FOLDER or PYRITE_DATA, "
+                "or take another, as collection=pydocs (docs/guide/collections.md)"
+            )
+            raise BadInput("there is no such folder", path, remedy)

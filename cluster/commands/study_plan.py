@@ -1,0 +1,105 @@
+"""Plans a study from its overrides, or again from its folder's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyrite.cluster.commands.experiment import Verb
+from pyrite.cluster.commands.taken import divided
+from pyrite.cluster.config.build import as_node
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.durations import seconds_of
+from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.other_names import suggestion
+from pyrite.cluster.config.override import root_of
+from pyrite.cluster.config.refusals import refuse_renamed
+from pyrite.cluster.config.schema import SHAPES
+from pyrite.cluster.config.secrets import VARIABLE, resolved_in
+from pyrite.cluster.config.trust import check_classes, origin
+from pyrite.cluster.config.validate import check_shape
+from pyrite.cluster.output.manifest import CONFIG
+from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.plan.extension import GROWING, extended, refused_change
+from pyrite.cluster.plan.study import StudyPlan
+from pyrite.cluster.plan.sweep import given_seeds
+from pyrite.ranking.errors import BadInput
+
+BESIDE = Path("../shared/data")
+"""Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
+
+
+def plan(arguments: list[str]) -> StudyPlan:
+    """Plan a study from its overrides."""
+    refuse_renamed(arguments, "study")
+    of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
+    options, design = _options(of_study)
+    if options["seeds"] is not None and given_seeds(arguments):
+        raise BadInput("seed= and seeds= say two things", remedy="give one of them")
+    if options["time_budget"] is not None:
+        seconds_of(options["time_budget"], "time_budget")
+    options["out"] = options["out"] or new_place("study")
+    return StudyPlan(options, of_runs, design, Storage(options["out"]))
+
+
+def continued(arguments: list[str], saved: dict[str, Any], storage: Storage) -> StudyPlan:
+    """Plan a study again from its manifest: as it was composed then, with options that change and what is added."""
+    refuse_renamed(arguments, "study")
+    of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
+    composed, _ = _options(of_study)
+    changed = {root_of(text): composed.get(root_of(text), {}) for text in of_study}  # track=[] removes the group
+    saved = {**saved, "study": _with_variables(saved.get("study"), changed, storage)}
+    try:
+        kept, runs, design = dict(saved["study"]), list(map(str, saved["overrides"])), saved["design"]
+        batches = tuple(map(int, saved.get("sample_batches", ())))
+        precision = str(saved.get("precision", "float32"))
+        options = kept | {key: value for key, value in changed.items() if key not in GROWING}
+        check_shape(options | {"experiment": design}, "study")
+    except (KeyError, TypeError, BadInput):
+        where = f"{storage}/{CONFIG}"
+        raise BadInput("is not what a study writes down", where, "name the folder of a study") from None
+    by_path = [as_node(each) for key in ("stoppers", "callbacks") for each in options.get(key) or ()]
+    check_classes([options, by_path], origin())
+    planned = StudyPlan(options, runs, design, storage, batches, precision)
+    growing = {key: changed[key] for key in GROWING if key in changed}
+    return extended(planned, growing, of_runs) if growing or of_runs else planned
+
+
+def check_change(verb: Verb, text: str, folder: str) -> None:
+    """Refuse an override on resume by which nothing is added."""
+    root = root_of(text)
+    if root not in GROWING and (root in SHAPES["study"].model_fields or text.startswith("~")):
+        raise refused_change(text, folder)
+
+
+def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    options = _with_data(compose(overrides, "study"), overrides)
+    for key in ("callbacks", "stoppers"):
+        options[key] = [as_node(each) for each in options[key]]
+    name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
+    return {"experiment": name, **options}, design
+
+
+def _with_data(options: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return options with the folder beside a checkout as `data`, if that of the usual name is not there."""
+    given, reads_data = divided(overrides, ["data"])[0], f"'{options['data']}/" in str(options["experiment"])
+    if given and not reads_data:
+        remedy = f"leave it out; for a file of your own: {suggestion(given[-1])}"
+        raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
+    absent = reads_data and not given and not Path(options["data"]).exists()
+    return compose([*overrides, f"data={BESIDE}"], "study") if absent and BESIDE.is_dir() else options
+
+
+def _with_variables(kept: Any, given: Mapping[str, Any], storage: Storage) -> Any:
+    """Return recorded options with the values of the variables of the environment that they name.
+
+    Those that connect to a server are given again: another author's folder could send any variable to another server.
+    """
+    if not isinstance(kept, dict):
+        return kept
+    for key in ("track", "search_storage", "address"):
+        if key not in given and (found := VARIABLE.search(str(kept.get(key)))):
+            what = f"the folder names a variable of your environment, {found[1]}, for a server"
+            raise BadInput(what, f"{storage}/{CONFIG}: {key}", f"give {key}= again beside --resume, as at first")
+    return {key: value if key in given else resolved_in(value, key) for key, value in kept.items()}

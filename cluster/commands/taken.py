@@ -1,0 +1,37 @@
+"""Declares the options of a command that composes no configuration, and divides those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+from pyrite.cluster.config.override import key_of, root_of, values_by_key
+from pyrite.ranking.errors import BadInput
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The options that a command takes.
+
+    Args:
+        keys: their names.
+        refusal: what is said of another one; `{key}` and `{text}` are replaced by its name and the whole override.
+        remedy: what is to be done about it.
+    """
+
+    keys: Sequence[str]
+    refusal: str
+    remedy: str
+
+    def read(self, overrides: Sequence[str]) -> dict[str, str]:
+        """Return the values that overrides give, by key."""
+        for text in overrides:
+            if (key := key_of(text)) not in self.keys:
+                raise BadInput(self.refusal.format(key=key, text=text), remedy=self.remedy)
+        return values_by_key(overrides)
+
+
+def divided(overrides: Sequence[str], keys: Container[str]) -> tuple[list[str], list[str]]:
+    """Return the overrides of some options, or of groups of them, and the others."""
+    of_keys = [text for text in overrides if root_of(text) in keys]
+    return of_keys, [text for text in overrides if text not in of_keys]
