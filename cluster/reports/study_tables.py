@@ -103,10 +103,8 @@ def tables_of(
         finished.append(planned, outcome)
         for name, make in SMALL.items():
             small[name] += make(planned, outcome, collection)
-    trials, joined = (
-        trials_table(rows),
-        {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in small.items() if parts},
-    )
+    trials = trials_table(rows)
+    joined = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in small.items() if parts}
     tables: Tables = {
         "trials": trials,
         "queries": RunRows(pl.Schema(finished.query_schema), finished.queries),
