@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -192,11 +192,8 @@ class TrainWork(Work):
 
 
 TRAIN = Verb("train", "training", plan_run, prepare, may_change=("push", "track"), same_folder=True)
-
-
-def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite train`."""
-    return run_command(TRAIN, chosen, console)
+run_verb = partial(run_command, TRAIN)
+"""Runs `pyrite train`."""
 
 
 def _refuse_others(storage: Storage, planned: Planned) -> None:
