@@ -87,7 +87,7 @@ class Nodes:
                 process.kill()
 
     def processes(self, of: Any = None) -> dict[psutil.Process, str]:
-        """Return Ray's worker processes, of a node or all, and what they are called, as `ray::RankerHost.step`."""
+        """Return Ray's worker processes, of a node or all, and their titles, as `ray::LockstepRunner.sample`."""
         found: dict[psutil.Process, str] = {}
         for node in [of] if of is not None else self.cluster.list_all_nodes():
             for process in self._tree(node):

@@ -35,7 +35,7 @@ PRINTS = {
     "gpu": r"top documents all scores_differ_by=",
     "device": r"a step of bi_encoder +[\d.]+ s, +[\d.]+ TFLOP/s, +\d+% of it",
     "dssm": r"losses differ by \d\.\de-0[4-9] at most",  # both sides compute the same
-    "environment": r"a ranker host and one worker \d+: costs",
+    "environment": r"8 copies, 1 workers: 1\.00× the steps with one worker",
     "in_batch": r"losses differ by \d\.\de-0[5-9] at most",  # both sides compute the same
     "judging": r"starting again: ",
     "published": r"BM25 Dynamic-λ +\.0905 ± \.032",

@@ -195,8 +195,8 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     if absent and (removed := REMOVED_PARTS.get(f"{absent[1]}={absent[2]}")):
         return f"there is no {absent[1]}={absent[2]} any more: {removed}"
     if absent and absent[1] in group_options():
-        yours = f"; to use a class of yours, add {absent[1]}._target_={absent[2]} to one" if "." in absent[2] else ""
-        return f"there is no {absent[1]} {absent[2]!r}; there is {', '.join(group_options()[absent[1]])}{yours}"
+        known = ", ".join(group_options()[absent[1]])
+        return f"there is no {absent[1]} {absent[2]!r}; there is {known}{_of_yours(absent[1], absent[2])}"
     if "Missing mandatory value" in first:
         full = [line.removeprefix("full_key: ") for line in lines if line.startswith("full_key")]
         read = re.search(r"interpolation: Missing mandatory value: ([\w.]+)$", first)
@@ -207,6 +207,15 @@ def reason(error: Exception, overrides: Sequence[str], config: str, compose: Com
     noise = ("full_key", "object_type", "reference_type", "^", "See https", "To append")
     messages = [line for line in lines if not line.startswith(noise)]
     return "; ".join(dict.fromkeys(messages[:4])) or f"can't compose {' '.join(overrides)}"
+
+
+def _of_yours(group: str, name: str) -> str:
+    """Return how a class or a file of the user's own is given instead of a name."""
+    if "." in name:
+        return f"; to use a class of yours, add {group}._target_={name} to one"
+    if group == "experiment":
+        return f"; a YAML list of overrides of yours is a word: `pyrite study {name}.yaml`"
+    return ""
 
 
 def _one_value(override: str, overrides: Sequence[str], config: str, compose: Compose) -> str:

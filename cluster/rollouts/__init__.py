@@ -1,1 +1,1 @@
-"""Trains an agent: environments, ranker hosts and the loop over them."""
+"""Trains an agent: environments, workers and the loop over them."""

@@ -44,10 +44,9 @@ def workers_of(config: Mapping[str, Any], nodes: Sequence[Mapping[str, float]]) 
 def check_room(config: Mapping[str, Any]) -> None:
     """Raise `BadInput` if a learning asks for more than a local Ray, which never grows, has in all."""
     if not is_cluster(config["address"]):
-        learners, least = build(config["agent"], trust="composed").learners, total(bundles_of(config, 0))
-        check_bundle(
-            least, ray.cluster_resources(), f"learning with agent.learners={learners}", "resources.", "choose fewer"
-        )
+        learners = build(config["agent"], trust="composed").learners
+        name = f"learning with agent.learners={learners}" if learners else "learning"
+        check_bundle(total(bundles_of(config, 0)), ray.cluster_resources(), name, "resources.", "choose fewer")
 
 
 def reserve(config: Mapping[str, Any], log: Log) -> tuple[PlacementGroup, int]:

@@ -34,8 +34,11 @@ class LiveLine:
         self.bar.update(self.line, completed=progress.episodes, description=self.text(progress))
         tenth = progress.episodes * LINES // progress.wanted
         if tenth > self.printed and not self.console.is_terminal:
-            counted = f"{min(progress.episodes, progress.wanted)}/{progress.wanted} episodes"
-            self.console.print(f"{counted}   {self.text(progress)}", soft_wrap=True, markup=False)
+            self.console.print(
+                f"{min(progress.episodes, progress.wanted)}/{progress.wanted} episodes   {self.text(progress)}",
+                soft_wrap=True,
+                markup=False,
+            )
         self.printed = max(self.printed, tenth)
 
     def text(self, progress: LearningProgress) -> str:

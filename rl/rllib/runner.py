@@ -126,8 +126,9 @@ class LockstepRunner(EnvRunner):
         # One observation at a time: the last bits of a matrix product depend on the number of rows, and an action must
         # not depend on which copies share a runner.
         logits, shape = logits_of(self.module.actor, observation), self.config.action_space.shape
-        seed = self.options["seed"], info["copy"], info["decision"]
-        picks, chance = draw_action(logits.reshape(math.prod(shape), -1), *seed)
+        picks, chance = draw_action(
+            logits.reshape(math.prod(shape), -1), self.options["seed"], info["copy"], info["decision"]
+        )
         outputs = {Columns.ACTION_DIST_INPUTS: logits.astype(np.float32), Columns.ACTION_LOGP: np.float32(chance)}
         return picks.reshape(shape), outputs
 

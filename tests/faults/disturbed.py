@@ -29,7 +29,7 @@ class Job:
     Args:
         verb: of the command.
         overrides: beside `out`.
-        victims: what is killed: the titles of processes (`RankerHost`), or `node`, `driver`, `head`; `drain` is a node
+        victims: what is killed: titles of processes (`LockstepRunner`), or `node`, `driver`, `head`; `drain` is a node
             that is taken away on notice.
         results: what it leaves in its folder, to be compared with what an undisturbed one leaves.
         cpus: of the cluster's nodes, the head's first.

@@ -66,7 +66,7 @@ def jobs(own_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
             "learn",
             [*networks, "training.max_epochs=3", "copies=2", "episodes=30", "random_baseline=2", "workers=2",
              "validation_sample.size=4", "validation_sample.every=2", "save_every=1"],
-            ("LockstepRunner", "RankerHost", "node", "drain", "driver", "head"),
+            ("LockstepRunner", "-learner", "node", "drain", "driver", "head"),
             frames("episodes.parquet", "agent.safetensors"),
         ),
         "train": Job(

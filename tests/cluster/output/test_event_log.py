@@ -136,8 +136,8 @@ def went_on(run: str, after: int, repeats: int) -> dict[str, Any]:
         (ENDED, []),  # a finished command may be extended
         ([*ENDED, RESUMED, {"event": "interrupted"}, RESUMED, {"event": "failed"}, RESUMED, RESUMED, FINISHED],
          ["It was interrupted and resumed 3 times."]),
-        ([{"event": "lost", "says": "RankerHost was lost at episode 8; continuing from the last state"}],
-         ["RankerHost was lost at episode 8; continuing from the last state."]),
+        ([{"event": "lost", "says": "QueueActor was lost at episode 8; continuing from the last state"}],
+         ["QueueActor was lost at episode 8; continuing from the last state."]),
         ([LOST | {"reached": 7, "reason": "the worker died"}, went_on("a", 5, 2), LOST, went_on("a", 9, 0), RESUMED,
           went_on("b", 0, 1), {"event": "run says", "run": "b", "line": "index#1 is lost; waiting"},
           {"event": "run says", "run": "b", "line": "index#1 is back"}],
