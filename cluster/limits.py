@@ -38,7 +38,7 @@ LINE_EVERY_S = 30.0
 """Seconds between two lines without a terminal."""
 READING_LINE_EVERY_S = 10
 """Seconds between two lines without a terminal while runs are read."""
-TIMING_S = 20.0
+TIMING_S = 8.0
 """Seconds after which the timing of a method's steps ends, whatever it has reached."""
 
 PROBE_S = 5

@@ -192,7 +192,7 @@ def make_pool(
     qrels: pl.DataFrame | None,
     depth: int = 100,
     relevant_from: int = 1,
-    chosen: slice = slice(None),
+    chosen: slice | Sequence[str] = slice(None),
     beyond: pl.DataFrame | None = None,
     on_progress: OnProgress = no_progress,
 ) -> Pool:
@@ -206,7 +206,7 @@ def make_pool(
             document without a judgement counts as not relevant.
         depth: documents taken from each run. More than the longest list has is the same as its length.
         relevant_from: lowest grade that counts as relevant.
-        chosen: slice of these topics to keep.
+        chosen: the topics to keep: a slice of these, or names.
         beyond: topic, document, place: documents of a collection to pool too, all of them, as the last run, `BEYOND`, a
             separate team; those of other topics are ignored.
         on_progress: called with the topics that are done.
@@ -218,9 +218,7 @@ def make_pool(
     if not names:
         raise _no_common_topic(runs.topics, known)
     there = len(names)
-    names = names[chosen]
-    if not names:
-        raise BadInput(f"none of the {there} topics is left", remedy="choose other topics")
+    names = _chosen(names, chosen)
     on_progress("pooling topics", 0, len(names))
     table = runs.table.filter(pl.col("place") < depth)
     if beyond is not None:
@@ -292,6 +290,17 @@ def with_machine(pool: Pool, grades: pl.DataFrame) -> Pool:
     if missing == pool.size:
         raise BadInput("the machine's grades have no document of the pool", "machine", "are they of the same topics?")
     return replace(pool, topics=topics, notes=pool.notes | {"pooled documents that the machine did not grade": missing})
+
+
+def _chosen(names: list[str], chosen: slice | Sequence[str]) -> list[str]:
+    if isinstance(chosen, slice):
+        if left := names[chosen]:
+            return left
+        raise BadInput(f"none of the {len(names)} topics is left", remedy="choose other topics")
+    if unknown := [name for name in chosen if name not in names]:
+        few = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        raise BadInput(f"{unknown[0]!r} is none of the {len(names)} topics ({few})", "topics", "give names of topics")
+    return [name for name in names if name in chosen]
 
 
 def _no_common_topic(of_runs: Sequence[str], judged: set[str]) -> BadInput:

@@ -8,7 +8,7 @@ import os
 import shlex
 import socket
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -25,13 +25,17 @@ from pyrite.cluster.output.manifest import refuse_other_files
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.pooling.judging.connection import TimedProtocol
+from pyrite.pooling.judging.imports import read_made
 from pyrite.pooling.judging.opening import Judging
+from pyrite.pooling.judging.requests import Refused
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["judge", "listen", "run", "run_verb", "write_backup", "write_qrels"]
+__all__ = ["import_judgements", "judge", "listen", "run", "run_verb", "write_backup", "write_qrels"]
+FLAGS = {"--resume": "resume", "--export": "export", "--import": "imported", "--backup": "backup"}
+"""The arguments that name a folder or a file, each excluding the others, and their attributes."""
 EVERY_HOST = ("0.0.0.0", "")
 
 
@@ -93,21 +97,44 @@ def _addresses(judging: Judging, config: Mapping[str, Any], listening: socket.so
     return [f"{address}/?token={link.token}" for link in judging.links]
 
 
+def import_judgements(overrides: Sequence[str], path: str, console: Console) -> None:
+    """Record judgements that were made elsewhere (`pyrite judge --import PATH out=FOLDER`), while no page is served.
+
+    Args:
+        overrides: as for `judge`; a folder that holds judgements needs only `out`.
+        path: the file (`pyrite.pooling.judging.imports`).
+    """
+    storage, merged, config, _ = _requested(overrides, None)
+    judging = opened(config, console, False)
+    try:
+        counts = judging.session.take_over(read_made(path, judging.words))
+    except Refused as error:
+        raise BadInput(str(error).rstrip("."), path) from None
+    finally:
+        judging.store.close()
+    remember(storage, merged)
+    for what, count in counts.items():
+        print_lines(console, f"{what}: {count:,}")
+
+
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Serve the page, or write the judgements so far."""
-    if empty := [name for name in ("export", "backup", "resume") if getattr(chosen, name) == ""]:
-        raise BadInput("is empty", f"--{empty[0]}", "name a file or a folder")
-    given = [f"--{name}" for name in ("export", "backup", "resume") if getattr(chosen, name)]
+    """Serve the page, or read or write judgements."""
+    given = [flag for flag, name in FLAGS.items() if getattr(chosen, name) is not None]
+    if empty := [flag for flag in given if getattr(chosen, FLAGS[flag]) == ""]:
+        raise BadInput("is empty", empty[0], "name a file or a folder")
     if len(given) > 1:
         what = f"{' and '.join(given)} exclude each other"
         raise BadInput(what, remedy=f"give the folder of {given[0]} by out=FOLDER")
-    if chosen.export:
-        write_qrels(chosen.overrides, chosen.export, console)
-    elif chosen.backup:
-        write_backup(chosen.overrides, chosen.backup, console)
+    if given and given[0] in WITH_A_FILE:
+        WITH_A_FILE[given[0]](chosen.overrides, getattr(chosen, FLAGS[given[0]]), console)
     else:
         judge(chosen.overrides, console, chosen.resume)
     return 0
+
+
+WITH_A_FILE: Mapping[str, Callable[[Sequence[str], str, Console], None]] = {
+    "--export": write_qrels, "--import": import_judgements, "--backup": write_backup,
+}  # fmt: skip
 
 
 def run(app: Starlette, listening: socket.socket) -> None:

@@ -37,10 +37,12 @@ LISTED = 5
 
 def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judging:
     """Read what the configuration names, and open the judging; say what is in the pool and what was left out."""
-    options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | {"owners": _owners(config)})
+    of_files = {"owners": _owners(config), "budget": _budget(config)}
+    options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | of_files)
     hosts = _hosts(config)
     faults = Faults(config["strict"])
-    given = None if config["topics"] is None else read_topics(config["topics"], config["encoding"], faults)
+    by_file = isinstance(config["topics"], str)
+    given = read_topics(config["topics"], config["encoding"], faults) if by_file else None
     qrels, gold = (_judgements(config, key, faults) for key in ("qrels", "gold"))
     runs, pool = _pooled(config, console)
     if (machine := _judgements(config, "machine", faults)) is not None:
@@ -101,7 +103,9 @@ def _pooled(config: Mapping[str, Any], console: Console) -> tuple[Runs, Pool]:
             config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"],
             config["order_precision"], on_progress,
         )  # fmt: skip
-        return runs, make_pool(runs, None, config["depth"], config["relevant_from"], on_progress=on_progress)
+        named = config["topics"]
+        chosen = list(map(str, named)) if isinstance(named, list) else slice(None)
+        return runs, make_pool(runs, None, config["depth"], config["relevant_from"], chosen, on_progress=on_progress)
 
 
 @contextmanager
@@ -129,17 +133,33 @@ def _print_without_runs(lacking: Sequence[str], console: Console) -> None:
         console.print(f"topics that no run has: {len(lacking):,} ({named})", markup=False)
 
 
-def _owners(config: dict[str, Any]) -> dict[str, str] | Literal["first"] | None:
+def _owners(config: Mapping[str, Any]) -> dict[str, str] | Literal["first"] | None:
     """Return the assessor of each topic, from a file with one topic and assessor per line."""
     path = config["owners"]
     if path is None or path == "first":
         return path
-    owners: dict[str, str] = {}
-    for number, line in lines(path, Faults(), config["encoding"]):
-        topic, _, assessor = line.strip().partition("\t")
-        if not topic or not assessor.strip():
-            raise BadInput("broken line: not a topic, a tab and an assessor", f"{path}:{number}")
-        if topic in owners:
+    return _by_topic(path, config["encoding"], "an assessor")
+
+
+def _budget(config: Mapping[str, Any]) -> dict[str, int] | int | None:
+    """Return the documents to judge: of each topic, or from a file with one topic and number per line."""
+    path = config["budget"]
+    if not isinstance(path, str):
+        return path
+    budgets = _by_topic(path, config["encoding"], "a number")
+    if wrong := next((topic for topic, text in budgets.items() if not text.isdecimal()), None):
+        raise BadInput(f"{budgets[wrong]!r} is no number of documents for topic {wrong}", path)
+    return {topic: int(text) for topic, text in budgets.items()}
+
+
+def _by_topic(path: str, encoding: str, what: str) -> dict[str, str]:
+    """Return what a file says of each topic, in lines of a topic, a tab and a text."""
+    found: dict[str, str] = {}
+    for number, line in lines(path, Faults(), encoding):
+        topic, _, text = line.strip().partition("\t")
+        if not topic or not text.strip():
+            raise BadInput(f"broken line: not a topic, a tab and {what}", f"{path}:{number}")
+        if topic in found:
             raise BadInput(f"topic {topic} is given twice", f"{path}:{number}")
-        owners[topic] = assessor.strip()
-    return owners
+        found[topic] = text.strip()
+    return found

@@ -14,7 +14,7 @@ from pyrite.cluster.config.durations import seconds_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.other_names import suggestion
 from pyrite.cluster.config.override import root_of
-from pyrite.cluster.config.refusals import refuse_renamed
+from pyrite.cluster.config.removed import refuse_renamed
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.secrets import VARIABLE, resolved_in
 from pyrite.cluster.config.trust import check_classes, origin

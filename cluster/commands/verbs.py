@@ -170,6 +170,7 @@ VERBS: dict[str, Usage] = {
         "  pyrite judge out=judging                        continue\n"
         "  pyrite judge --resume judging runs=more_runs    continue with more runs\n"
         "  pyrite judge --export qrels.txt out=judging     the judgements so far\n"
+        "  pyrite judge --import made.csv out=judging       add judgements that were made elsewhere\n"
         "  pyrite judge --backup copy.sqlite out=judging   a copy of the folder's file, also while it is served",
         runs="pyrite.cluster.commands.judge:run_verb",
         arguments=(
@@ -177,6 +178,9 @@ VERBS: dict[str, Usage] = {
                           "rise; the whole command with resume=auto starts, or goes on"}),
             ("--export", {"metavar": "FILE", "help": "write the judgements so far as qrels (.txt, .json, .jsonl, .tsv, "
                           ".parquet; .csv: as a table; each with .gz), and end"}),
+            ("--import", {"metavar": "FILE", "dest": "imported", "help": "record judgements that were made elsewhere, "
+                          "with assessor, time and note, and end (.csv, .tsv: as --export writes them; .json of Label "
+                          "Studio, .jsonl of doccano)"}),
             ("--backup", {"metavar": "FILE", "help": "write a copy of the judgements' file, and end"}),
         ),
     ),

@@ -32,8 +32,8 @@ from typing import Any
 from pyrite.cluster.config.groups import group_options, groups_of, option
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
-from pyrite.cluster.config.refusals import refuse_renamed
 from pyrite.cluster.config.relocated import new_path
+from pyrite.cluster.config.removed import refuse_renamed
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packaged import packaged_model

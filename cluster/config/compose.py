@@ -6,27 +6,43 @@ import copy
 import functools
 import inspect
 import os
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.aliases import named_parts
-from pyrite.cluster.config.build import locate
-from pyrite.cluster.config.groups import CHOICES, CONF, SINGLE_GROUPS, fill_defaults, group_options, part_node
+from pyrite.cluster.config.build import locate, parts_in
+from pyrite.cluster.config.grammar import parsed
+from pyrite.cluster.config.groups import (
+    CHOICES,
+    CONF,
+    NAMED_GROUPS,
+    SINGLE_GROUPS,
+    chosen_by_default,
+    fill_defaults,
+    group_options,
+    part_node,
+)
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
+from pyrite.cluster.config.refusals import check_names, chooses, see, several_values
 from pyrite.cluster.config.relocated import with_new_paths
 from pyrite.cluster.config.secrets import VARIABLE, remember
+from pyrite.cluster.config.signatures import MISSING
+from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
+from pyrite.cluster.config.unknown import check_keys, no_group, walk
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+    from omegaconf.errors import OmegaConfBaseException
 
 
 def compose(overrides: Sequence[str], config: str = "config", complete: bool = True) -> dict[str, Any]:
-    """Return the resolved configuration that Hydra overrides give, with the chosen names under `CHOICES`.
+    """Return the resolved configuration that overrides give, with the chosen names under `CHOICES`.
+
+    Keys, groups and names are checked before Hydra composes them.
 
     Args:
         config: the primary file of `cluster/conf`.
@@ -36,43 +52,58 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     Raises:
         BadInput: if an override is malformed, names an option that does not exist or has the wrong type.
     """
-    from hydra.errors import HydraException, OverrideParseException
-    from omegaconf.errors import OmegaConfBaseException
-
-    from pyrite.cluster.config.refusals import reason, refuse_lists, see, unreadable
     from pyrite.cluster.config.validate import check_parts, check_shape
 
-    overrides = _set_or_add(named_parts(list(map(quoted_path, overrides)), config))
-    refuse_lists(overrides, config)
-    missing = []  # groups without a default that are not given
-    if not complete:
-        required = re.findall(r"^  - (\w+): \?\?\?", (CONF / f"{config}.yaml").read_text("utf-8"), re.MULTILINE)
-        missing = [group for group in required if group not in map(key_of, overrides)]
-    overrides = [*(f"{group}={group_options()[group][0]}" for group in missing), *overrides]
-    remember(overrides)
-    of_user = {found[1] for text in overrides for found in VARIABLE.finditer(text)}
-    read = tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_") or item[0] in of_user))
-    try:
-        resolved, choices = copy.deepcopy(_by_hydra(tuple(overrides), config, read, complete))
-    except OverrideParseException as error:
-        raise unreadable(error.override, error) from None
-    except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: the value of a group is no name
-        message = reason(error, overrides, config, compose)
-        raise BadInput(message, remedy=None if message.endswith("?") else see(config)) from None
+    texts = _with_signs(named_parts(list(map(quoted_path, overrides)), config), config)
+    given = {parsed(text).key_or_group: parsed(text) for text in texts}
+    required = [group for group, name in chosen_by_default(config).items() if name == MISSING and group not in given]
+    _check(texts, config)
+    if required and complete:
+        what = f"{required[0]} has no default; choose one of {', '.join(group_options()[required[0]])}"
+        raise BadInput(what, remedy=see(config))
+    texts = [*(f"{group}={group_options()[group][0]}" for group in required), *texts]
+    remember(texts)
+    resolved, choices = copy.deepcopy(_by_hydra(tuple(texts), config, _environment(texts), complete))
     check_parts(resolved, choices)
-    _take_classes(resolved, choices, overrides)
-    _resolve_negatives(resolved, overrides)
-    resolved = with_new_paths({str(key): value for key, value in resolved.items()})
+    _take_classes(resolved, choices, given)
     check_shape(resolved, config)
-    named = {
-        str(group): option
-        for group, option in choices.items()
-        if not str(group).startswith("hydra") and group not in missing
-    }
+    _resolve_negatives(resolved, given)
+    named = {group: name for group, name in choices.items() if not group.startswith("hydra") and group not in required}
     if named.get("objective") == "weighted_sum":  # named after its terms
-        terms = [name for name, value in resolved["objective"].items() if isinstance(value, dict) and name != "weights"]
-        named["objective"] = "+".join(terms) or named["objective"]
-    return resolved | {CHOICES: named}
+        named["objective"] = "+".join(parts_in(resolved["objective"])) or named["objective"]
+    return with_new_paths(resolved) | {CHOICES: named}
+
+
+def _check(texts: Sequence[str], config: str) -> None:
+    """Refuse groups that a verb does not have, names that a group does not have, and several values of an option."""
+    for override in map(parsed, texts):
+        key = override.get_key_element().lstrip("+~")
+        if chooses(override):
+            if key != override.key_or_group and not override.is_add():  # of another package, which nothing has chosen
+                raise no_group(key, texts, config, compose)
+            if key == override.key_or_group and key not in chosen_by_default(config):
+                raise no_group(key, texts, config, compose)
+            check_names(override, config)
+        value = override.value()
+        if override.is_sweep_override() or (key in SINGLE_GROUPS and isinstance(value, list) and len(value) > 1):
+            raise BadInput(one_value(str(override.input_line), texts, config), remedy=see(config))
+
+
+def one_value(text: str, texts: Sequence[str], config: str) -> str:
+    """Return why an override can't give several values: the option takes a list, or a single value."""
+    key, _, value = text.partition("=")
+    if key in group_options():
+        check_names(parsed(text), config)
+    content = compose([other for other in texts if other != text], config, False)
+    node, missing = walk(content, key.split("."))
+    listed = key in NAMED_GROUPS or (key not in SINGLE_GROUPS and not missing and takes(config, content, key, LISTS))
+    return several_values(key, value, listed, isinstance(node, str) and not missing and "." in key)
+
+
+def _environment(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the environment variables on which what is composed may depend."""
+    named = {found[1] for text in texts for found in VARIABLE.finditer(text)}
+    return tuple(sorted(item for item in os.environ.items() if item[0].startswith("PYRITE_") or item[0] in named))
 
 
 def compose_recorded(overrides: Sequence[str], config: str = "config") -> dict[str, Any]:
@@ -91,36 +122,55 @@ def _by_hydra(
     values. So the result of each choice of files is cached, and the values of each run are set in a copy.
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
-    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    values = [each for each in map(parsed, overrides) if not chooses(each)]
+    files = tuple(str(each.input_line) for each in map(parsed, overrides) if chooses(each))
+    try:
+        of_files, content, choices = _of_files(files, config, environment)
+        check_keys(values, content, overrides, config, compose)
+        composed = copy.deepcopy(of_files)
+        ConfigLoaderImpl._apply_overrides_to_config(values, composed)
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        what = f"can't compose {' '.join(overrides)} ({str(error).strip().partition(chr(10))[0]})"
+        raise BadInput(what, remedy=see(config)) from None
+    try:
+        return _resolved(composed, complete), choices
+    except OmegaConfBaseException as error:
+        raise BadInput(_unresolved(error, composed), remedy=see(config)) from None
+
+
+def _resolved(composed: DictConfig, complete: bool) -> Any:
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationToMissingValueError
 
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    values = [each for each in parsed if each.package is None and not _chooses(each.key_or_group, each.value())]
-    if any(each.is_sweep_override() or each.is_hydra_override() for each in parsed):
-        values = []  # Hydra refuses the former, and the latter are its options
-    files = tuple(str(each.input_line) for each in parsed if each not in values)
-    composed, choices = copy.deepcopy(_of_files(files, config, environment))
-    ConfigLoaderImpl._apply_overrides_to_config(values, composed)
     try:
-        resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
+        return OmegaConf.to_container(composed, resolve=True, throw_on_missing=complete)
     except InterpolationToMissingValueError:
         if complete:
             raise
-        resolved = OmegaConf.to_container(composed)  # shows what refers to the missing option
-    return resolved, choices
+        return OmegaConf.to_container(composed)  # shows what refers to the missing option
 
 
-def _chooses(key: str, value: Any) -> bool:
-    """Return whether an override chooses names of a group; all others set a value."""
-    return key in group_options() and not isinstance(value, dict)
+def _unresolved(error: OmegaConfBaseException, composed: DictConfig) -> str:
+    """Return why a configuration has no values: an option has no default, or refers to something that is not there."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import InterpolationToMissingValueError, MissingMandatoryValue
+
+    if isinstance(error, MissingMandatoryValue | InterpolationToMissingValueError):
+        content = OmegaConf.to_container(composed, resolve=False)
+        keys = OmegaConf.missing_keys(composed)
+        asked = min(key for key in keys if walk(content, key.split("."))[0] == MISSING)
+        return f"{asked} has no default; give it with {asked}=…"
+    return f"{error.full_key}: {str(error.msg).partition(chr(10))[0]}"
 
 
 @functools.lru_cache(maxsize=500)
 def _of_files(
     overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...]
-) -> tuple[DictConfig, dict[Any, Any]]:
-    """Return the unresolved configuration of a choice of files, and the choice."""
+) -> tuple[DictConfig, dict[str, Any], dict[str, Any]]:
+    """Return the unresolved configuration of a choice of files, also as a mapping, and the choice."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -133,11 +183,11 @@ def _of_files(
     choices: Any = OmegaConf.to_container(composed.hydra.runtime.choices)
     with open_dict(composed):
         del composed["hydra"]
-    content = OmegaConf.to_container(composed, resolve=False)
+    content: Any = OmegaConf.to_container(composed, resolve=False)
     fill_defaults(content)
     filled: Any = OmegaConf.create(content)
     OmegaConf.set_struct(filled, True)
-    return filled, choices
+    return filled, content, choices
 
 
 @functools.cache
@@ -150,55 +200,53 @@ def _store_parts() -> None:
             ConfigStore.instance().store(name, part_node(group, name), group, package)
 
 
-def _resolve_negatives(config: dict[Any, Any], overrides: Sequence[str]) -> None:
+def _resolve_negatives(config: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Set the number of negatives per example if it is not given: 4, or the whole batch with `function=in_batch` alone.
 
     With `function=[in_batch,…]` and `policy.each` it is the whole batch and what the other functions add. A recipe's
     number counts documents that are read only as negatives. Those of the batch are read anyway.
     """
-    sampling, functions = config.get("sampling"), config.get("function")
-    if not isinstance(sampling, dict) or "negatives" not in sampling:
+    sampling = config.get("sampling", {})
+    if "negatives" not in sampling:
         return
-    names = [*functions] if isinstance(functions, dict) else []
-    policy = config["policy"] if isinstance(config.get("policy"), dict) else {}
-    each, target, adds = policy.get("each"), policy.get("_target_"), 0
-    if isinstance(each, int) and isinstance(target, str):
-        adds = each * getattr(locate(target), "multiple", 1)
-    of_batch = names[:1] == ["in_batch"] and (len(names) == 1 or adds > 0)
-    given = "sampling.negatives" in map(key_of, overrides)
-    if sampling["negatives"] is not None and (given or not of_batch):
-        return
-    size = config["training"]["batch_size"] if of_batch else None
-    sampling["negatives"] = max(size - 1, 1) + adds * (len(names) > 1) if isinstance(size, int) else 4
+    first, *others = config["function"]
+    each = config["policy"].get("each")
+    adds = each * getattr(locate(config["policy"]["_target_"]), "multiple", 1) if isinstance(each, int) else 0
+    typed = "sampling.negatives" in given and sampling["negatives"] is not None
+    if first == "in_batch" and not typed and (not others or adds > 0):
+        sampling["negatives"] = max(config["training"]["batch_size"] - 1, 1) + adds * bool(others)
+    elif sampling["negatives"] is None:
+        sampling["negatives"] = 4
 
 
-def _set_or_add(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides, with options of a class that replaces a part, or is a new one, written as additions.
+def _with_signs(overrides: Sequence[str], config: str) -> list[str]:
+    """Return the overrides, with those that may add an option marked by `++`, which sets or adds.
 
-    So they need no `+`. The constructor of the class decides which options there are.
+    These are options of a class that replaces a part, or is a new one, whose constructor decides which options there
+    are, and what the user marked by `+`. A group that a verb has needs no sign.
     """
-    named = {key.removesuffix("_target_") for key in map(key_of, overrides) if key.endswith("._target_")}
+    classes = tuple(key.removesuffix("_target_") for key in map(key_of, overrides) if key.endswith("._target_"))
+    groups = chosen_by_default(config)
+    adding = [not text.startswith("~") and (text[:1] == "+" or key_of(text).startswith(classes)) for text in overrides]
+    signed = {False: "", True: "++"}
     return [
-        f"++{text.lstrip('+')}" if not text.startswith("~") and key_of(text).startswith(tuple(named)) else text
-        for text in overrides
+        text if "@" in key_of(text) or not adds else f"{signed[key_of(text) not in groups]}{text.lstrip('+')}"
+        for text, adds in zip(overrides, adding, strict=True)
     ]
 
 
-def _take_classes(config: dict[Any, Any], choices: dict[Any, Any], overrides: Sequence[str]) -> None:
+def _take_classes(config: dict[str, Any], choices: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Let a class that `GROUP._target_=` names replace the chosen part.
 
     Options that the class has too, and those that are given, stay. The other options of the part are removed.
     """
-    given = set(map(key_of, overrides))
-    for group in SINGLE_GROUPS:
+    for group in (group for group in SINGLE_GROUPS if f"{group}._target_" in given):
         node = config.get(group)
-        if f"{group}._target_" not in given or not isinstance(node, dict) or not isinstance(node.get("_target_"), str):
-            continue
+        if not isinstance(node, dict) or not isinstance(node.get("_target_"), str):
+            continue  # which the shape refuses
         target = locate(node["_target_"])
-        parameters = inspect.signature(target).parameters
-        for key in [str(key) for key in node]:
-            if not key.startswith("_") and key not in parameters and f"{group}.{key}" not in given:
-                del node[key]
+        kept = {*inspect.signature(target).parameters, *(key.removeprefix(f"{group}.") for key in given)}
+        config[group] = {key: value for key, value in node.items() if key.startswith("_") or key in kept}
         choices[group] = target.__name__
 
 

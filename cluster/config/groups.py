@@ -9,11 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+import yaml
+
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.signatures import defaults
 from pyrite.ranking.errors import BadInput
 
 CONF = Path(__file__).parents[1] / "conf"
+OF_SCALES = frozenset({"recipe", "cut"})
+"""Groups whose names follow from the ranker and the scale."""
 CHOICES = "choices"
 """The key of a composed configuration that holds the chosen name of each group."""
 NAMED_GROUPS = ("function", "origin", "method", "stopping", "track")
@@ -37,18 +41,18 @@ def group_options() -> dict[str, list[str]]:
 
 
 @cache
+def chosen_by_default(config: str) -> dict[str, Any]:
+    """Return what a primary file chooses of each group: names, None, or `???` if one must be given."""
+    chosen: dict[str, Any] = {}
+    for entry in yaml.safe_load((CONF / f"{config}.yaml").read_text("utf-8"))["defaults"]:
+        chosen |= entry if isinstance(entry, dict) else chosen_by_default(entry) if entry != "_self_" else {}
+    return {str(group).removeprefix("optional "): name for group, name in chosen.items()}
+
+
+@cache
 def groups_of(config: str) -> list[str]:
     """Return the groups that a primary file chooses from, sorted by name."""
-    from omegaconf import OmegaConf
-
-    content: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{config}.yaml"), resolve=False)
-    groups: set[str] = set()
-    for entry in content.get("defaults", []):
-        if isinstance(entry, dict):
-            groups |= {str(group) for group in entry if not str(group).startswith(("override ", "optional "))}
-        elif entry != "_self_":  # another primary file, whose groups this one has too
-            groups |= set(groups_of(entry))
-    return sorted(groups)
+    return sorted(chosen_by_default(config).keys() - OF_SCALES)
 
 
 def option(group: str, name: str) -> dict[str, Any]:

@@ -74,8 +74,6 @@ NEEDS: dict[str, str] = {
     "ranker.checkpoint": "ranker=bi_encoder",
 }
 """What an option needs besides itself."""
-RENAMED: dict[str, str] = {"sampling.guard": "guard"}
-"""New names by those of the last release, of options and of all that stand below them."""
 OF_VERB: dict[str, dict[str, str]] = {
     "mine": {
         "sampling.negatives": "count",

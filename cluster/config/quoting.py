@@ -19,7 +19,7 @@ PATHS = frozenset({
     "pools", "qrels", "relabel", "run", "runs", "search_storage", "storage", "studies", "texts",
 })  # fmt: skip
 """Last parts of the keys of options whose values are paths or URIs."""
-PATHS_OR_NUMBERS = frozenset({"documents", "groups", "queries", "topics"})
+PATHS_OR_NUMBERS = frozenset({"budget", "documents", "groups", "queries", "topics"})
 """The same, of options whose values may also be numbers."""
 SINGLE = ("out", "cache", "run")
 """Path options that are never swept, so that a comma belongs to the path."""

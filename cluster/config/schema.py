@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1)]
+Names = Annotated[list[str | int], Field(min_length=1)]
+"""Names of topics, which may be numbers."""
 Natural = Annotated[int, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
 """A text that is not empty, as the name of a folder."""
@@ -54,7 +56,7 @@ class TrainingConfig(PartConfig):
 
 
 class SamplingConfig(Config):
-    negatives: Count
+    negatives: Count | None
     recorded: Annotated[float, Field(ge=0, le=1)]
 
 
@@ -257,7 +259,7 @@ class PoolSourceConfig(RunListsConfig):
     """The source of a pool, in conf/pool.yaml or in an entry of the file that `pools` names."""
 
     runs: str | list[str] | None
-    topics: Literal["all", "even", "odd"]
+    topics: Literal["all", "even", "odd"] | Names
     most_topics: Count | None
     beyond: Natural
 
@@ -283,10 +285,10 @@ class JudgeConfig(RunListsConfig):
     collection: PartConfig
     method: Parts
     runs: str | list[str]
-    topics: str | None
+    topics: str | Names | None
     grades: Annotated[list[int], Field(min_length=2)]
     names: list[str] | None
-    budget: Count | None
+    budget: Count | str | None
     double: Annotated[int | float, Field(ge=0)]
     judges: Annotated[int, Field(ge=2)]
     gold: str | None
@@ -294,6 +296,7 @@ class JudgeConfig(RunListsConfig):
     gold_every: Count
     guidelines: list[str] | None
     search: bool
+    rationale: bool
     resolve: Literal["highest", "first", "last"]
     assessors: list[str] | None
     owners: str | None

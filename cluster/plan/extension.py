@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pyrite.cluster.config.grammar import values_of
 from pyrite.cluster.config.override import key_of, replaced, root_of
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.searches import is_compared
 from pyrite.cluster.plan.study import StudyPlan
-from pyrite.cluster.plan.sweep import Planned, given_seeds, identity, values_of
+from pyrite.cluster.plan.sweep import Planned, given_seeds, identity
 from pyrite.ranking.errors import BadInput
 
 GROWING = ("seeds", "samples")

@@ -11,10 +11,10 @@ from typing import Any
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.grammar import values_of
 from pyrite.cluster.config.groups import group_options, option
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.plan.sweep import values_of
 from pyrite.pooling.simulation import Method, adjudicator_of
 from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from pyrite.analysis.methods import METHOD
-from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.compose import compose, one_value
+from pyrite.cluster.config.grammar import by_key, parsed, swept_values, values_of
 from pyrite.cluster.config.groups import CHOICES, group_options, option
 from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
-from pyrite.cluster.config.refusals import QUOTES, list_form, unreadable
 from pyrite.cluster.config.relocated import with_old_paths
+from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.config.trainer_option import trainer_name
-from pyrite.cluster.config.whole import takes_whole
 from pyrite.cluster.plan.applicable import applicable_overrides, has_option
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.ranking.digest import digest
@@ -89,7 +89,7 @@ def points(
     _refuse_untrained_sweeps(given)
     _refuse_repeated_values(given)
     keys = set(map(key_of, given))
-    functions = None if labels or "policy" in keys else _parse_all(given).get("function")
+    functions = None if labels or "policy" in keys else by_key(given).get("function")
     numbers = any(root_of(key) == "negatives" for key in keys)
     each_alone = functions is not None and (numbers or functions.is_sweep_override())
     lines = [EACH_ALONE] if each_alone else methods or [[]]
@@ -100,7 +100,7 @@ def points(
     for whole_line, label in zip(lines, names, strict=True):
         for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
             own = [text for text in (*common, *line) if not (of_path and key_of(text) == "collection")]
-            merged = _parse_all([*own, *user])
+            merged = by_key([*own, *user])
             expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
     expanded = [point for point in expanded if _fits(point, keys)]
     distinct: dict[Any, Point] = {}
@@ -117,7 +117,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 
     `selector=uniform,dynamic selector._target_=mine.Class` would run `mine.Class` alone.
     """
-    overrides = _parse_all(given)
+    overrides = by_key(given)
     for key, override in overrides.items():
         group = key.removesuffix("._target_")
         names = overrides.get(group)
@@ -132,7 +132,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
 def _refuse_repeated_values(given: Sequence[str]) -> None:
     """Refuse a sweep that gives a value twice: `function=bm25,bm25` would be one method."""
     for text in given:
-        values = _swept_values(text)
+        values = swept_values(text)
         repeated = next((value for value in values if values.count(value) > 1), None)
         if repeated is not None:
             raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
@@ -143,7 +143,7 @@ def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
     for text in given:
         key = key_of(text)
         untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in ("index", "resources")
-        if untrained and key not in ("resources.cpu", "resources.gpu") and (swept := _swept_values(text)):
+        if untrained and key not in ("resources.cpu", "resources.gpu") and (swept := swept_values(text)):
             values = ",".join(value.removeprefix("[").removesuffix("]") for value in swept)
             remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
             raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
@@ -167,9 +167,8 @@ def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:
     """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one."""
     _refuse_untrained_sweeps(overrides)
     for text in overrides:
-        if "=" in text and _parse(text).is_sweep_override():
-            as_list = list_form(text, overrides, config, compose)
-            raise BadInput(f"{text} sweeps", remedy=f"write {as_list}, or {remedy}" if as_list else remedy)
+        if "=" in text and parsed(text).is_sweep_override():
+            raise BadInput(one_value(text, overrides, config), remedy=remedy)
 
 
 def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
@@ -187,7 +186,7 @@ def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str],
             raise BadInput(f"two are labelled {label!r}", "methods", remedy)
         alternatives = line if line and isinstance(line[0], list | tuple) else [line]
         for text in itertools.chain(*alternatives):
-            if _parse(text).is_sweep_override():
+            if parsed(text).is_sweep_override():
                 raise BadInput(f"{text!r} sweeps", f"methods: {label}", "give each value a method with its own label")
         lines += [(label, each) for each in alternatives]
     return points([line for _, line in lines], common, given, [label for label, _ in lines])
@@ -257,59 +256,15 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
     return [replace(point, swept=(*varied, *(key for key, _ in point.intervals))) for point in distinct]
 
 
-def values_of(text: str) -> list[str]:
-    """Return the values of an override: one, unless it sweeps over several. A sweep over an interval is refused."""
-    override = _parse(text)
-    if not override.is_sweep_override():
-        return [text.split("=", 1)[1]]
-    if override.is_interval_sweep():
-        raise BadInput(f"{text!r} sweeps over an interval", remedy="name the values: a list, choice(…) or range(…)")
-    return list(override.sweep_string_iterator())
-
-
 def swept_keys(overrides: Sequence[str]) -> set[str]:
     """Return the keys for which overrides give several values, other than by an interval."""
-    return {key_of(text) for text in overrides if _swept_values(text)}
-
-
-def _swept_values(text: str) -> list[str]:
-    """Return the values of an override that sweeps over named values; none of any other."""
-    override = _parse(text)
-    named = override.is_sweep_override() and not override.is_interval_sweep()
-    return list(override.sweep_string_iterator()) if named else []
-
-
-def _parse_all(texts: Sequence[str]) -> dict[str, Any]:
-    """Return overrides by their keys, the last of each key."""
-    return {key_of(override.get_key_element()): override for override in map(_parse, texts)}
-
-
-def _parse(text: str) -> Any:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.core.override_parser.types import Glob
-    from hydra.errors import HydraException
-
-    try:
-        override = OverridesParser.create().parse_override(text)
-    except HydraException as error:
-        raise unreadable(text, error) from None
-    if not key_of(text):
-        raise BadInput(f"the override {text!r} has no key", remedy=QUOTES)
-    pattern = override.value()
-    if not isinstance(pattern, Glob):
-        return override
-    known = group_options().get(key_of(text), [])  # `function=glob(b*)` sweeps over the names that match
-    names = pattern.filter(known)
-    if not names:
-        remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
-        raise BadInput("matches no name", text, remedy)
-    return _parse(f"{text.split('=', 1)[0]}={','.join(names)}")
+    return {key_of(text) for text in overrides if swept_values(text)}
 
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
     """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; whole numbers from 0 up."""
     seeds: list[Any] = []
-    for override in (_parse(text) for text in overrides if key_of(text) == "seed"):
+    for override in (parsed(text) for text in overrides if key_of(text) == "seed"):
         discrete = override.is_sweep_override() and not override.is_interval_sweep()
         seeds = list(override.sweep_iterator()) if discrete else [override.value()]
     for seed in seeds:

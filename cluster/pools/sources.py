@@ -187,13 +187,14 @@ def _named(
     return NamedPool(name, pool, fingerprint(pool), tuple(_files(source)))
 
 
-def _topics(source: Mapping[str, Any]) -> slice:
-    """Return which topics are simulated: all, or those of one half, and the first of them."""
-    chosen = HALVES[source["topics"]]
-    if source["most_topics"] is None:
-        return chosen
-    first, step = chosen.start or 0, chosen.step or 1
-    return slice(first, first + step * source["most_topics"], step)
+def _topics(source: Mapping[str, Any]) -> slice | list[str]:
+    """Return which topics are simulated: all, or those of one half, or those that are named; and the first of them."""
+    topics, most = source["topics"], source["most_topics"]
+    if not isinstance(topics, str):
+        return list(map(str, topics))[:most]
+    half = HALVES[topics]
+    first, step = half.start or 0, half.step or 1
+    return half if most is None else slice(first, first + step * most, step)
 
 
 def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ def disagreements(snapshot: Snapshot, rule: Rule) -> str:
 
 
 def table(snapshot: Snapshot) -> str:
-    """Return each judgement that was not withdrawn, as CSV: topic, document, grade, assessor, time, note.
+    """Return each judgement that was not withdrawn, as CSV: topic, document, grade, assessor, time, note, rationale.
 
     The time is UTC, that of the last correction if there was one. The grade is empty if the assessor could not judge.
     A text that a spreadsheet would take for a formula begins with an apostrophe.
@@ -77,9 +77,9 @@ def table(snapshot: Snapshot) -> str:
             "assessor",
             pl.from_epoch((pl.col("at") * 1000).round().cast(pl.Int64), "ms").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
             .alias("time"),
-            pl.col("note").fill_null(""),
+            pl.col("note", "rationale").fill_null(""),
         )
-        .with_columns(_no_formula(name) for name in ("topic", "document", "assessor", "note"))
+        .with_columns(_no_formula(name) for name in ("topic", "document", "assessor", "note", "rationale"))
         .write_csv()
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from pyrite.pooling.judging.store import Event
 from pyrite.ranking.errors import BadInput
 
 REMEDY = "the file was edited or damaged: put a copy of it back"
-TEXTS = ("kind", "assessor", "topic", "document", "request", "note")
+TEXTS = ("kind", "assessor", "topic", "document", "request", "note", "rationale")
 Held = tuple[str, str | None, str | None]
 """An assessor, a topic and a document."""
 

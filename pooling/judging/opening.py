@@ -39,6 +39,7 @@ class Judging:
         app: the page.
         links: the owner's, then the assessors'.
         notes: counts that the owner should know of before judging begins, by description.
+        words: the grades by their names in lower case, and by their numbers.
     """
 
     session: Session
@@ -46,6 +47,7 @@ class Judging:
     app: Starlette
     links: list[Link]
     notes: dict[str, int]
+    words: Mapping[str, int]
 
 
 def open_judging(
@@ -118,7 +120,7 @@ def open_judging(
         "pooled documents with nothing to read in them": blank,
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),
     }
-    return Judging(session, store, app, links, notes)
+    return Judging(session, store, app, links, notes, view.words)
 
 
 def _nothing_else(document: str) -> bool:

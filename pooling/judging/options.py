@@ -16,6 +16,8 @@ LONGEST_NAME = 40
 OWNER = "owner"
 """The name under which the owner's decisions are kept."""
 LONGEST_NOTE = 2000
+LONGEST_PASSAGE = 10_000
+"""Characters of the passage that an assessor marks."""
 
 
 @checked
@@ -26,7 +28,8 @@ class Options:
     Args:
         grades: grades that assessors may give, ascending.
         names: names of the grades; None names them by whether they are relevant, with their number if several are.
-        budget: documents to judge per topic (on average, if the method chooses the topic); None is all.
+        budget: documents to judge per topic (on average, if the method chooses the topic), or the number for each of
+            some topics; None, and a topic without a number, is all.
         double: share of a topic's documents that other assessors judge too; an int is their number.
         judges: number of assessors of each of these documents.
         burn_in: gold documents at the start of an assessor's work in a topic; the page shows their known grades.
@@ -39,12 +42,13 @@ class Options:
         recall: share of a topic's relevant documents at which its judging may stop
             (`pyrite.pooling.stopping.TargetRecall`); None never reports it.
         confidence: confidence of that report.
+        rationale: whether assessors may mark the passage of a document that decided; it is saved with the grade.
         seed: seed of the method's random choices.
     """
 
     grades: Sequence[int] = (0, 1)
     names: Sequence[str] | None = None
-    budget: Annotated[int, Positive] | None = None
+    budget: Annotated[int, Positive] | Mapping[str, int] | None = None
     double: Annotated[float, NonNegative] = 0
     judges: Annotated[int, AtLeast(2)] = 2
     burn_in: Annotated[int, NonNegative] = 5
@@ -55,6 +59,7 @@ class Options:
     owners: Mapping[str, str] | Literal["first"] | None = None
     recall: float | None = 0.9
     confidence: float = 0.95
+    rationale: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

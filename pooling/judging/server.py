@@ -197,9 +197,9 @@ def _nothing(session: Session, assessor: str) -> None:
 
 def _judge(
     session: Session, assessor: str, topic: Id, document: Id, request: RequestId, grade: int | None = None,
-    cannot_judge: bool = False, note: Note = "",
+    cannot_judge: bool = False, note: Note = "", rationale: Note = "",
 ) -> None:  # fmt: skip
-    session.judge(assessor, topic, document, _given(grade, cannot_judge), request, note)
+    session.judge(assessor, topic, document, _given(grade, cannot_judge), request, note, rationale)
 
 
 def _correct(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -14,7 +14,8 @@ from typing import Any, Literal
 import polars as pl
 
 from pyrite.pooling.across_topics import AcrossTopics
-from pyrite.pooling.judging.options import LONGEST_NOTE, Options, assessor_name
+from pyrite.pooling.judging.imports import Made
+from pyrite.pooling.judging.options import LONGEST_NOTE, LONGEST_PASSAGE, Options, assessor_name
 from pyrite.pooling.judging.requests import Id, Refused, RequestId
 from pyrite.pooling.judging.revocable_order import Place, RevocableOrder
 from pyrite.pooling.judging.state import Judgement, JudgingState
@@ -26,6 +27,8 @@ from pyrite.ranking.trec_files import BLANK
 
 PAGE = 50
 """Judgements that are listed at once."""
+IMPORTED = "judgements imported"
+JUDGED = "judgements of documents that the same assessor judged before, which are not imported"
 
 
 class Stale(Refused):
@@ -76,9 +79,9 @@ class Session:
             sum(grade >= pool.relevant_from for grade in grades.values()) for grades in self.known_grades
         ]
         self.sizes = [topic.pool.size - len(known) for topic, known in zip(pool.topics, self.known_grades, strict=True)]
-        budget = max(self.sizes, default=0) if options.budget is None else options.budget
-        self.limit = min(sum(self.sizes), budget * len(self.sizes))
-        limits = self.sizes if self.by_method else [min(size, budget) for size in self.sizes]
+        budgets = self._budgets()
+        self.limit = min(sum(self.sizes), sum(budgets))
+        limits = self.sizes if self.by_method else list(map(min, self.sizes, budgets))
         self.state = JudgingState(self._orders(method), limits, names, options, pool.relevant_from, self.gold)
         self._owners = self._named_owners()
         for event in store.events():
@@ -136,22 +139,29 @@ class Session:
                     self._record(self._event("hand out", assessor, place, by_method=topic is None))
             return place
 
-    def judge(self, assessor: str, topic: str, document: str, grade: int | None, request: str, note: str = "") -> None:
+    def judge(
+        self, assessor: str, topic: str, document: str, grade: int | None, request: str, note: str = "",
+        rationale: str = "",
+    ) -> None:  # fmt: skip
         """Record a judgement of the document on the screen.
 
         Args:
             grade: one of the options' grades; None if the assessor can't judge: others may, and this one does not get
                 it again.
             request: id of the request; a second one with the same content changes nothing.
+            rationale: the passage that decided, see `Options.rationale`.
 
         Raises:
             Stale: if the document is not on this assessor's screen.
         """
         self._check_grade(grade, note)
+        if len(rationale) > LONGEST_PASSAGE:
+            raise Refused(f"A marked passage has up to {LONGEST_PASSAGE:,} characters.")
         with self.up_to_date():
             place = self._place(topic, document)
             kind: Kind = "gold" if place is not None and place[1] in self.gold[place[0]] else "judge"
-            self._record_held(Event(kind, assessor, topic, document, grade, request=request, note=note or None))
+            texts = {"note": note or None, "rationale": rationale or None}
+            self._record_held(Event(kind, assessor, topic, document, grade, request=request, **texts))
 
     def correct(self, assessor: str, judgement: int, grade: int | None, request: str, note: str = "") -> None:
         """Replace the grade or note of the judgement with this `id`: the method learns from it as if it had been the
@@ -161,11 +171,12 @@ class Session:
         with self.up_to_date():
             self._check_signed_in(assessor)
             given: dict[str, Any] = {"grade": grade, "note": note or None, "original": judgement, "request": request}
-            if self._repeats(Event("correct", assessor, **given), "topic", "document", "withdraws"):
+            if self._repeats(Event("correct", assessor, **given), "topic", "document", "withdraws", "rationale"):
                 return
             judged = self.judgement_of(assessor, judgement)
             if (judged.grade, judged.note or "") != (grade, note):
-                self._record(self._event("correct", assessor, judged.place, withdraws=judged.event, **given))
+                kept = {"withdraws": judged.event, "rationale": judged.rationale}
+                self._record(self._event("correct", assessor, judged.place, **given, **kept))
 
     def judgement_of(self, assessor: str, judgement: int) -> Judgement:
         """Return an assessor's judgement by its `id`, if it was not taken back."""
@@ -189,6 +200,43 @@ class Session:
                 if (before is None or judgement.id < before) and (number is None or judgement.place[0] == number)
             )  # fmt: skip
             return list(islice(wanted, PAGE))
+
+    def take_over(self, made: Sequence[Made]) -> dict[str, int]:
+        """Record judgements that were made elsewhere, all or none, under their assessors' names and times.
+
+        Returns:
+            How many were recorded, and how many were left out, by description. What an assessor has judged here, or
+            brought in before, is left out, so that a second import changes nothing.
+        """
+        counts: Counter[str] = Counter()
+        events: list[Event] = []
+        with self.up_to_date() as state:
+            names = {each: self.sign_in(each) for each in dict.fromkeys(row.assessor for row in made)}
+            done = {(each.assessor, *self._names(each.place)) for each in state.judgements.values()}
+            for row in made:
+                judged = (names[row.assessor], row.topic, row.document)
+                reason = self._left_out(row.topic, row.document) or (JUDGED if judged in done else None)
+                counts[reason or IMPORTED] += 1
+                if reason is None:
+                    done.add(judged)
+                    about: dict[str, Any] = {"topic": row.topic, "document": row.document, "at": row.at}
+                    said = {"grade": row.grade, "note": row.note or None, "rationale": row.rationale or None}
+                    by = judged[0]
+                    events += [Event("hand out", by, **about), Event("judge", by, **about, **said)]
+            self._record(*events)
+        return dict(counts)
+
+    def _left_out(self, topic: str, document: str) -> str | None:
+        """Return why a judgement that was made elsewhere is not recorded; None if it is."""
+        place = self._place(topic, document)
+        if place is None:
+            return "judgements of topics that no run has, which are not imported"
+        if place[1] in self.known_grades[place[0]]:
+            return "judgements of documents that were judged before (qrels or gold), which are not imported"
+        pooled = self.state.has(place[0], document)
+        if not pooled and (re.search(BLANK, document) or not (self._holds is None or self._holds(document))):
+            return "judgements of documents that neither the runs nor the collection have, which are not imported"
+        return None
 
     def skip(self, assessor: str, topic: Id, document: Id, request: RequestId) -> None:
         """Put the document on the screen aside: after some judgements of the topic it is handed out again, to anyone.
@@ -377,6 +425,18 @@ class Session:
                 raise BadInput(f"{owner} owns topic {topic} and is not among the assessors", "owners")
         return {self.topics[topic]: owner for topic, owner in named.items()}
 
+    def _budgets(self) -> list[int]:
+        """Return the documents to judge in each topic, at most; on average if the method chooses the topic."""
+        budget = self.options.budget
+        if not isinstance(budget, Mapping):
+            return [max(self.sizes, default=0) if budget is None else budget] * len(self.sizes)
+        if self.by_method:
+            what = "topics can't have budgets of their own where the method chooses them"
+            raise BadInput(what, "budget", "give one number, or another method")
+        if unknown := budget.keys() - self.topics.keys():
+            raise BadInput(f"there is no topic {min(unknown)!r} in the pool", "budget", "name topics of the runs")
+        return [budget.get(name, size) for name, size in zip(self.topics, self.sizes, strict=True)]
+
     def _orders(self, method: Method) -> list[RevocableOrder]:
         """Return one order for all topics if the method chooses among them; otherwise one per topic, which is fast to
         rebuild.
@@ -402,6 +462,9 @@ class Session:
         number, document = place
         name = None if document is None else self.state.name_of((number, document))
         return Event(kind, assessor, self.pool.topics[number].name, name, **more)
+
+    def _names(self, place: Place) -> tuple[str, str]:
+        return self.pool.topics[place[0]].name, self.state.name_of(place)
 
     def _record(self, *events: Event) -> None:
         try:

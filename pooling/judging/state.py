@@ -26,6 +26,7 @@ class Judgement(NamedTuple):
         event: the same, or that of the last correction.
         grade: None if the assessor could not judge the document.
         at: seconds since 1970.
+        rationale: the passage that the assessor marked.
     """
 
     id: int
@@ -35,6 +36,7 @@ class Judgement(NamedTuple):
     grade: int | None
     at: float
     note: str | None
+    rationale: str | None = None
 
 
 @dataclass
@@ -246,7 +248,9 @@ class JudgingState:
     def _enter(self, event: Event, place: Place) -> None:
         """Add a judgement, or replace the first by its correction."""
         number, (topic, document) = event.original or event.id, place
-        judgement = Judgement(number, event.id, event.assessor, place, event.grade, event.at, event.note)
+        judgement = Judgement(
+            number, event.id, event.assessor, place, event.grade, event.at, event.note, event.rationale
+        )
         assignment = self.assignments[topic][document]
         before = assignment.judgements.get(judgement.assessor)
         if before is not None and before.grade is None:

@@ -21,7 +21,7 @@ FILE, LOCK = "judgements.sqlite", "server.lock"
 KNOWN = {"topic": pl.String(), "document": pl.String(), "grade": pl.Int64()}
 JUDGEMENTS = {
     "id": pl.Int64(), "at": pl.Float64(), "assessor": pl.String(), "topic": pl.String(), "document": pl.String(),
-    "grade": pl.Int64(), "note": pl.String(),
+    "grade": pl.Int64(), "note": pl.String(), "rationale": pl.String(),
 }  # fmt: skip
 
 Kind = Literal["sign in", "turn", "hand out", "judge", "correct", "skip", "withdraw", "hand back", "resolve", "gold"]
@@ -36,12 +36,12 @@ CREATE TABLE IF NOT EXISTS events (
     grade INTEGER, by_method INTEGER NOT NULL, withdraws INTEGER UNIQUE REFERENCES events (id), request TEXT UNIQUE
 );
 """
-_ADDED = {"note": "TEXT", "original": "INTEGER REFERENCES events (id)"}
-"""Columns of events that folders of version 0.1.0 lack."""
+_ADDED = {"note": "TEXT", "original": "INTEGER REFERENCES events (id)", "rationale": "TEXT"}
+"""Columns of events that folders of older versions lack."""
 _VIEW = """
 DROP VIEW IF EXISTS judgements;
 CREATE VIEW judgements AS
-    SELECT id, at, assessor, topic, document, grade, note, coalesce(original, id) AS original FROM events
+    SELECT id, at, assessor, topic, document, grade, note, rationale, coalesce(original, id) AS original FROM events
     WHERE kind IN ('judge', 'correct') AND id NOT IN (SELECT withdraws FROM events WHERE withdraws IS NOT NULL);
 """
 
@@ -61,8 +61,9 @@ class Event:
         request: the page's id of the request, by which a repeated request is recognised.
         original: for a correction, and for the withdrawal of a corrected judgement: id of the judgement that was
             corrected first.
+        rationale: the passage of the document that decided, as the assessor marked it.
         id: its position in the order of events, set by `Store.append`.
-        at: seconds since 1970, UTC, set by `Store.append`.
+        at: seconds since 1970, UTC; `Store.append` sets it if it is 0.
     """
 
     kind: Kind
@@ -75,6 +76,7 @@ class Event:
     request: str | None = None
     note: str | None = None
     original: int | None = None
+    rationale: str | None = None
     id: int = 0
     at: float = 0.0
 
@@ -135,7 +137,7 @@ class Store:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             for event in events:
-                timed = replace(event, at=self._clock())
+                timed = replace(event, at=event.at or self._clock())
                 cursor = self._connection.execute(_INSERT, [getattr(timed, name) for name in _WRITTEN])
                 stored.append(replace(timed, id=int(cursor.lastrowid or 0)))
             self._connection.execute("COMMIT")
@@ -201,8 +203,8 @@ class Snapshot:
     Args:
         settings: see `Store`.
         known: topic, document, grade: judgements made before.
-        judgements: id, at, assessor, topic, document, grade, note: those that were not withdrawn, in the order in which
-            the documents were first judged. The grade is null if the assessor could not judge.
+        judgements: id, at, assessor, topic, document, grade, note, rationale: those that were not withdrawn, in the
+            order in which the documents were first judged. The grade is null if the assessor could not judge.
         resolved: topic, document, grade: the owner's decisions where assessors differ, the latest for each.
     """
 
@@ -277,7 +279,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _has_columns(connection: sqlite3.Connection) -> bool:
-    return "original" in {row[1] for row in connection.execute("PRAGMA table_info(judgements)")}
+    return _ADDED.keys() <= {row[1] for row in connection.execute("PRAGMA table_info(judgements)")}
 
 
 def _locked(folder: Path) -> sqlite3.Connection:

@@ -61,6 +61,8 @@ class View:
         self._stemming, self._markings = stemming, dict[int, Marking]()
         grades, relevant_from = session.options.grades, session.pool.relevant_from
         self._grade_names = session.options.names or _names_of(grades, [grade >= relevant_from for grade in grades])
+        of_names = {name.lower(): grade for name, grade in zip(self._grade_names, grades, strict=True)}
+        self.words = of_names | {str(grade): grade for grade in grades}
 
     def of(self, assessor: str, place: Place | None, owner: bool = False) -> dict[str, Any]:
         """Return all that is on the page.
@@ -104,6 +106,7 @@ class View:
                 "document": document,
                 "tried": self._tried(assessor),
                 "searches": self._search is not None,
+                "rationale": options.rationale,
                 "undo": state.last_judgement(assessor) is not None,
                 "pace": self._pace(assessor),
             }
@@ -112,7 +115,9 @@ class View:
         """Return the judgements of `Session.judged_by`; `more` is whether others may follow."""
         made = self._session.judged_by(assessor, topic, before)
         listed = [
-            self._heading(each.place) | {"id": each.id, "at": each.at, "grade": each.grade, "note": each.note or ""}
+            self._heading(each.place)
+            | {"id": each.id, "at": each.at, "grade": each.grade, "note": each.note or ""}
+            | {"rationale": each.rationale or ""}
             for each in made
         ]
         return {"judgements": listed, "more": len(made) == PAGE}

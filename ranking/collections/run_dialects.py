@@ -27,7 +27,7 @@ QREL_NAMES = {**NAMES, "grade": (*GRADES, "score"), "score": ()}
 """The same in judgements, where BEIR calls the grade a score."""
 KNOWN = frozenset(name for several in NAMES.values() for name in several if name != "0")
 OWN = ["topic", "document", "grade", "assessor", "time", "note"]
-"""The header of the table that `pyrite judge --export FILE.csv` writes."""
+"""The header of the table that `pyrite judge --export FILE.csv` writes, without the passages that it may end with."""
 BEIR_QRELS = ["query-id", "corpus-id", "score"]
 """The header of BEIR's judgements."""
 
@@ -247,7 +247,9 @@ def _by_header(
     if not missing and set(needs) & set(columns):
         whole = (KINDS["whole"].fullmatch(cells_of(line, separator)[-1]) for line in head[1:])
         judged = cells == BEIR_QRELS and "rank" in needs and all(whole)
-        return Form(columns, separator, BEIR if judged else OF_PYRITE if cells == OWN else HEADED, header=True)
+        return Form(
+            columns, separator, BEIR if judged else OF_PYRITE if cells[: len(OWN)] == OWN else HEADED, header=True
+        )
     if not missing and len(columns) == 2 and "grade" in needs:
         return Form(columns, separator, RELEVANT, header=True)
     others = set(cells) - KNOWN - {"0"}

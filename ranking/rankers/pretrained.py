@@ -14,7 +14,7 @@ from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import PASS_COSTS, PassCost, buckets
 from pyrite.ranking.precision import AUTO, PRECISIONS, best_precision
-from pyrite.ranking.rankers.attention import use_float32_attention
+from pyrite.ranking.rankers.attention import use_quick_attention
 from pyrite.ranking.reading_progress import count_read
 
 DTYPES = {name: getattr(torch, name) for name in PRECISIONS}
@@ -124,8 +124,7 @@ class Pretrained(nn.Module):
             known = ", ".join((AUTO, *PRECISIONS))
             raise BadInput(f"no precision {precision!r}", "ranker.precision", f"choose one of {known}")
         self.model, self._precision, self._budget = model, precision, budget
-        if precision != "float32":
-            use_float32_attention(model)
+        use_quick_attention(model)
         if gradient_checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
         # Kept out of the modules: a compiled module would change the names of its weights.

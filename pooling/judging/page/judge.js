@@ -7,6 +7,7 @@ const ATTEMPTS = 10;     // attempts of a request that the server fails to save
 const LOOK_AGAIN = 5000; // ms between requests for a document while there is none
 const SLOW = 3000;       // ms after which the page says that it waits for an answer
 const LOST = 120000;     // ms after which an answer is taken for lost: a connection may end without a sign
+const PASSAGE = 10000;   // characters of a marked passage that are kept
 
 const $ = (id) => document.getElementById(id);
 const narrow = matchMedia("(max-width: 52rem)");
@@ -15,6 +16,7 @@ let ready = false;
 let lookAgain = 0;
 let unsaved = 0;          // judgements and other changes on their way to the server
 const drafts = new Map(); // notes not yet saved, by topic and document
+let passage = "";         // the marked passage of the document on the screen
 
 function element(name, content, attributes = {}, namespace = "http://www.w3.org/1999/xhtml") {
   const created = document.createElementNS(namespace, name);
@@ -147,7 +149,7 @@ const keyOf = ({topic, document: doc}) => `${topic.name} ${doc.name}`;
 
 function judge(grade) {
   const known = state && state.grades.find((each) => each.grade === grade);
-  if (known) onDocument("judge", {grade, note: $("note").value}, `Saved: ${known.name}.`);
+  if (known) onDocument("judge", {grade, note: $("note").value, rationale: passage}, `Saved: ${known.name}.`);
 }
 
 // The next topic that has documents left for this assessor, in either direction. If there is none, the answer says so.
@@ -176,10 +178,12 @@ function show(before, announcement) {
   $("nothing").hidden = !!doc;
   if (doc) showDocument(doc, topic);
   else showNothing(topic);
+  $("passage-box").hidden = !doc || !state.rationale;
   if ((doc ? keyOf(state) : "") !== before) {
     scrollTo(0, 0);
     $("note").value = doc ? drafts.get(keyOf(state)) ?? doc.note : "";
     showNote(!!$("note").value, false);
+    showPassage("");
     (doc ? $("document") : $("nothing")).focus({preventScroll: true});
     $("announcement").textContent = `${announcement} ${doc ? `Topic ${topic.name}, document ${doc.name}.` : $("nothing-title").textContent}`;
   }
@@ -357,7 +361,7 @@ function showSignIn({assessors, owner}) {
   (assessors ? $("names") : $("name")).focus();
 }
 
-$("sign-in").addEventListener("submit", async (event) => {
+$("sign-in-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const name = $("names").hidden ? $("name").value : $("names").value;
   $("begin").disabled = true;
@@ -389,6 +393,7 @@ const BUTTONS = {
   previous: () => turn(-1), following: () => turn(1), onward: () => turn(1),
   skip: () => onDocument("skip", {}, "Skipped."), undo: () => ask("undo", {request: requestId()}, "Taken back."),
   cannot: () => onDocument("judge", {cannot_judge: true, note: $("note").value}, "Saved: can’t judge."),
+  "passage-clear": () => { getSelection().empty(); showPassage(""); },
   "note-button": () => showNote($("note-box").hidden), leave: () => { $("menu").open = false; ask("leave"); },
   "help-button": () => showDialog("help"), "search-button": openSearch, "judged-button": listJudged,
   "judged-more": addJudged, "overview-button": overview, look: overview,
@@ -408,6 +413,22 @@ function showNote(open, focus = true) {
   $("note-button").setAttribute("aria-expanded", String(open));
   if (open && focus) $("note").focus();
 }
+
+function showPassage(text) {
+  passage = text;
+  $("passage").hidden = $("passage-clear").hidden = !text;
+  $("passage-hint").hidden = !!text;
+  $("passage").textContent = text.length > 300 ? `${text.slice(0, 300)} …` : text;
+}
+
+// What is marked in the text stays the passage when the mark goes, as it does when a button is pressed.
+document.addEventListener("selectionchange", () => {
+  if (!state || !state.rationale || !state.document) return;
+  const marked = getSelection();
+  if (marked.isCollapsed || !$("text").contains(marked.anchorNode) || !$("text").contains(marked.focusNode)) return;
+  const text = marked.toString().trim();
+  if (text) showPassage(text.slice(0, PASSAGE));
+});
 
 // Search the whole collection: documents that no run found can be judged too.
 function openSearch() {
@@ -518,6 +539,7 @@ function judgedItem(judgement) {
   const when = new Date(judgement.at * 1000).toLocaleString();
   return element("li", [
     ...heading(judgement, ` · ${when}`),
+    ...(judgement.rationale ? [element("p", [element("q", judgement.rationale)], {class: "quiet", dir: "auto"})] : []),
     element("div", [grade, note, save, result], {class: "row"}),
     text,
   ], {"data-id": judgement.id});

@@ -17,7 +17,7 @@ import requests
 import uvicorn
 from rich.console import Console
 
-from pyrite.cluster.commands.judge import judge, listen, write_backup, write_qrels
+from pyrite.cluster.commands.judge import import_judgements, judge, listen, write_backup, write_qrels
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.judging.access import links_of
@@ -117,7 +117,7 @@ def test_export(start, files, console):
     assert (made / "qrels.txt").read_text().splitlines() == ["1 0 d1 1", "1 0 d3 1", "1 0 elsewhere 0"]
     write_qrels([out], str(made / "all.csv"), console)
     lines = (made / "all.csv").read_text().splitlines()
-    assert lines[0] == "topic,document,grade,assessor,time,note"
+    assert lines[0] == "topic,document,grade,assessor,time,note,rationale"
     assert lines[1].startswith("1,d1,1,ada,")
     judged_line, table_line = console.file.getvalue().splitlines()
     assert judged_line.startswith("1 document judged, 2 known before: ")
@@ -165,6 +165,121 @@ def test_a_backup_is_continued_as_the_line_says(start, files, console):
     assert "continuing after 1 judgement" in start(f"out={again}")
     with pytest.raises(BadInput, match="method has no effect on a backup"):
         write_backup(["method=mm"], str(files / "copy"), console)
+
+
+LABEL_STUDIO = json.dumps([
+    {"id": 1, "data": {"topic": "1", "doc_id": "d2", "text": "text 2"}, "annotations": [
+        {"completed_by": {"id": 4, "email": "bo@example.org"}, "created_at": "2026-03-01T10:00:00.5Z", "result": [
+            {"type": "choices", "value": {"choices": ["Relevant"]}},
+            {"type": "textarea", "value": {"text": ["seen twice"]}},
+            {"type": "labels", "value": {"start": 0, "end": 4, "text": "text", "labels": ["why"]}},
+        ]},
+        {"completed_by": 7, "was_cancelled": True, "result": []},
+    ]},
+    {"id": 2, "data": {"topic": "2", "doc_id": "d4"}, "annotations": [
+        {"completed_by": 7, "result": [{"type": "rating", "value": {"rating": 0}}]},
+    ]},
+])  # fmt: skip
+DOCCANO = "".join(json.dumps(row) + "\n" for row in (
+    {"id": 1, "text": "text 2", "label": ["relevant"], "topic": "1", "docno": "d2", "Comments": ["sure"]},
+    {"id": 2, "text": "text 4", "label": ["0"], "meta": {"qid": 2, "docno": "d4"}, "Comments": []},
+))  # fmt: skip
+MADE = {
+    "made.csv": (
+        "topic,document,grade,assessor,time,note,rationale\n"
+        "1,d2,1,bo@example.org,2026-03-01T10:00:00.500Z,seen twice,text\n2,d4,0,7,,,\n",
+        [("1", "d2", 1, "bo@example.org", "seen twice", "text"), ("2", "d4", 0, "7", None, None)],
+    ),
+    "made.json": (
+        LABEL_STUDIO,
+        [("1", "d2", 1, "bo@example.org", "seen twice", "text"), ("2", "d4", 0, "7", None, None)],
+    ),
+    "bo.jsonl": (DOCCANO, [("1", "d2", 1, "bo", "sure", None), ("2", "d4", 0, "bo", None, None)]),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_judgements_made_elsewhere_are_imported_once(start, files, console, name):
+    content, expected = MADE[name]
+    write_files(files, {name: content})
+    start(*options(files))
+    judged(files)
+    for _ in range(2):
+        import_judgements([f"out={files / 'out'}"], str(files / name), console)
+    said = console.file.getvalue()
+    assert "judgements imported: 2" in said
+    assert "judgements of documents that the same assessor judged before, which are not imported: 2" in said
+    made = read(files / "out").judgements
+    columns = ["topic", "document", "grade", "assessor", "note", "rationale"]
+    assert made.select(columns).rows()[1:] == expected
+    if name != "bo.jsonl":
+        assert made["at"][1] == pytest.approx(1772359200.5)
+    write_qrels([f"out={files / 'out'}"], str(files / "qrels.txt"), console)
+    assert (files / "qrels.txt").read_text() == "1 0 d1 1\n1 0 d2 1\n2 0 d4 0\n"
+    assert "continuing after 3 judgements" in start()
+
+
+def test_an_exported_table_is_imported_into_another_folder(start, files, console):
+    start(*options(files), "names=[no,'=yes']")
+    judged(files)
+    write_qrels([f"out={files / 'out'}"], str(files / "all.csv"), console)
+    again = [f"out={files / 'again'}", *options(files)]
+    import_judgements(again, str(files / "all.csv"), console)
+    first, second = (read(files / name).judgements.drop("id") for name in ("out", "again"))
+    assert second.drop("at").equals(first.drop("at"))
+    assert second["at"].to_list() == pytest.approx(first["at"].to_list(), abs=1e-3)
+    assert "continuing after 1 judgement" in start(again[0])
+
+
+def test_what_is_not_imported_is_counted(start, files, console):
+    rows = "1,d3,1,bo,,\n9,d1,1,bo,,\n1,nowhere,1,bo,,\n1,d2,can't judge,bo,,\n1,d5,1,bo,,\n"
+    write_files(files, {"made.csv": f"topic,document,grade,assessor,time,note\n{rows}"})
+    start(*options(files), f"qrels={files / 'qrels'}")
+    import_judgements([f"out={files / 'out'}"], str(files / "made.csv"), console)
+    lines = [line.split(": ") for line in console.file.getvalue().splitlines() if "import" in line]
+    assert dict(lines) == {
+        "judgements of documents that were judged before (qrels or gold), which are not imported": "1",
+        "judgements of topics that no run has, which are not imported": "1",
+        "judgements of documents that neither the runs nor the collection have, which are not imported": "1",
+        "judgements imported": "2",
+    }
+    assert read(files / "out").judgements.select("document", "grade").rows() == [("d2", None), ("d5", 1)]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), [
+    ("a.csv", "topic,document,grade,assessor\n1,d1,perhaps,bo\n", "a.csv:2: grade 'perhaps' is none of this pool's"),
+    ("a.csv", "topic,document,grade\n1,d1,1\n", "a.csv:2: a judgement without assessor; name it by one of assessor, "),
+    ("a.csv", "topic,document,grade,assessor,time\n1,d1,1,bo,noon\n", "a.csv:2: 'noon' is no time; write it as"),
+    ("a.csv", "topic,document,grade,assessor\n", "a.csv: no judgements in it"),
+    ("a.json", "{}", "a.json: not a list of objects; export tasks"),
+    ("a.jsonl", "{\n", "a.jsonl:1: no JSON"),
+    ("a.xlsx", "", "a.xlsx: judgements are not imported from .xlsx; name it by what it is: .csv, .tsv"),
+    ("a.csv", "topic,document,grade,assessor\n1,d1,1,owner\n", "a.csv: Owner|a.csv: owner can't be an assessor's name"),
+])  # fmt: skip
+def test_broken_imports_change_nothing(start, files, console, name, content, says):
+    write_files(files, {name: content})
+    start(*options(files))
+    judged(files)
+    with pytest.raises(BadInput, match=re.escape(says).replace(r"\|", "|")):
+        import_judgements([f"out={files / 'out'}"], str(files / name), console)
+    assert len(read(files / "out").judgements) == 1
+
+
+def test_some_topics_are_judged_and_each_has_its_budget(start, files):
+    assert "1 topic, 5 documents of 2 runs in the pool" in start(*options(files), "topics=[2]")
+    write_files(files, {"budgets": "1\t3\n", "twice": "1\t3\n1\t4\n", "words": "1\tmany\n", "other": "7\t3\n"})
+    with pytest.raises(BadInput, match=re.escape("topics: '7' is none of the 2 topics (1, 2); give names of topics")):
+        start(*options(files), "topics=[1,7]", f"out={files / 'more'}")
+    start(*options(files), f"budget={files / 'budgets'}", f"out={files / 'more'}")
+    for name, says in (
+        ("twice", "topic 1 is given twice"),
+        ("words", "'many' is no number of documents for topic 1"),
+        ("other", "there is no topic '7' in the pool"),
+    ):
+        with pytest.raises(BadInput, match=says):
+            start(f"budget={files / name}", f"out={files / 'more'}")
+    with pytest.raises(BadInput, match="can't have budgets of their own where the method chooses them"):
+        start(*options(files), f"budget={files / 'budgets'}", "method=shared", f"out={files / 'shared'}")
 
 
 def test_a_refused_start_binds_nothing(start, files):

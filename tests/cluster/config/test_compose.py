@@ -1,15 +1,12 @@
 """One configuration, from overrides to a mapping; the rest of it is in `test_configuration.py`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from pyrite import Collection
 from pyrite.cluster.config.aliases import as_override, read_overrides
@@ -59,14 +56,6 @@ def test_in_batch_gives_the_whole_batch_alone_or_with_what_others_add(overrides,
     assert compose(overrides)["sampling"]["negatives"] == count
 
 
-def outcome(compose: Callable[[tuple[str, ...], str], Any], overrides: list[str], config: str) -> Any:
-    """Return what is composed, or the error and its cause."""
-    try:
-        return compose(tuple(overrides), config)
-    except (HydraException, OmegaConfBaseException) as error:
-        return [str(error), str(error.__cause__ or "")]
-
-
 def at_once(overrides: tuple[str, ...], config: str) -> Any:
     """Return what Hydra composes of all overrides at once."""
     _store_parts()
@@ -86,22 +75,12 @@ def at_once(overrides: tuple[str, ...], config: str) -> Any:
         (["training={patience: 3}", "collection=beir", "+collection.path=${cache}/here"], "config"),
         (["agent=as_printed", "agent.entropy=0.5", "until=converged"], "learn"),
         (["method=[mm,mtf]", "reuse=true", "runs=a", "qrels=b"], "pool"),
-        (["ranker=nobody"], "config"),
-        (["training.patiance=3"], "config"),
-        (["+training.patience=3"], "config"),
-        (["~training.nothing"], "config"),
-        (["training.patience.more=3"], "config"),
-        (["ranker@elsewhere=static"], "config"),
-        (["nothing@elsewhere=static"], "config"),
-        (["seed=1,2"], "config"),
-        (["seed=[1"], "config"),
-        (["hydra.nothing=3"], "config"),
+        (["++training.more=3", "~training.positives"], "config"),
     ],
 )
 def test_values_set_in_a_copy_of_what_files_give_are_what_hydra_sets(overrides, config):
-    expected = outcome(at_once, overrides, config)
     for _ in range(2):
-        assert outcome(lambda *given: _by_hydra(*given, ())[0], overrides, config) == expected
+        assert _by_hydra(tuple(overrides), config, ())[0] == at_once(tuple(overrides), config)
 
 
 def test_two_run_files_and_another_keep_their_order_and_options():
@@ -215,7 +194,7 @@ def test_a_part_may_be_null():
     assert compose(["trial_scheduler=null"], "study").get("trial_scheduler") is None
     found = points([], [], ["teacher=null,bm25", "policy=fixed"])
     assert [compose(point.overrides).get("teacher") is None for point in found] == [True, False]
-    with pytest.raises(BadInput, match="must be a string or a list"):
+    with pytest.raises(BadInput, match="there is no collection 3; there is beir"):
         compose(["collection=3"])
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
-from pyrite.cluster.config.refusals import REMOVED, REMOVED_PARTS
+from pyrite.cluster.config.removed import REMOVED, REMOVED_PARTS
 from pyrite.cluster.config.validate import check_pooling, check_run, check_shares
 from pyrite.ranking.errors import BadInput
 
@@ -35,6 +36,13 @@ OF_RUNS = [
     ("~guard", "guard"),
     ("~seed", "seed"),
     ("+seeds=3", "there is no option seeds"),
+    ("limits={trian:3}", "no option limits.trian; limits has examples, train, dev, test; did you mean limits.train"),
+    ("trianing.batch_size=4", "did you mean training.batch_size=4?"),
+    ("bm25.k1=2", "did you mean function.bm25.k1=2?"),
+    ("max_document=9", "did you mean encoding.max_document=9?"),
+    ("ranker@elsewhere=static", "there is no option ranker@elsewhere here; see"),
+    ("cache=${nothing}", "cache: Interpolation key 'nothing' not found; see"),
+    ("selector=3", "there is no selector 3; there is adversarial, "),
     ("training=5", "training is 5; give a mapping"),
     ("measures=AP@10", "measures is 'AP@10'; give a list, as [A,B]"),
     ("seed=true", "seed is True"),
@@ -51,7 +59,7 @@ OF_RUNS = [
     ("selector.bm25.lam=0", "no option selector.bm25.lam; is selector.bm25=NAME missing?"),
     ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
     ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
-    ("sede=3", "there is no option sede; did you mean seed?"),
+    ("sede=3", "there is no option sede; did you mean seed=3?"),
     ("+function._target_=mine.F", "begin the file with `bm25:`, `_target_` beneath"),
     ("~selector._target_ +selector.mine={_target_:mine.S}", "`_target_: package.module.Class`"),
     ("policy=random function=bm25", "function"),
@@ -74,7 +82,7 @@ OF_RUNS = [
     ("ranker=match_pyramid function=dense", "function=dense: it compares vectors, and MatchPyramid has none"),
     ("ranker=feed_forward function=[in_batch,memory]", "function=memory: it compares vectors, and FeedForward has"),
     ("ranker=bi_encoder", "ranker.checkpoint has no default; give it with ranker.checkpoint=…"),
-    ("ranker=cascade ranker.checkpoint=x", "there is no ranker=cascade any more: it was an experiment"),
+    ("ranker=cascade ranker.checkpoint=x", "there is no ranker=cascade any more: it was a one-off"),
     ("measures=[MEAN@100]", "MEAN"),
     ("validation.measure=AP@0", "AP@0"),
     ("training.batch_size=x", "batch_size"),
@@ -135,7 +143,7 @@ OF_RUNS = [
 OF_VERBS = [
     ("learn", "episodes=0", "episodes is 0; choose a number from 1 up"),
     ("learn", "episodes=many", "episodes is 'many'; choose a whole number"),
-    ("pool", "scale=tiny", "pool_scale=tiny now"),
+    ("pool", "scale=tiny", "is called pool_scale now; write pool_scale=tiny"),
     ("pool", "qrels=''", "qrels: is empty; name a file or folder"),
     ("pool", "pools=some.yaml runs=some", "pools= excludes runs= and qrels="),
     ("pool", "pools=some.yaml qrels=some.txt", "pools= excludes runs= and qrels="),
@@ -146,7 +154,7 @@ OF_VERBS = [
     ("config", "+judging.budget=5", "no option judging any more: what fewer judgements change is answered"),
     ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),
     ("study", "experiment=mixture_policies", "any more: its question is answered (docs/experiments/mixtures.md)"),
-    ("learn", "actions.every=2", "no option actions.every: it is called decision_every now"),
+    ("learn", "actions.every=2", "no option actions.every; actions has documents, imitate; see"),
     ("study", "experiment=mine", "a YAML list of overrides of yours is a word: `pyrite study mine.yaml`"),
     ("study", "experiment=null", "experiment has no value; choose one of"),
     ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
@@ -174,6 +182,24 @@ def test_what_does_not_exist_or_fit_is_refused_in_one_line_with_what_to_use(verb
     assert says in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert str(refusal.value).endswith(says) or not says.endswith("?")
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("mine.yaml", "mine"), ("experiment/mine.yaml", "mine"), ("mine.yaml", "./mine.yaml")]
+)
+def test_a_users_file_in_the_place_of_an_experiment_is_named_with_the_command_that_runs_it(
+    file, name, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("- function=bm25,random\n- seeds=2\n")
+    with pytest.raises(BadInput, match=rf"is a word: `pyrite study {file}`") as refused:
+        compose([f"experiment={name}"], "study")
+    assert read_overrides(re.search(r"`pyrite study (\S+)`", str(refused.value))[1]) == [
+        "function=bm25,random",
+        "seeds=2",
+    ]
 
 
 def test_what_fits_is_not_refused():

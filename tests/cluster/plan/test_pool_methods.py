@@ -87,11 +87,9 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["method=mm", "method.mm.window=5", "method.mm.rate=0.0"], "another way to forget"),
         (
             ["+method.mine._target_=pyrite.pooling.adjudicators.max_mean.MaxMean"],
-            "MaxMean is the index of a bandit, not a method; give it to a bandit: "
-            "`+method.NAME._target_=pyrite.pooling.adjudicators.bandit.bandit.Bandit "
-            "+method.NAME.arm._target_=pyrite.pooling.adjudicators.max_mean.MaxMean`",
+            "MaxMean is no method; name a subclass of pyrite.pooling.method.Method",
         ),
-        (["+method.mine._target_=pyrite.pooling.priors.CommonPrior"], "CommonPrior is not a method"),
+        (["+method.mine._target_=pyrite.pooling.priors.CommonPrior"], "CommonPrior is no method; name a subclass of"),
         (["depth=0"], "depth is 0"),
         (["order=alphabetical"], "order is 'alphabetical'"),
         (["method=mm", "baseline=mtf"], "baseline 'mtf' is none of the methods"),
@@ -109,7 +107,7 @@ def test_a_preset_is_for_the_methods_that_are_there_and_the_user_has_the_last_wo
         (["budgets=5,10"], "budgets takes a list; write budgets=[5,10]; see"),
         (["preset=nobody2030"], "no preset 'nobody2030'"),
         (["colour=red"], "no option colour"),
-        (["worth=false"], "worth: it is called ranking_quality now"),
+        (["worth=false"], "there is no option worth; see"),
         (
             ["method=mm", "method.mm.arm.prior={_target_: pyrite.pooling.priors.Same}"],
             "Same is called CommonPrior now; write pyrite.pooling.priors.CommonPrior",

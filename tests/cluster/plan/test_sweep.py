@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.whole import takes_whole
+from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.plan.sweep import (
     Interval,
     draws,
@@ -280,9 +280,11 @@ def test_a_sweep_over_an_option_that_no_training_depends_on_is_refused(text, rem
 
 def test_a_verb_without_sweeps_names_the_list():
     for text, remedy in {
-        "function=bm25,random": r"sweeps; write function=\[bm25,random\], or train one",
-        "ranker=static,dssm": "sweeps; train one$",
-        "optimizer.lr=interval(1,2)": "sweeps; train one$",
+        "function=bm25,random": r"takes a list; write function=\[bm25,random\]; train one$",
+        "validation.origin=bm25,random": r"takes a list; write validation.origin=\[bm25,random\]; train one$",
+        "function=bm25,nothing": "there is no function 'nothing'; there is bm25",
+        "ranker=static,dssm": "ranker takes one value here, not static,dssm; train one$",
+        "optimizer.lr=interval(1,2)": r"lr takes one value here, not interval\(1,2\); train one$",
         "origin=full,bm25": r"no training depends; write origin=\[full,bm25\]$",
     }.items():
         with pytest.raises(BadInput, match=remedy):

@@ -71,9 +71,9 @@ def test_the_table_says_who_and_when(tmp_path):
     write(path, table(read(tmp_path)))
     with path.open(newline="") as file:
         assert list(csv.reader(file)) == [
-            ["topic", "document", "grade", "assessor", "time", "note"],
-            ["2", "d2", "1", "ada", "2023-11-14T22:13:20.250Z", 'a "note",\nof two lines'],
-            ["2", "d1", "", "grace", "2023-11-14T22:13:21.000Z", ""],
+            ["topic", "document", "grade", "assessor", "time", "note", "rationale"],
+            ["2", "d2", "1", "ada", "2023-11-14T22:13:20.250Z", 'a "note",\nof two lines', ""],
+            ["2", "d1", "", "grace", "2023-11-14T22:13:21.000Z", "", ""],
         ]
     assert qrels(read(tmp_path), "highest") == "2 0 d2 1\n"
 

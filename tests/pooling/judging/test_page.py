@@ -294,6 +294,89 @@ def test_notes_and_documents_that_cannot_be_judged(served, enter, tmp_path):
     assert ada.press("u").document == left
 
 
+def mark(assessor: Assessor, start: int, end: int) -> str:
+    """Mark characters of the text's first piece, and return them."""
+    return str(assessor.page.evaluate(
+        "([start, end]) => { const node = document.getElementById('text').firstChild.firstChild"
+        " || document.getElementById('text').firstChild; const range = document.createRange();"
+        " range.setStart(node, start); range.setEnd(node, end); const marked = getSelection();"
+        " marked.removeAllRanges(); marked.addRange(range); return marked.toString(); }", [start, end],
+    ))  # fmt: skip
+
+
+def test_a_marked_passage_is_saved_with_the_grade(served, enter, tmp_path):
+    room = served(Options(rationale=True))
+    ada = enter(room.link, "Ada")
+    assert not ada.page.is_visible("#passage")
+    passage = mark(ada, 0, 4)
+    ada.page.wait_for_selector("#passage:not([hidden])")
+    assert ada.text("#passage") == passage.strip() != ""
+    judged = ada.document
+    ada.page.click("#grades button.primary")  # the mark goes, and the passage stays
+    ada.page.wait_for_function("before => document.querySelector('#document-name').textContent !== before", arg=judged)
+    ada.ready()
+    assert not ada.page.is_visible("#passage")  # the next document has none
+    mark(ada, 0, 4)
+    ada.page.wait_for_selector("#passage:not([hidden])")
+    ada.page.click("#passage-clear")
+    ada.press("0")
+    ada.choose("#judged-button", "#judged-items li:nth-child(2)")
+    assert ada.text("#judged-items q") == passage.strip()
+    made = store.read(tmp_path).judgements
+    assert made.select("grade", "rationale").rows() == [(1, passage.strip()), (0, None)]
+    ada.page.keyboard.press("Escape")
+    assert not ada.faults
+
+
+def test_without_the_option_no_passage_is_asked_for(served, enter):
+    ada = enter(served().link, "Ada")
+    mark(ada, 0, 4)
+    assert not ada.page.is_visible("#passage-box")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("width", [360, 1280])
+def test_eight_views_have_no_fault_that_axe_finds(served, enter, browser, width):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    room = served(Options(rationale=True, guidelines=["not about it", "about it"], budget=3))
+    found: dict[str, list[str]] = {}
+
+    def look(view: str, page: Any) -> None:
+        found[view] = [f"{each['id']}: {each['nodes'][0]['html']}" for each in axe.run(page).response["violations"]]
+
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
+    page.goto(room.owner)
+    page.wait_for_selector("#sign-in:not([hidden])")
+    look("sign in", page)
+    context.close()
+    ada = enter(room.owner, "Ada", width)
+    mark(ada, 0, 4)
+    look("a document", ada.page)
+    ada.page.keyboard.press("c")
+    look("a note", ada.page)
+    ada.page.keyboard.press("Escape")
+    for view, button, shown in (
+        ("keys", "#help-button", "#help[open]"), ("search", "#search-button", "#search[open]"),
+        ("overview", "#overview-button", "#overview[open]"),
+    ):  # fmt: skip
+        ada.choose(button, shown)
+        if view == "search":
+            ada.page.fill("#query", "mole")
+            ada.page.keyboard.press("Enter")
+            ada.page.wait_for_selector("#found-items li")
+        look(view, ada.page)
+        ada.page.evaluate("document.querySelector('dialog[open]').close()")
+    for _ in range(3):
+        ada.press("1")
+    ada.choose("#judged-button", "#judged-items li")
+    look("judged", ada.page)
+    ada.page.evaluate("document.querySelector('dialog[open]').close()")
+    look("nothing left", ada.page)
+    assert len(found) == 8
+    assert not {view: faults for view, faults in found.items() if faults}
+
+
 def keydown(assessor: Assessor, key: str, code: str, shift: bool = False) -> None:
     assessor.page.evaluate(
         "([key, code, shiftKey]) => document.activeElement.dispatchEvent("

@@ -137,7 +137,7 @@ def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(serve):
 def test_messages_are_outside_the_parts_that_are_hidden(serve):
     # Before sign-in and while the first answer is awaited, only what is directly in the body is visible.
     page = serve().client().send("GET", "/")[2]
-    visible = page.partition("<body>")[2].partition('<form id="sign-in"')[0]
+    visible = page.partition("<body>")[2].partition('<main id="sign-in"')[0]
     assert re.findall(r'^<(noscript|\w+ id="\w+")', visible, re.M) == ["noscript", 'p id="problem"', 'p id="loading"']
 
 

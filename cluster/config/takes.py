@@ -1,26 +1,32 @@
-"""Finds out whether an option takes only whole numbers, by the type that its class or the schema declares."""
+"""Finds out what an option takes, whole numbers or a list, by the type that its class or the schema declares."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
 from pyrite.cluster.config.build import locate
-from pyrite.cluster.config.schema import RunConfig
+from pyrite.cluster.config.schema import SHAPES
+
+LISTS: frozenset[Any] = frozenset({list, tuple, Sequence})
 
 
 def takes_whole(config: Mapping[str, Any], key: str) -> bool:
     """Return whether an option of a run takes only whole numbers."""
+    return takes("config", config, key, {int}) and not takes("config", config, key, {float})
+
+
+def takes(primary: str, config: Mapping[str, Any], key: str, kinds: Set[Any]) -> bool:
+    """Return whether an option takes values of one of the types, by what its class or the schema declares."""
     node: Any = config
-    declared: Any = RunConfig
+    declared: Any = SHAPES[primary]
     for name in key.split("."):
         declared = _declared(node, declared, name)
         node = node.get(name) if isinstance(node, Mapping) else None
-    named = _parts(declared)
-    return int in named and float not in named
+    return not kinds.isdisjoint(_parts(declared))
 
 
 def _declared(node: Any, outer: Any, name: str) -> Any:
@@ -36,5 +42,5 @@ def _declared(node: Any, outer: Any, name: str) -> Any:
 
 
 def _parts(declared: Any) -> list[Any]:
-    inner = [part for each in get_args(declared) for part in _parts(each)]
-    return inner or [declared]
+    """Return the types of which a type is made, as `[list, int]` of `list[int] | None`."""
+    return [get_origin(declared) or declared, *(part for each in get_args(declared) for part in _parts(each))]

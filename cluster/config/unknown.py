@@ -1,0 +1,96 @@
+"""Refuses options that the composed parts do not have, with the options that they have and the one that is meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyrite.cluster.config.groups import group_options, groups_of
+from pyrite.cluster.config.other_names import suggest_all
+from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.refusals import no_option
+from pyrite.ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+
+Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
+
+
+def walk(content: Any, path: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the deepest node on a path, and the names of the path that it does not have."""
+    for depth, name in enumerate(path):
+        if not isinstance(content, Mapping) or name not in content:
+            return content, list(path[depth:])
+        content = content[name]
+    return content, []
+
+
+def check_keys(
+    values: Sequence[Override], content: Mapping[str, Any], overrides: Sequence[str], config: str, compose: Compose
+) -> None:
+    """Refuse the first override of an option that does not exist.
+
+    Args:
+        values: the overrides that set values; those with `++` may add options.
+        content: what the chosen parts have.
+        overrides: all overrides of the command, for the suggestion.
+        compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
+    """
+    added: list[str] = []
+    for each in values:
+        key = each.key_or_group
+        known = any(f"{key}.".startswith(f"{other}.") for other in added)
+        absent = [path for path in _paths(each.value(), key.split("."), content) if walk(content, path)[1]]
+        adds = each.is_add() or each.is_force_add()
+        if absent and not known and not adds:
+            raise _unknown(".".join(absent[0]), content, overrides, config, compose)
+        added += [key] if adds or isinstance(each.value(), dict) else []
+
+
+def _paths(value: Any, path: list[str], content: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield the paths of the options that an override sets: one, or those of a mapping that is merged with another."""
+    if isinstance(value, dict) and isinstance(walk(content, path)[0], Mapping) and "_target_" not in value:
+        for name, inner in value.items():
+            yield from _paths(inner, [*path, str(name)], content)
+    else:
+        yield path
+
+
+def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
+    """Return the error for a group that a verb does not have."""
+    return no_option(key, config, f" here{suggest_all(overrides, key, config, compose)}")
+
+
+def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
+    root, *rest = path = key.split(".")
+    if root == "selectors" and len(path) > 2:  # as `aliases` writes selector.NAME.OPTION
+        written = ".".join(["selector", *rest])
+        return no_option(written, config, f"; is selector.{rest[0]}=NAME missing?")
+    if root in groups_of(config) and not content.get(root):
+        return no_option(key, config, f"; is {root}={'|'.join(group_options()[root])} missing?")
+    # The name of another tool is the ranker's option, not that of an agent or of a method.
+    of_verb = root in set(groups_of(config)) - set(groups_of("config"))
+    siblings = _siblings(key, content, overrides)
+    instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
+    return no_option(key, config, instead or siblings)
+
+
+def _siblings(key: str, content: Mapping[str, Any], overrides: Sequence[str]) -> str:
+    """Return the known options next to an unknown one, and the one that is most like it."""
+    path = key.split(".")
+    node, (name, *rest) = walk(content, path)
+    outer = ".".join(path[: -len(rest) - 1])
+    if not isinstance(node, Mapping):
+        return f"; {outer} is a value and has no options"
+    names = [str(each) for each in node if not str(each).startswith("_")]
+    close = difflib.get_close_matches(name, names, 1)
+    value = next((text.partition("=")[2] for text in overrides if key_of(text) == key), "") or "…"
+    if not outer:  # the whole configuration: too many to list
+        likely = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
+        paths = [[*close, *rest], [*likely[-1:], *path], rest]
+        known = [".".join(each) for each in paths if each and not walk(content, each)[1]]
+        return f"; did you mean {known[0]}={value}?" if known else ""
+    meant = f"; did you mean {outer}.{'.'.join([*close, *rest])}={value}?" if close else ""
+    return f"; {outer} has {', '.join(names) or 'no options'}{meant}"
