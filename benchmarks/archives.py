@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +26,11 @@ from pyrite.analysis.statistics.paired import (
     differences,
     mean_difference,
 )
+from pyrite.cluster.output.provenance import RELEASE
+from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
+from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.evaluation.significance import holm
+from pyrite.ranking.precision import CPUINFO
 from pyrite.ranking.whole_file import replace_file
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments"
@@ -214,6 +220,19 @@ def commands(*studies: Described) -> str:
     return "```\n" + "".join(f"{study.about['command']}\n" for study in studies) + "```\n\n"
 
 
+def built_by(out: Path) -> dict[str, str]:
+    """Return the version and the commit of Pyrite that made an output folder's runs, as far as their results say."""
+    store = ResultStore(Storage(str(out)), "runs")
+    made = [(store.read(key) or {}).get(BUILT_FROM, {}) for key in store.keys()]  # noqa: SIM118  a store is no dictionary
+    return {name: ", ".join(sorted({of_run[name] for of_run in made if name in of_run})) for name in RELEASE}
+
+
+def processor() -> str:
+    """Return this machine's processor and the number of its cores."""
+    names = re.findall(r"^model name\s*: (.+)$", CPUINFO.read_text() if CPUINFO.exists() else "", re.MULTILINE)
+    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
+
+
 def archive(
     name: str, out: Path, about: Mapping[str, Any], labels: Mapping[str, str] | None = None, data: str = ""
 ) -> None:
@@ -222,7 +241,8 @@ def archive(
     Args:
         name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
         out: the folder of a study.
-        about: baseline, command, processor, and whether the machine was quiet enough for times.
+        about: baseline, command, processor (if empty, this machine's), and whether the machine was quiet
+            enough for times.
         labels: names for methods, by the study's; None keeps those. `{ranker}` in one is replaced by the ranker.
         data: the folder of collections, which is replaced by FOLDER.
     """
@@ -244,7 +264,8 @@ def archive(
     trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
     kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")
     kept.write_parquet(folder / "queries.parquet", compression="zstd", compression_level=19)
-    write(folder / "about.json", json.dumps({**about, "seconds": round(trials["seconds"].sum())}, indent=1) + "\n")
+    described = {**about, "processor": about.get("processor") or processor(), **built_by(out)}
+    write(folder / "about.json", json.dumps({**described, "seconds": round(trials["seconds"].sum())}, indent=1) + "\n")
 
 
 def write(path: Path, text: str) -> None:

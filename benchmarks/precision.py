@@ -46,12 +46,12 @@ def in_turns(sides: dict[str, Callable[[int], object]], turns: int) -> dict[str,
     return {name: float(np.median(times)) for name, times in took.items()}
 
 
-def trained(chosen: argparse.Namespace, precision: str) -> tuple[Callable[[int], object], Any, Any]:
+def trained(chosen: argparse.Namespace, precision: str, *options: str) -> tuple[Callable[[int], object], Any, Any]:
     """Return our step, the batches of all sides, and the collection."""
     config = compose([
         "collection=beir", f"collection.path={chosen.folder}", "ranker=bi_encoder", "function=in_batch", "origin=bm25",
         f"ranker.checkpoint={chosen.checkpoint}", f"ranker.precision={precision}",
-        f"training.batch_size={chosen.batch}", *chosen.overrides,
+        f"training.batch_size={chosen.batch}", *chosen.overrides, *options,
     ])  # fmt: skip
     artifacts = Artifacts()
     training, sampler = assemble(config, artifacts.parts(config), 0)

@@ -73,6 +73,8 @@ class Lora:
                     raise BadInput(message, "peft.modules", "name linear layers, as [query,value]") from None
                 for name in new:
                     tower.model.get_parameter(name).requires_grad_(True)
+                if tower.lower is not None:
+                    tower.lower.freeze()
 
 
 def merged(ranker: Ranker) -> Ranker:

@@ -97,7 +97,7 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     total = len(runs) + proposals.total
     names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values())
     line = f"{counted(total, 'run')} ({work.ready} done) over {', '.join(names)}, results in {plan.storage}"
-    print_lines(console, *work.read_lines, *filter(None, [plan.reduced]), line)
+    print_lines(console, *work.read_lines, *filter(None, [plan.reduced, plan.untyped]), line)
     facts = {"runs": total, "done": work.ready}
     work.load = work.loaded(console, facts) if work.ready < total else Load(False, facts=facts)
     return work

@@ -25,6 +25,9 @@ from pyrite.cluster.plan.sweep import (
 )
 from pyrite.ranking.errors import BadInput
 
+NAMED = ("policy", "function", "selector")
+"""Options that name negatives. Those that a user leaves out are the experiment's."""
+
 
 @dataclass(frozen=True)
 class StudyPlan:
@@ -107,6 +110,19 @@ class StudyPlan:
         texts = [text for text in self.scaled.get("overrides", []) if key_of(text) not in given]
         scale = values_by_key([*self.design.get("overrides", []), *self.arguments]).get("scale", "")
         return f"experiment={self.options['experiment']} sets at scale={scale}: {' '.join(texts)}" if texts else ""
+
+    @property
+    def untyped(self) -> str:
+        """A line with what the experiment varies beside the negatives that the user names; nothing if it is nothing."""
+        typed = set(map(key_of, self.arguments))
+        if typed.isdisjoint(NAMED) or self.options.get("methods"):
+            return ""
+        chosen = [values_by_key(point.overrides) for point in self._points()]
+        values = {key: dict.fromkeys(each[key] for each in chosen if key in each) for key in NAMED if key not in typed}
+        varied = [f"{key}={','.join(each)}" for key, each in values.items() if len(each) > 1]
+        first = " ".join(f"{key}={next(iter(each))}" for key, each in values.items() if len(each) > 1)
+        what = f"{' '.join(varied)} is of experiment={self.options['experiment']}; for less, type {first}"
+        return what if varied else ""
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
         """Return the runs that are known before it starts, and the points whose runs are proposed later."""

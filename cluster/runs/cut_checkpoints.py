@@ -1,4 +1,4 @@
-"""Describes the layers and lengths to which options cut the checkpoints of a run."""
+"""Describes the layers and lengths to which options cut the checkpoints of a run, and the layers that they freeze."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ def cut_of_node(options: Mapping[str, Any], checkpoint: Any) -> str:
     }
     parts += [text] if (text := lengths.get((queries is not None, documents is not None))) else []
     return ", ".join(parts)
+
+
+def frozen_of(config: Mapping[str, Any]) -> str:
+    """Return what a configuration freezes of its ranker's layers, as "4 of 6 layers frozen"; empty if it is nothing."""
+    ranker = config.get("ranker") or {}
+    frozen, has = ranker.get("frozen_layers"), ranker.get("layers") or layers_of(str(ranker.get("checkpoint")))
+    return f"{frozen} of {has} layers frozen" if frozen else ""
 
 
 def layers_of(checkpoint: str) -> int | None:

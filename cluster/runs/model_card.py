@@ -19,7 +19,7 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.sweep import Planned
-from pyrite.cluster.runs.cut_checkpoints import cut_of
+from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of
 from pyrite.cluster.runs.outcome import Outcome, read_outcome
 from pyrite.cluster.runs.zero_shot import zero_shot_rows
 from pyrite.ranking.collections.collection import Collection
@@ -61,6 +61,7 @@ def _facts(planned: Planned, outcome: Outcome, collection: Collection) -> dict[s
     return {
         "ranker": chosen["ranker"],
         **({"checkpoint": f"{checkpoint} ({cut_of(config) or 'whole'})"} if checkpoint else {}),
+        **({"frozen": frozen} if (frozen := frozen_of(config)) else {}),
         "data": f"{collection.name} (fingerprint {collection.fingerprint}; {counted(collection.size, 'document')})",
         "policy": chosen["policy"],
         "retrieval functions": ", ".join(config["function"]),

@@ -9,7 +9,7 @@ import polars as pl
 
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.terminal import counted
-from pyrite.cluster.runs.cut_checkpoints import cut_of
+from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.reader import NOTED
 
@@ -38,8 +38,9 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
         split = f"{config['folds']}-fold cross-validation" if "folds" in config else "no splits"
     columns = f"; columns {', '.join(source['columns'])}" if source.get("columns") else ""
     text = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
-    cut = cut_of(config)
-    return text + _unanswered(collection) + _cut(counts, config) + (f"; of the checkpoint only {cut}" if cut else "")
+    cut, frozen = cut_of(config), frozen_of(config)
+    about = [f"of the checkpoint only {cut}" if cut else "", frozen]
+    return "; ".join([text + _unanswered(collection) + _cut(counts, config), *filter(None, about)])
 
 
 def _unanswered(collection: Collection) -> str:

@@ -66,6 +66,7 @@ class CrossEncoder(PairRanker):
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
+        frozen_layers: Annotated[int, AtLeast(0)] = 0,
         label: int | str | None = None,
         query_prompt: str | None = None,
         words: list[str] | None = None,
@@ -78,6 +79,9 @@ class CrossEncoder(PairRanker):
         checkpoint, max_query, max_document = options.checkpoint, options.max_query, options.max_document
         reading = PairReading.of(downloaded(checkpoint), options.query_prompt, options.template)
         source, self.form, self.tokenizer = reading.source, reading.form, reading.tokenizer
+        if options.frozen_layers and self.form.packing.left:
+            what = "its shorter texts begin later, so their layers can't be read apart"
+            raise BadInput(what, f"{checkpoint}, ranker.frozen_layers", "leave it out")
         self.label, head = chosen_head(source, self.tokenizer, options.label, options.words)
         self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         self.passages = passages_of(options.passages, options.pooling, checkpoint, max_document)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packing import PASS_COSTS, PassCost, buckets
 from pyrite.ranking.precision import AUTO, PRECISIONS, best_precision
 from pyrite.ranking.rankers.attention import use_quick_attention
+from pyrite.ranking.rankers.lower_layers import LowerLayers, embeddings_of, stack_of
 from pyrite.ranking.reading_progress import count_read
 
 DTYPES = {name: getattr(torch, name) for name in PRECISIONS}
@@ -108,6 +109,7 @@ class Pretrained(nn.Module):
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run it through torch.compile.
         budget: tokens per forward pass, padding included. None suits the device.
+        frozen_layers: the number of layers, from the input, that are not trained and are read once per text.
     """
 
     @checked
@@ -118,6 +120,7 @@ class Pretrained(nn.Module):
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
+        frozen_layers: Annotated[int, AtLeast(0)] = 0,
     ) -> None:
         super().__init__()
         if precision not in (AUTO, *PRECISIONS):
@@ -132,6 +135,23 @@ class Pretrained(nn.Module):
         # A tokenizer may return token types that the model doesn't know, as BERT's does for DistilBERT.
         names = frozenset(inspect.signature(model.forward).parameters)
         self._reads = names if "input_ids" in names else None
+        self.lower: LowerLayers | None = None
+        if frozen_layers:
+            if compiled:
+                remedy = "set ranker.compiled=false, or ranker.frozen_layers=0"
+                raise BadInput("layers that are read apart can't be compiled", "ranker.compiled", remedy)
+            self._freeze(frozen_layers)
+
+    def _freeze(self, layers: int) -> None:
+        """Freeze the lower layers, and read them once per text."""
+        self.lower = LowerLayers(self.model, layers)
+        self.register_load_state_dict_post_hook(lambda module, keys: module.lower and module.lower.forget())
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if self.lower is not None:
+            self.lower.stop_dropout()
+        return self
 
     @property
     def precision(self) -> torch.dtype:
@@ -144,8 +164,9 @@ class Pretrained(nn.Module):
         return next(self.model.parameters()).device.type
 
     def only_read(self, precision: str | None = None) -> None:
-        """Hold the weights in bfloat16 if its products are, which is quicker if none of them is trained."""
+        """Read all layers at once, with weights in bfloat16 if its products are: it is quicker if none is trained."""
         self._precision = precision or self._precision
+        self.lower = None
         if self.precision != torch.bfloat16:
             return
         self.model.to(torch.bfloat16)
@@ -158,7 +179,9 @@ class Pretrained(nn.Module):
         known = {name: tensor for name, tensor in packed.items() if self._reads is None or name in self._reads}
         precision = self.precision
         with torch.autocast(kind, precision, enabled=precision != torch.float32):
-            output = self._call[0](**known)
+            whole = self._call[0]
+            call = whole if self.lower is None else self.lower.above(whole, self.lower.states(whole, known, precision))
+            output = call(**known)
         if not torch.is_grad_enabled():
             count_read(len(packed["attention_mask"]))
         return output
@@ -237,19 +260,17 @@ class Pretrained(nn.Module):
         nn.Module.__init__(copied)
         copied.model, copied._precision, copied._budget = copy.deepcopy(self.model, memo), self._precision, self._budget
         copied._call = [torch.compile(copied.model, dynamic=True) if self.compiled else copied.model]
-        copied._reads = self._reads
+        copied._reads, copied.lower = self._reads, None
+        if self.lower is not None:
+            copied._freeze(self.lower.count)
         return copied
 
     def blocks(self) -> list[nn.Module]:
         """Return embeddings, each layer, and the modules after them (pooler, head), from the input up."""
-        config: Any = self.model.config
-        lists = (module for module in self.model.modules() if isinstance(module, nn.ModuleList))
-        stack = next((module for module in lists if len(module) == config.num_hidden_layers), None)
-        if stack is None:
+        _, stack = stack_of(self.model)
+        if not stack:
             return [self.model]
-        tables: Any = self.model
-        lower = [module for name, module in self.model.named_modules() if name.endswith("embeddings")][:1]
-        lower = lower or [tables.get_input_embeddings()]  # of a decoder, which has no learned positions
-        inside = {id(parameter) for module in [stack, *lower] for parameter in module.parameters()}
+        lower = [embeddings_of(self.model)]
+        inside = {id(parameter) for module in [*stack, *lower] for parameter in module.parameters()}
         rest = nn.ParameterList([weight for weight in self.model.parameters() if id(weight) not in inside])
         return [*lower, *stack, *([rest] if len(rest) else [])]

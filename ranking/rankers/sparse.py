@@ -53,6 +53,7 @@ class Sparse(BiEncoder):
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
+        frozen_layers: Annotated[int, AtLeast(0)] = 0,
         query_prompt: str | None = None,
         document_prompt: str | None = None,
     ) -> None:

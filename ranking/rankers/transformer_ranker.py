@@ -34,6 +34,8 @@ class TransformerRanker(Ranker):
         gradient_checkpointing: whether to compute activations twice, to hold fewer.
         compiled: whether to run the transformer through torch.compile.
         budget: tokens per forward pass, with padding. None suits the device.
+        frozen_layers: the number of layers, from the input, that are not trained, with the embeddings. Each text is
+            read once by them, and what they make of it is kept in memory, so a step costs the layers above.
 
     Raises:
         BadInput: if the checkpoint can't be read or an option is out of its range.
@@ -45,7 +47,8 @@ class TransformerRanker(Ranker):
     def running(self, model: Any) -> Pretrained:
         """Return a transformer with the options by which it is run."""
         options = self.options
-        return Pretrained(model, options.precision, options.gradient_checkpointing, options.compiled, options.budget)
+        names = ("precision", "gradient_checkpointing", "compiled", "budget", "frozen_layers")
+        return Pretrained(model, **{name: value for name, value in vars(options).items() if name in names})
 
     @classmethod
     def lengths_of(

@@ -80,6 +80,22 @@ def test_what_an_experiment_reduces_at_a_scale_is_said():
     assert study("saeidi2017_rankers").reduced == ""
 
 
+@pytest.mark.parametrize("collection", [["collection=pydocs"], ["collection.path=a.csv"], ["collection=a.csv"]])
+def test_what_an_experiment_varies_beside_the_named_negatives_is_said(collection):
+    """Whatever is read."""
+    one = study("sampling", *collection, "function=bm25", "policy=fixed")
+    assert len(one.points()) == 3
+    assert one.untyped == (
+        "selector=uniform,dynamic,error_reduction is of experiment=sampling; for less, type selector=uniform"
+    )
+    for said in (["selector=uniform"], ["selector=uniform,dynamic"]):
+        assert study("sampling", *collection, "function=bm25", "policy=fixed", *said).untyped == ""
+    assert study("sampling", *collection).untyped == ""  # the experiment as it is
+    assert len(study("sampling", *collection).points()) == 9
+    assert len(study("sampling", *collection, "function=bm25,random").points()) == 2
+    assert study("sampling", *collection, "function=bm25,random").untyped == ""
+
+
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", COHEN)
 def test_what_is_to_be_learned_composes(name):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pyrite.analysis.reports.labels import with_cut
-from pyrite.cluster.runs.cut_checkpoints import cut_of, layers_of
+from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of, layers_of
 from tests.cluster.command_line import command
 
 CUT = "2 of 3 layers, 5 subwords"
@@ -40,6 +40,13 @@ def test_what_is_left_of_a_checkpoint(checkpoint, typed: dict[str, Any], said: s
     assert cut_of({"ranker": {"max_document": 64}}) == ""  # words, of a ranker that starts from nothing
 
 
+def test_what_is_frozen(checkpoint):
+    assert frozen_of({"ranker": {"checkpoint": checkpoint, "frozen_layers": 2}}) == "2 of 3 layers frozen"
+    assert frozen_of({"ranker": {"checkpoint": checkpoint, "frozen_layers": 1, "layers": 2}}) == "1 of 2 layers frozen"
+    assert frozen_of({"ranker": {"checkpoint": checkpoint, "frozen_layers": 0}}) == ""
+    assert frozen_of({"ranker": {}}) == ""
+
+
 def test_layers_that_are_not_known_here(tmp_path, checkpoint):
     assert (layers_of(checkpoint), layers_of("a-name/at-the-hub")) == (3, None)
     (tmp_path / "config.json").write_text("{")
@@ -63,6 +70,12 @@ def test_a_training_says_it_first_in_its_table_and_on_its_card(of_runs, checkpoi
     (card,) = out.glob("weights/*/README.md")
     assert f"| checkpoint | {checkpoint} ({CUT}) |" in card.read_text()
     assert pl.read_parquet(out / "trials.parquet")["cut"].to_list() == [CUT]
+
+    part = tmp_path / "part"
+    assert command("train", *of_runs, "ranker.frozen_layers=2", "weights=true", f"out={part}") == 0
+    assert "; 2 of 3 layers frozen" in " ".join(capsys.readouterr().out.split())
+    (card,) = part.glob("weights/*/README.md")
+    assert "| frozen | 2 of 3 layers frozen |" in card.read_text()
 
     whole = tmp_path / "whole"
     assert command("train", *of_runs, "weights=true", f"out={whole}") == 0
