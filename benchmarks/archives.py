@@ -18,14 +18,9 @@ import polars as pl
 from pyrite.analysis.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
 from pyrite.analysis.statistics.by_query import values_by_run
 from pyrite.analysis.statistics.comparison import MethodRuns, compare_both, methods_of
+from pyrite.analysis.statistics.crossed import CrossedDifference
 from pyrite.analysis.statistics.oscillation import DEV_LOSS, dev_loss_variance
-from pyrite.analysis.statistics.paired import (
-    CrossedDifference,
-    Difference,
-    MeasuredRun,
-    differences,
-    mean_difference,
-)
+from pyrite.analysis.statistics.paired import Difference, MeasuredRun, differences, mean_difference
 from pyrite.cluster.output.provenance import RELEASE
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage
@@ -131,7 +126,7 @@ class Archive:
         cells = differences(methods[first].runs, methods[second].runs, values)
         return cells[:, ~np.isnan(cells).any(0)] if cells.ndim == 2 else np.zeros((0, 0))
 
-    def difference(self, first: str, second: str, origin: str, measure: str = "") -> CrossedDifference | None:
+    def difference(self, first: str, second: str, origin: str, measure: str = "") -> CrossedDifference:
         """Compare two methods over seeds and queries, and over agents if one has several."""
         methods, values = self.methods(origin, measure), self._values(measure or self.measure)[origin]
         return compare_both(methods[first], methods[second], values)
@@ -185,8 +180,8 @@ class Archive:
             for origin in self.origins:
                 for method in self.methods(origin, measure):
                     against = self.baseline(method)
-                    test = self.difference(method, against, origin, measure) if method != against else None
-                    if test is not None:
+                    test = self.difference(method, against, origin, measure)
+                    if method != against and test.is_known:
                         tests[method, origin, measure] = test
         adjusted = holm([test.p for test in tests.values()])
         return {key: (test, float(p)) for (key, test), p in zip(tests.items(), adjusted, strict=True)}

@@ -27,7 +27,7 @@ from safetensors.torch import save_file
 from transformers import AutoModel, AutoTokenizer
 
 from benchmarks.archives import interval, number, signed, table
-from pyrite.analysis.statistics.paired import crossed_difference
+from pyrite.analysis.statistics.crossed import UNTESTED, crossed_difference
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.assemble import assemble
@@ -180,8 +180,8 @@ def report(folders: Sequence[Path]) -> None:
                 seeds = [seed for seed in own if (BASELINE, seed) in runs]
                 pairs = [(own[seed]["AP@100"][origin], runs[BASELINE, seed]["AP@100"][origin]) for seed in seeds]
                 cells = np.array([np.subtract(*pair) for pair in pairs])
-                test = crossed_difference(cells) if method != BASELINE and len(cells) > 2 else None
-                shown = f"{signed(test.mean)} ({interval(test.low, test.high)})" if test else ""
+                test = crossed_difference(cells) if method != BASELINE and len(cells) > 2 else UNTESTED
+                shown = f"{signed(test.mean)} ({interval(test.low, test.high)})" if test.is_known else ""
                 seconds = f"{np.median([run['seconds'] for run in own.values()]):.0f}"
                 lines.append([method, str(len(own)), number(float(values.mean())), shown, seconds])
             head = ["method", "seeds", f"AP@100, {origin}", "difference (95%)", "seconds"]

@@ -103,7 +103,7 @@ def contrasts(archive: Archive, margin: float, pairs: Sequence[tuple[str, ...]])
     for first, second in pairs:
         for origin in archive.origins:
             test = archive.difference(first, second, origin)
-            if test is None:
+            if not test.is_known:
                 raise ValueError(f"{archive.name}: {first} and {second} can't be compared")
             least = number((test.high - test.mean) * HALF_WIDTHS, 3)
             difference = f"{signed(test.mean)} ({interval(test.low, test.high)})"
@@ -189,7 +189,7 @@ def _tested(of: Mapping[str, Any], given: str | None = None) -> tuple[str, str, 
     else:
         over = (of.get("over", archive.origins[0]), of.get("measure", ""))
         test, units = archive.difference(first, second, *over), len(archive.cells(first, second, *over))
-        if test is None:
+        if not test.is_known:
             raise ValueError(f"{of['archive']}: {first} and {second} can't be compared")
         mean, low, high = test.mean, test.low, test.high
         equal = test.p_equal(of["equal_within"]) if "equal_within" in of else None

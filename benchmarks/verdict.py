@@ -29,7 +29,7 @@ from scipy import stats
 
 from benchmarks.archives import table
 from pyrite.analysis.statistics.comparison import LEVEL, MethodRuns
-from pyrite.analysis.statistics.method_comparison import Comparison
+from pyrite.analysis.statistics.method_comparison import MethodComparison
 from pyrite.analysis.statistics.paired import MeasuredRun
 from pyrite.analysis.statistics.verdict import Verdict, verdict_of
 from pyrite.ranking.evaluation.significance import holm
@@ -109,7 +109,7 @@ def study(cell: Cell, number: int) -> tuple[dict[str, MethodRuns], dict[str, NDA
 
 def concluded(cell: Cell, number: int) -> dict[str, float]:
     """Return what one study concludes: counts of wrong and right sentences."""
-    comparison = Comparison(*study(cell, number))
+    comparison = MethodComparison(*study(cell, number))
     baseline = "0" if cell.baseline else None
     rows = [{"method": name, "mean": runs.mean, "seconds": 1.0} for name, runs in comparison.methods.items()]
     part = pl.DataFrame(rows).with_columns(baseline=pl.lit(baseline, pl.String))
@@ -131,7 +131,7 @@ def _wrong(verdict: Verdict, truth: dict[str, float]) -> dict[str, float]:
     return {name: float(count) for name, count in counts.items()}
 
 
-def _found(comparison: Comparison, verdict: Verdict, truth: dict[str, float]) -> dict[str, float]:
+def _found(comparison: MethodComparison, verdict: Verdict, truth: dict[str, float]) -> dict[str, float]:
     """Return how many of the worse methods are found to be so, by the verdict and by the rule before."""
     best, *others = comparison.methods
     p = holm([comparison.pair(best, other).p for other in others])
