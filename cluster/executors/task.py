@@ -87,6 +87,10 @@ class TaskLost(BadInput):
         return cls(what, remedy="give it more memory or make it smaller, then continue with --resume")
 
 
+class TaskFailed(RuntimeError):
+    """An error of a body that would be the same again, so that the task is not run again."""
+
+
 class Attempts:
     """Counts the losses and errors of each task. `retries` is that of `Executor.run`."""
 
@@ -113,7 +117,7 @@ class Attempts:
     def after_error(self, key: str, error: Exception) -> Exception | None:
         """Count an error of the body, and return it if the task ends with it; None if it runs again."""
         self._errors[key] += 1
-        return error if isinstance(error, BadInput) or self._errors[key] > self._retries else None
+        return error if isinstance(error, BadInput | TaskFailed) or self._errors[key] > self._retries else None
 
 
 class Watch:
@@ -172,7 +176,7 @@ class Executor(ABC):
 
         Args:
             tasks: a list, whose tasks start in its order, or `Tasks`.
-            retries: times that a body that raises is run again. After `BadInput` it never is.
+            retries: times that a body that raises is run again. After `BadInput` and `TaskFailed` it never is.
             stop: returns whether no further task may start.
         """
         source = ListedTasks(tasks) if isinstance(tasks, Iterable) else tasks

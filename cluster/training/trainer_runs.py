@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyrite.cluster.executors.task import Done
+from pyrite.cluster.executors.task import Done, TaskFailed
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.plan.sweep import Planned, identity
 from pyrite.cluster.runs.artifacts import Artifacts
@@ -59,7 +59,8 @@ def run_trainer(
     """Train and measure once, in a separate process. The arguments are those of `pyrite.cluster.runs.execute.run`.
 
     Raises:
-        RuntimeError: if the function raised, exited or left nothing, with what it printed as a note.
+        TaskFailed: if the function raised, exited or left nothing, with what it printed as a note.
+        RuntimeError: the same, if its process was killed.
     """
     with tempfile.TemporaryDirectory(prefix="pyrite-outcome-") as folder:
         outcome, log = Path(folder) / "outcome.safetensors", Path(folder) / "log.txt"
@@ -90,6 +91,7 @@ def run_trainer(
 def _failure(text: str, status: int) -> RuntimeError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[-1] if lines else "it printed nothing"
-    error = RuntimeError(f"training ended with status {status}: {last}")
+    kind = RuntimeError if status < 0 else TaskFailed  # killed, or else the same again
+    error = kind(f"training ended with status {status}: {last}")
     error.add_note(text)
     return error

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -91,12 +91,17 @@ class TextEncoder(DenseRanker):
 class ModelEncoder(TextEncoder):
     """A SentenceTransformer, compared by cosine or inner product as the model specifies."""
 
+    similarities: ClassVar[tuple[str, ...]] = ("cosine", "dot")
+    """The ways of comparing that a version can search by."""
+
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
-        if (similarity := str(getattr(model, "similarity_fn_name", None) or "cosine")) not in ("cosine", "dot"):
-            what = f"compares by {similarity}, and an index searches cosines or inner products"
-            raise BadInput(what, type(model).__name__, 'set model.similarity_fn_name = "cosine"')
+        similarity = str(getattr(model, "similarity_fn_name", None) or self.similarities[0]).lower()
+        if similarity not in self.similarities:
+            what = f"compares by {similarity}, and its index would by {' or '.join(self.similarities)}"
+            remedy = f'set model.similarity_fn_name = "{self.similarities[0]}"'
+            raise BadInput(what, type(model).__name__, remedy)
         self.unit = similarity == "cosine"
 
     def encode(self, texts: list[str], kind: str) -> Any:
@@ -128,6 +133,7 @@ class TokenModelEncoder(ModelEncoder):
     """A model with a vector per token, as PyLate's ColBERT: texts are compared by the sum of maxima."""
 
     lists_only = True
+    similarities = ("maxsim",)
 
     def encode(self, texts: list[str], kind: str) -> Any:
         """Return a list of arrays [tokens, dimension]."""
@@ -145,6 +151,10 @@ class FunctionEncoder(TextEncoder):
     def __init__(self, function: Encode) -> None:
         super().__init__()
         self.function = function
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")  # where `_read` puts vectors
 
     def encode(self, texts: list[str], kind: str) -> Any:
         return self.function(texts, kind)

@@ -53,6 +53,41 @@ def returned(data, seed, folder):
     return Encoder(seed)
 
 
+class Overlap:
+    """Scores by the words that two texts share, each with a weight: in every form the same whole numbers."""
+
+    def __init__(self, collection, kind):
+        texts = [*collection.documents["text"], *collection.queries["text"]]
+        words = sorted({word for text in texts for word in text.split()})
+        self.words = {word: place for place, word in enumerate(words)}
+        setattr(self, kind, getattr(self, f"_{kind}"))
+
+    def _encode(self, texts):
+        vectors = torch.zeros(len(texts), len(self.words))
+        for row, text in enumerate(texts):
+            for word in {*text.split()} & self.words.keys():
+                vectors[row, self.words[word]] = 1 + self.words[word] % 3
+        return vectors
+
+    def _score(self, queries, documents):
+        rows = zip(queries, documents)
+        return torch.cat([self._encode([query]) @ self._encode(texts).T for query, texts in rows])
+
+    def _predict(self, pairs):
+        return [float(self._score([query], [[text]])) for query, text in pairs]
+
+
+def ranks(data, seed, folder, kind="encode"):
+    if kind != "run":
+        return Overlap(data.collection, kind)
+    model = Overlap(data.collection, "score")
+    queries, documents = data.collection.queries, data.collection.documents
+    with open(f"{folder}/mine.run", "w") as file:
+        for name, text in zip(queries["id"], queries["text"]):
+            for place, score in enumerate(model.score([text], [list(documents["text"])])[0].tolist()):
+                file.write(f"{name} Q0 {documents['id'][place]} {place} {score} mine\\n")
+
+
 def nothing(data, seed, folder):
     os._exit(3)
 '''
@@ -146,6 +181,30 @@ def test_a_function_that_exits_leaves_nothing(base, start, place):
 def test_an_object_that_encodes_is_measured(base, start, place):
     result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", "out=out")
     assert len(result.trials) >= 2
+
+
+def test_what_ranks_is_measured_in_every_form(base, start, place):
+    """Vectors, pairs, lists and a run with the same scores have the same values."""
+    options = ["trainer=train.py:ranks", "trainer.kind=encode,predict,score,run", "function=bm25", "seeds=1", "out=out"]
+    result = study(base, start, *options)
+    assert result.failed == 0
+    outcomes = [read_outcome(Storage("out"), name) for name in sorted(set(result.trials["run"]))]
+    assert len(outcomes) == 4
+    first = outcomes[0].values["bm25"]
+    assert 0 < first["AP@10"].mean() < 1
+    for outcome in outcomes[1:]:
+        for measure, values in outcome.values["bm25"].items():
+            assert values.tobytes() == first[measure].tobytes()
+
+
+def test_a_function_that_raises_is_not_run_again(base, start, place):
+    Path("train.py").write_text(
+        "def train(data, seed, folder):\n    open('times', 'a').write('once ')\n    raise ValueError('no such batch')\n"
+    )
+    studied = overrides(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", "out=out", "retries=3")
+    _, failed = pyrite.running.run("study", studied, None, None)[:2]
+    assert failed == 1
+    assert Path("times").read_text() == "once "
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -19,7 +18,7 @@ from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Sim
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch import Negatives
-from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train
+from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
 
 
 def test_versions_follow_the_steps(bert, tmp_path):
@@ -35,9 +34,16 @@ def test_versions_follow_the_steps(bert, tmp_path):
 
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("workers", [0, 2])
-def test_lagged_serves_the_same_with_any_number_of_workers(bert, tmp_path, workers):
-    negatives, _ = train(bert, tmp_path, Refresh(every=1, lag=5), dataloader_num_workers=workers, max_steps=8)
-    assert served(negatives) == list(enumerate([0, 0, 0, 0, 0, 0, 1, 2]))
+@pytest.mark.parametrize(
+    ("accumulation", "lag", "steps", "versions"),
+    [(1, 5, 8, [0, 0, 0, 0, 0, 0, 1, 2]), (2, 3, 6, [0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2])],  # 7 batches per epoch
+)
+def test_lagged_serves_the_same_with_any_number_of_workers(
+    bert, tmp_path, workers, accumulation, lag, steps, versions
+):  # fmt: skip
+    options = {"dataloader_num_workers": workers, "gradient_accumulation_steps": accumulation, "max_steps": steps}
+    negatives, _ = train(bert, tmp_path, Refresh(every=1, lag=lag), **options)
+    assert served(negatives) == list(enumerate(versions))
     assert negatives.report().waited > 0
     assert "version of step 2" in str(negatives.report())
 
@@ -93,15 +99,6 @@ def trainer_of(bert, out, negatives, **arguments):
     )  # fmt: skip
 
 
-def words(count: int) -> list[dict[str, str]]:
-    rng = np.random.default_rng(3)
-    return [
-        {"query": " ".join(f"w{each}" for each in rng.choice(60, 3)) + f" w{100 + number}",
-         "positive": " ".join(f"w{each}" for each in rng.choice(60, 12)) + f" w{100 + number}"}
-        for number in range(count)
-    ]  # fmt: skip
-
-
 def test_static_negatives_are_the_rows_of_mine(bert, tmp_path):
     source = tmp_path / "pairs.csv"
     with source.open("w") as file:
@@ -134,11 +131,13 @@ def test_positives_of_the_batch_and_texts_of_the_positive_are_never_served(bert,
     assert "drawn at random" in str(negatives.report())
 
 
-def test_lists_are_those_of_mine_hard_negatives(bert, tmp_path):
+@pytest.mark.parametrize("prompts", [{}, {"query": "w7 w9 ", "positive": "w3 "}])
+def test_lists_are_those_of_mine_hard_negatives(bert, tmp_path, prompts):
     from sentence_transformers.util import mine_hard_negatives
 
     model, data = open_model(bert), words(60)
     negatives = Negatives(data, Dense(2, refresh=Refresh("sync", every=1), pick=Top()), model=model)
+    negatives._use_prompts(prompts, None)
     moving = negatives._batch_negatives(tmp_path / "index", trainer_loader())
     assert negatives._index is not None
     negatives._index.start(moving.service)
@@ -148,6 +147,7 @@ def test_lists_are_those_of_mine_hard_negatives(bert, tmp_path):
     mined = mine_hard_negatives(
         negatives.dataset, model, anchor_column_name="query", positive_column_name="positive", corpus=corpus,
         num_negatives=2, range_max=10, sampling_strategy="top", output_format="n-tuple", verbose=False,
+        query_prompt=prompts.get("query"), corpus_prompt=prompts.get("positive"),
     )  # fmt: skip
     by_query = {row["query"]: [row["negative_1"], row["negative_2"]] for row in mined}
     assert [by_query[row["query"]] for row in rows] == ours

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pyrite import Dense, InBatch, Top
@@ -27,6 +28,17 @@ def write_bert(folder: Path) -> Path:
     return folder
 
 
+def write_headed(bert: Path, folder: Path, kind: str) -> Path:
+    """Write a BERT with the same weights and another head of transformers."""
+    import transformers
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        getattr(transformers, kind).from_pretrained(bert, num_labels=1).save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(bert).save_pretrained(folder)
+    return folder
+
+
 def open_model(bert: Path) -> Any:
     """Open it as a SentenceTransformer of mean vectors."""
     from sentence_transformers import SentenceTransformer, models
@@ -37,6 +49,16 @@ def open_model(bert: Path) -> Any:
 def pairs(count: int = 64) -> list[dict[str, str]]:
     """Return pairs that share a word."""
     return [{"query": f"w{number}", "positive": f"w{number} w{number + 64}"} for number in range(count)]
+
+
+def words(count: int) -> list[dict[str, str]]:
+    """Return pairs of several words, some of which others share."""
+    rng = np.random.default_rng(3)
+    return [
+        {"query": " ".join(f"w{each}" for each in rng.choice(60, 3)) + f" w{100 + number}",
+         "positive": " ".join(f"w{each}" for each in rng.choice(60, 12)) + f" w{100 + number}"}
+        for number in range(count)
+    ]  # fmt: skip
 
 
 def digest(model: Any) -> str:
@@ -63,9 +85,8 @@ def train(
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments, losses
 
     model = model or open_model(bert)
-    moving = Negatives(
-        data or pairs(), negatives or InBatch() + Dense(1, refresh=refresh, pick=Top()), model=model
-    )  # fmt: skip
+    chosen = negatives or InBatch() + Dense(1, refresh=refresh, pick=Top())
+    moving = chosen if isinstance(chosen, Negatives) else Negatives(data or pairs(), chosen, model=model)
     settings = {"per_device_train_batch_size": 8, "max_steps": 6, "save_strategy": "no", "learning_rate": 1e-2}
     settings |= {"report_to": "none", "use_cpu": True, "disable_tqdm": True, "logging_steps": 2, "seed": 7}
     settings |= {"batch_sampler": "no_duplicates", **arguments}
