@@ -217,8 +217,8 @@ def _labels(key: str, values: Sequence[str]) -> dict[str, str]:
     """Return the label of each value of a swept key in a method's name."""
     whole = {value: f"{key}={value}" for value in values}
     items = {value: items_of(value) for value in values}
-    options = [item for own in items.values() for item in own]
-    if not values or not all(value.startswith("[") for value in values) or not all("=" in item for item in options):
+    are_options = {value.startswith("[") for value in values} | {"=" in item for own in items.values() for item in own}
+    if are_options != {True}:
         return whole
     shared = set.intersection(*map(set, items.values()))
     differing = {value: [item for item in own if item not in shared] or own[:1] for value, own in items.items()}

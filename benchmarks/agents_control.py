@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,24 +20,32 @@ from pyrite.ranking.whole_file import replace_file
 from pyrite.rl.agents.actor_critic import ActorCritic
 from pyrite.rl.agents.agent import Agent
 from pyrite.rl.agents.ppo import PPO
+from pyrite.rl.agents.reinforce import Reinforce
 from pyrite.rl.compression import compress
 from pyrite.rl.environment import FunctionActions, SamplingEnvironment
 from pyrite.rl.rewards import Diff, ValidationSampleOptions
-from pyrite.rl.state import StateOptions, StateTables
+from pyrite.rl.state import FEATURES, StateOptions, StateTables
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.sampler import Sampler
 
+SCALE = 100.0
+"""The factor of rewards, that of `reward=diff` in `pyrite learn`: critics start near 0, on the scale of the rewards."""
 KEEP = 20
 """Episodes between two states of an agent that learns."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """A setting of the control: hidden positives head BM25's lists from the start or, `late`, from a random batch."""
+    """A setting of the control: hidden positives head BM25's lists from the start or, `late`, from a random batch.
+
+    Args:
+        features: what the agent sees of the ranker and its training (`pyrite.rl.state.StateOptions`).
+    """
 
     topics: int
     epochs: int
     late: bool
+    features: tuple[str, ...] = FEATURES[:4]
 
     def start(
         self, made: Made, policy: SamplingPolicy, sequence: np.random.SeedSequence
@@ -56,14 +65,15 @@ class Control:
         table[0] = 0
         compressed = compress(made.encoded, WordVectors(table, np.ones(len(table), bool)), "tf")
         unknown = np.zeros((len(made.encoded.queries), 4), np.float32)  # no lists to describe: they change
-        tables = StateTables(StateOptions(), compressed, {"random": unknown, "bm25": unknown}, 16)
+        tables = StateTables(StateOptions(self.features), compressed, {"random": unknown, "bm25": unknown}, 16)
         actions = FunctionActions(["random", "bm25"])
         options = ValidationSampleOptions(size=self.topics, every=2)
 
         def begin(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
             return self.start(made, actions.policy(), sequence)
 
-        return [SamplingEnvironment(begin, tables, actions, Diff(), options, seed, copy) for copy in numbers]
+        reward = Diff(scale=SCALE)
+        return [SamplingEnvironment(begin, tables, actions, reward, options, seed, copy) for copy in numbers]
 
 
 Choice = Callable[[SamplingEnvironment, np.random.Generator], int]
@@ -102,12 +112,19 @@ AGENTS: dict[str, Callable[[float], tuple[Agent, int]]] = {
     ),
     "default": lambda rate: (ActorCritic(actor_lr=rate, critic_lr=rate), 8),
     "ppo": lambda rate: (PPO(lr=rate), 8),
+    "reinforce": lambda rate: (Reinforce(actor_lr=rate, critic_lr=rate), 8),
+    "reinforce, entropy .005": lambda rate: (Reinforce(actor_lr=rate, critic_lr=rate, entropy=0.005), 8),
+    "default, clock alone": lambda rate: (ActorCritic(actor_lr=rate, critic_lr=rate), 8),
 }
+CLOCK = ("step", "epoch")
+"""The features that an action does not change."""
 
 
 def controlled(control: Control, arm: str, rate: float, number: int, episodes: int, facts: Result, out: Path) -> Result:
     """Let an agent learn in the control; return what each of its episodes ended with, and its share of BM25."""
     agent, copies = AGENTS[arm](rate)
+    if "clock" in arm:
+        control = replace(control, features=CLOCK)
     (toy,) = control.environments(number, [0])
     trainer = agent.build(
         partial(control.environments, number),
@@ -152,7 +169,7 @@ def controls(topics: int, epochs: int, agents: int, episodes: int) -> list[Unit]
     ]
     units += [
         Unit(
-            f"{name}-{arm}-{rate:g}-{number}",
+            f"{name}-{re.sub('[, ]+', '-', arm)}-{rate:g}-{number}",
             partial(controlled, control, arm, rate, number, episodes, {"setting": name}),
         )
         for number in range(agents)

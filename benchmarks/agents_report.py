@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.agents_control import AGENTS, FIXED
+from benchmarks.agents_credit import report_credit
 from benchmarks.unit_files import Result
 
 LAST = 50
@@ -119,4 +120,11 @@ def report_test(results: list[Result]) -> None:
             print(row(f"{arm}, {len(agents)} agents", means, [each["value"] for each in coin], variance))
 
 
-REPORTS = {"room": report_room, "control": report_control, "rates": report_rates, "test": report_test}
+REPORTS = {
+    "room": report_room,
+    "control": report_control,
+    "credit": report_credit,
+    "rates": report_rates,
+    "test": report_test,
+}
+"""By step."""

@@ -3,9 +3,10 @@
     python -m benchmarks.agents_trial STEP OUT [--collection FOLDER] [--hours H] [--cores N] [--seeds N] [--agents N]
         [--episodes N] [--sizes TOPICS EPOCHS]
 
-The protocol is docs/experiments/agents_trial.md. STEP is `room`, `control`, `rates` or `test`; `report` prints what OUT
-holds. A step is a list of units; each leaves one file in OUT/STEP, and what has a file is not run again. Units start
-until the hours are over; one that learns keeps its state every `KEEP` episodes and continues from it.
+The protocol is docs/experiments/agents_trial.md. STEP is `room`, `control`, `credit` (whom one-step credit rewards in
+the control), `rates` or `test`; `report` prints what OUT holds. A step is a list of units; each leaves one file in
+OUT/STEP, and what has a file is not run again. Units start until the hours are over; one that learns keeps its state
+every `KEEP` episodes and continues from it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ import torch
 
 import pyrite
 from benchmarks.agents_control import controls
+from benchmarks.agents_credit import credits
 from benchmarks.agents_report import LAST, REPORTS
 from benchmarks.unit_files import Result, Unit, conduct, results_of
 from pyrite.cluster.executors.session import session
 
-SMALLEST = ["control {out} --sizes 8 3 --episodes 6 --agents 1 --only 'start-([^-]+$|printed)'", "report {out}"]
+SMALLEST = [
+    "control {out} --sizes 8 3 --episodes 6 --agents 1 --only 'start-([^-]+$|printed)'",
+    "credit {out} --sizes 8 3 --episodes 4",
+    "report {out}",
+]
 BASE = ["collection=beir", "ranker=feed_forward", "scale=small", "selector=uniform", "origin=bm25"]
 """Every run on a real collection: f_FF; early stopping ends it, and no cap of epochs acts."""
 UNCAPPED = ["training.max_epochs=100"]
@@ -50,7 +56,10 @@ RULES = {
 RATES = {
     "printed": ["agent=as_printed", "copies=1"],
     "default": ["agent=actor_critic"],
+    "reinforce": ["agent=reinforce"],
 }
+CHOSEN = {"printed": 0.001, "default": 0.001, "reinforce": 0.01}
+"""The rates without results of step 2: the agents' own, and that of the control."""
 DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0)
 
 
@@ -84,7 +93,7 @@ def room(collection: list[str], seeds: int) -> list[Unit]:
 
 
 def rates(collection: list[str], episodes: int) -> list[Unit]:
-    """Step 2: both agents with each rate."""
+    """Step 2: all agents with each rate."""
     learning = [*collection, *UNCAPPED, FORTH, f"episodes={episodes}", "random_baseline=0"]
     return [
         Unit(
@@ -128,8 +137,8 @@ def agent_runs(collection: list[str], learning: list[str], name: str, number: in
 
 
 def best_rates(results: list[Result]) -> dict[str, float]:
-    """Return the rate of each agent with the highest validation; the agents' own without results."""
-    chosen = dict.fromkeys(RATES, 0.001)
+    """Return the rate of each agent with the highest validation; that of `CHOSEN` without results."""
+    chosen = dict(CHOSEN)
     for each in sorted(results, key=lambda each: float(np.mean(each["validations"][-LAST:]))):
         chosen[each["arm"]] = each["rate"]
     return chosen
@@ -144,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=20, help="of each rule (room)")
     parser.add_argument("--agents", type=int, help="by default 10 in the control, 16 in the test")
-    parser.add_argument("--episodes", type=int, help="by default 300; 100 for rates")
+    parser.add_argument("--episodes", type=int, help="by default 300; 100 for rates and credit")
     parser.add_argument("--sizes", type=int, nargs=2, default=[40, 10], help="topics and epochs of the control")
     parser.add_argument("--only", default="", help="run the units whose names match this pattern")
     chosen = parser.parse_args(arguments)
@@ -154,12 +163,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if results := results_of(chosen.out / step):
                 report(results)
         return
-    if chosen.step != "control" and not chosen.collection:
+    if chosen.step not in ("control", "credit") and not chosen.collection:
         parser.error(f"{chosen.step} needs --collection")
+    topics, epochs = chosen.sizes
     collection = [*BASE, f"collection.path={chosen.collection}"]
     units = {
         "room": lambda: room(collection, chosen.seeds),
-        "control": lambda: controls(*chosen.sizes, chosen.agents or 10, chosen.episodes or 300),
+        "control": lambda: controls(topics, epochs, chosen.agents or 10, chosen.episodes or 300),
+        "credit": lambda: credits(topics, epochs, chosen.episodes or 100),
         "rates": lambda: rates(collection, chosen.episodes or 100),
         "test": lambda: test(
             collection, chosen.agents or 16, chosen.episodes or 300, best_rates(results_of(chosen.out / "rates"))

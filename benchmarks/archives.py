@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +18,14 @@ import polars as pl
 from pyrite.analysis.methods import AGENTS, LABEL, METHOD, evaluations, measurements, with_methods
 from pyrite.analysis.statistics.by_query import values_by_run
 from pyrite.analysis.statistics.comparison import MethodRuns, compare_both, methods_of
+from pyrite.analysis.statistics.crossed import CrossedDifference
 from pyrite.analysis.statistics.oscillation import DEV_LOSS, dev_loss_variance
-from pyrite.analysis.statistics.paired import (
-    CrossedDifference,
-    Difference,
-    MeasuredRun,
-    differences,
-    mean_difference,
-)
+from pyrite.analysis.statistics.paired import Difference, MeasuredRun, differences, mean_difference
+from pyrite.cluster.output.provenance import RELEASE
+from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
+from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.evaluation.significance import holm
+from pyrite.ranking.precision import CPUINFO
 from pyrite.ranking.whole_file import replace_file
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments"
@@ -125,7 +126,7 @@ class Archive:
         cells = differences(methods[first].runs, methods[second].runs, values)
         return cells[:, ~np.isnan(cells).any(0)] if cells.ndim == 2 else np.zeros((0, 0))
 
-    def difference(self, first: str, second: str, origin: str, measure: str = "") -> CrossedDifference | None:
+    def difference(self, first: str, second: str, origin: str, measure: str = "") -> CrossedDifference:
         """Compare two methods over seeds and queries, and over agents if one has several."""
         methods, values = self.methods(origin, measure), self._values(measure or self.measure)[origin]
         return compare_both(methods[first], methods[second], values)
@@ -179,8 +180,8 @@ class Archive:
             for origin in self.origins:
                 for method in self.methods(origin, measure):
                     against = self.baseline(method)
-                    test = self.difference(method, against, origin, measure) if method != against else None
-                    if test is not None:
+                    test = self.difference(method, against, origin, measure)
+                    if method != against and test.is_known:
                         tests[method, origin, measure] = test
         adjusted = holm([test.p for test in tests.values()])
         return {key: (test, float(p)) for (key, test), p in zip(tests.items(), adjusted, strict=True)}
@@ -214,6 +215,19 @@ def commands(*studies: Described) -> str:
     return "```\n" + "".join(f"{study.about['command']}\n" for study in studies) + "```\n\n"
 
 
+def built_by(out: Path) -> dict[str, str]:
+    """Return the version and the commit of Pyrite that made an output folder's runs, as far as their results say."""
+    store = ResultStore(Storage(str(out)), "runs")
+    made = [(store.read(key) or {}).get(BUILT_FROM, {}) for key in store.keys()]  # noqa: SIM118  a store is no dictionary
+    return {name: ", ".join(sorted({of_run[name] for of_run in made if name in of_run})) for name in RELEASE}
+
+
+def processor() -> str:
+    """Return this machine's processor and the number of its cores."""
+    names = re.findall(r"^model name\s*: (.+)$", CPUINFO.read_text() if CPUINFO.exists() else "", re.MULTILINE)
+    return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
+
+
 def archive(
     name: str, out: Path, about: Mapping[str, Any], labels: Mapping[str, str] | None = None, data: str = ""
 ) -> None:
@@ -222,7 +236,8 @@ def archive(
     Args:
         name: the archive's name; one that begins with `negatives_` is a place of the leaderboard.
         out: the folder of a study.
-        about: baseline, command, processor, and whether the machine was quiet enough for times.
+        about: baseline, command, processor (if empty, this machine's), and whether the machine was quiet
+            enough for times.
         labels: names for methods, by the study's; None keeps those. `{ranker}` in one is replaced by the ranker.
         data: the folder of collections, which is replaced by FOLDER.
     """
@@ -244,7 +259,8 @@ def archive(
     trials.sort("run").write_parquet(folder / "trials.parquet", compression="zstd", compression_level=19)
     kept = queries.select("run", "query", "origin", pl.col(chosen).cast(pl.Float32)).sort("run", "origin", "query")
     kept.write_parquet(folder / "queries.parquet", compression="zstd", compression_level=19)
-    write(folder / "about.json", json.dumps({**about, "seconds": round(trials["seconds"].sum())}, indent=1) + "\n")
+    described = {**about, "processor": about.get("processor") or processor(), **built_by(out)}
+    write(folder / "about.json", json.dumps({**described, "seconds": round(trials["seconds"].sum())}, indent=1) + "\n")
 
 
 def write(path: Path, text: str) -> None:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from pyrite.analysis.statistics.comparison import MethodRuns, compare
 from pyrite.analysis.statistics.convergence import rate_interval
-from pyrite.analysis.statistics.paired import MeasuredRun, crossed_difference, mean_difference
+from pyrite.analysis.statistics.crossed import crossed_difference
+from pyrite.analysis.statistics.paired import MeasuredRun, mean_difference
 from pyrite.pooling.adjudicators.active_sampling import ActiveSampling
 from pyrite.pooling.estimation import estimation
 from pyrite.pooling.false_negatives import draw, rate, sizes_of
@@ -134,7 +135,7 @@ def both(seeds: int, queries: int, of_query: float, of_seed: float, repeat: int)
         effects = rng.normal(0, of_seed, (seeds, 1)) + rng.normal(0, of_query, (1, queries))
         cells: NDArray[np.float64] = effects + rng.normal(0, CELL, (seeds, queries))
         test = crossed_difference(cells)
-        rejected += [test is not None and test.p < LEVEL, mean_difference(cells.mean(1)).p < LEVEL]
+        rejected += [test.p < LEVEL, mean_difference(cells.mean(1)).p < LEVEL]
     return float(rejected[0] / repeat), float(rejected[1] / repeat)
 
 

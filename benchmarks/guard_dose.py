@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy import stats
 
 import pyrite
-from benchmarks.agents_report import welch
 from benchmarks.archives import table
 from benchmarks.unit_files import Result, Unit, conduct, results_of
 from pyrite.cluster.config.build import build
@@ -119,6 +119,14 @@ def units(chosen: argparse.Namespace) -> list[Unit]:
     ]
 
 
+def paired(plain: Sequence[Result], guarded: Sequence[Result]) -> tuple[float, float, float]:
+    """Return what a guard gains and its 95% interval, over pairs of runs with one seed."""
+    without = {run["seed"]: run["value"] for run in plain}
+    gains = np.array([run["value"] - without[run["seed"]] for run in guarded if run["seed"] in without])
+    reach = stats.t.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
+    return float(gains.mean()), float(gains.mean() - reach), float(gains.mean() + reach)
+
+
 def cells(results: list[Result]) -> list[dict[str, Any]]:
     """Return one row per collection, rate, hardness and guard: the share shown without the guard, and its gain."""
     by_arm = {
@@ -133,7 +141,7 @@ def cells(results: list[Result]) -> list[dict[str, Any]]:
         plain = by_arm.get((collection, rate, "none", hardness), [])
         if guard == "none" or min(len(plain), len(runs)) < 2:
             continue
-        mean, low, high, _ = welch([run["value"] for run in runs], [run["value"] for run in plain])
+        mean, low, high = paired(plain, runs)
         shares = [float(np.mean([run["false"] for run in side])) for side in (plain, runs)]
         value = float(np.mean([run["value"] for run in plain]))
         rows.append({

@@ -14,6 +14,7 @@ import argparse
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def contrasts(archive: Archive, margin: float, pairs: Sequence[tuple[str, ...]])
     for first, second in pairs:
         for origin in archive.origins:
             test = archive.difference(first, second, origin)
-            if test is None:
+            if not test.is_known:
                 raise ValueError(f"{archive.name}: {first} and {second} can't be compared")
             least = number((test.high - test.mean) * HALF_WIDTHS, 3)
             difference = f"{signed(test.mean)} ({interval(test.low, test.high)})"
@@ -132,36 +133,54 @@ def leaderboard(boards: Sequence[Archive]) -> str:
 
 def papers(inventory: Mapping[str, Any]) -> str:
     """The page with one row for each item of the papers."""
-    text = GENERATED + inventory["introduction"].rstrip() + "\n"
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     sections = ""
     for paper in inventory["papers"]:
+        columns = paper.get("columns", ["here"])
         rows = []
         for item in paper["items"]:
-            ours, seeds, least, status = _result(item)
-            counts[status] = counts.get(status, 0) + 1
-            why = item.get("why", "")
+            of_columns, seeds, least, status = _result(item, columns)
+            counts[status.partition(":")[0]] += 1
             command = f"`{item['command']}`" if "command" in item else ""
-            rows.append(
-                [item["item"], item["paper"], ours, seeds, least, status + (f": {why}" if why else ""), command]
-            )
-        head = ["item", "paper", "here", "seeds", "least difference seen", "status", "command"]
+            said = ": ".join(filter(None, [status, item.get("why", "")]))
+            rows.append([item["item"], item["paper"], *of_columns, seeds, least, said, command])
+        head = ["item", "paper", *columns, "seeds", "least difference seen", "status", "command"]
         sections += f"\n## {paper['title']}\n\n" + table(head, rows)
-    total = ", ".join(f"{count} {status}" for status, count in sorted(counts.items(), key=lambda pair: -pair[1]))
-    return f"{text}\n{sum(counts.values())} items: {total}.\n{sections}\n{inventory['artifact']}"
+    total = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    introduction = GENERATED + inventory["introduction"].rstrip()
+    return f"{introduction}\n\n{counts.total()} items: {total}.\n{sections}\n{inventory['artifact']}"
 
 
-def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """The figure here, the seeds, the least difference that could be seen, and the status of an item."""
-    if "found" in item:
-        of = item["found"]
-        here = f"{PoolArchive(of['archive']).found(of['method'], of['budget']):.2f}"
-        if "drawn" in of:
-            here += f"; {PoolArchive(of['drawn']).found(of['method'], of['budget']):.2f} as R draws"
-        return here, str(item["seeds"]), "", item["status"]
-    if "test" not in item:
-        return item.get("here", ""), str(item.get("seeds", "")), str(item.get("least", "")), item["status"]
-    of = item["test"]
+def _result(item: Mapping[str, Any], columns: Sequence[str] = ("here",)) -> tuple[list[str], str, str, str]:
+    """The figure in each column, the seeds, the least difference that could be seen, and the status of an item."""
+    if "tests" not in item:
+        here = _found(item["found"]) if "found" in item else item.get("here", "")
+        figures = [here, *[""] * (len(columns) - 1)]
+        return figures, str(item.get("seeds", "")), str(item.get("least", "")), item["status"]
+    results = {column: _tested(of, item.get("status")) for column, of in item["tests"].items()}
+    figures = [results[column][0] if column in results else "" for column in columns]
+    _, seeds, least, statuses = ([*each] for each in zip(*results.values(), strict=True))
+    decided = {status for status in statuses if status != "not tested"} or {"not tested"}
+    common = decided.pop() if len(decided) == 1 else "in part"
+    others = ", ".join(f"{result[3]} ({column})" for column, result in results.items() if result[3] != common)
+    status = ": ".join(filter(None, [common, others]))
+    return figures, "; ".join(dict.fromkeys(seeds)), "; ".join(least), status
+
+
+def _found(of: Mapping[str, Any]) -> str:
+    """The relevant documents that a method of a pool finds."""
+    here = f"{PoolArchive(of['archive']).found(of['method'], of['budget']):.2f}"
+    if "drawn" in of:
+        here += f"; {PoolArchive(of['drawn']).found(of['method'], of['budget']):.2f} as R draws"
+    return here
+
+
+def _tested(of: Mapping[str, Any], given: str | None = None) -> tuple[str, str, str, str]:
+    """The difference of two methods, their seeds, the least difference that could be seen, and the status.
+
+    Args:
+        given: the status, if not only the difference decides it.
+    """
     archive = Archive(of["archive"])
     first, second, equal = of["first"], of["second"], None
     if "figure" in of:
@@ -170,7 +189,7 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
     else:
         over = (of.get("over", archive.origins[0]), of.get("measure", ""))
         test, units = archive.difference(first, second, *over), len(archive.cells(first, second, *over))
-        if test is None:
+        if not test.is_known:
             raise ValueError(f"{of['archive']}: {first} and {second} can't be compared")
         mean, low, high = test.mean, test.low, test.high
         equal = test.p_equal(of["equal_within"]) if "equal_within" in of else None
@@ -179,7 +198,7 @@ def _result(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
     status = "repeated" if low > 0 else "contradicted" if high < 0 else "not told apart"
     if equal is not None:  # a claim that there is no gain
         status = "repeated" if equal < 0.05 else "contradicted" if low > 0 else "not told apart"
-    status = item.get("status", status) if units >= LEAST_SEEDS else "not tested"
+    status = given or status if units >= LEAST_SEEDS else "not tested"
     return ours, f"{units}{' agents' * _by_agent(archive, first, second)}", least, status
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from benchmarks.archives import Archive, interval, number, signed, table
 from pyrite.analysis.statistics.across_places import PooledEffect, pool_effects
-from pyrite.analysis.statistics.paired import CrossedDifference, crossed_difference
+from pyrite.analysis.statistics.crossed import CrossedDifference, crossed_difference
 
 WIDTH = 120
 MARGIN = 0.005
@@ -137,7 +137,7 @@ def _against_each(first: str, archives: Sequence[Archive], rivals: Sequence[str]
 
 def _test(archive: Archive, first: str, second: str) -> CrossedDifference:
     test = crossed_difference(archive.cells(first, second, archive.origins[0]))
-    if test is None:
+    if not test.is_known:
         raise ValueError(f"{archive.name}: {first} and {second} can't be compared")
     return test
 

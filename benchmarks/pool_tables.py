@@ -75,7 +75,8 @@ def archive_pools(name: str, out: Path, about: Mapping[str, Any]) -> None:
             kept[kind] = reduce(pl.read_parquet(out / f"{kind}.parquet"))
     for kind, frame in kept.items():
         frame.write_parquet(folder / f"{kind}.parquet", compression="zstd", compression_level=19)
-    described = {**about, "seconds": round(trials["seconds"].sum()), "seeds": seeds}
+    described = {**about, "processor": about.get("processor") or archives.processor(), **archives.built_by(out)}
+    described |= {"seconds": round(trials["seconds"].sum()), "seeds": seeds}
     write(folder / "about.json", json.dumps(described, indent=1) + "\n")
 
 

@@ -28,7 +28,7 @@ from pyrite.analysis.reports.report import Cell, Part, Report, Section, Table, i
 from pyrite.analysis.reports.result_sections import cell, origin_name
 from pyrite.analysis.reports.study_report import compared
 from pyrite.analysis.statistics.convergence import convergence
-from pyrite.analysis.statistics.summary import baseline_of
+from pyrite.analysis.statistics.summary import baseline_of, marks
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.schema import Config
 from pyrite.cluster.output.storage import Storage
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     storage, console = Storage(chosen.out), Console()
     results = read_results(storage)
     published = read_published(chosen.paper or str(results.options.get("experiment")))
-    trials, summary, _ = compared(results)
-    section = paper_section(published, trials, summary, results.config.get("overrides", ()))
+    comparison, summary = compared(results)
+    section = paper_section(published, comparison.trials, summary, results.config.get("overrides", ()))
     console.print(*(part for part in section.parts if isinstance(part, Table)))
     storage.write("paper.html", Report(published.source, [section]).to_html().encode())
     console.print(f"page: {storage.shown('paper.html')}", soft_wrap=True)
@@ -140,9 +140,9 @@ class PaperLayout:
             rankers = (present or published.rankers).items()
             self.columns = [PaperColumn(paper, name, measure, origin) for paper, name in rankers]
         summary = summary.filter(pl.col("ranker") != "bm25")
+        summary = summary.with_columns(marks=marks("baseline_")) if baseline_of(summary) else summary
         self.summary = {_place(row): row for row in summary.iter_rows(named=True)}
         self.rates = {_place(row): row["rate"] for row in convergence(trials)[0].iter_rows(named=True)}
-        self.baseline = "baseline_" if baseline_of(summary) else ""
         self.several = bool(published.measures) and summary["ranker"].n_unique() > 1
         self.matched = {name: self._rows_of(ours) for name, ours in map_methods(published, trials).items()}
 
@@ -191,7 +191,7 @@ class PaperLayout:
             row = self.summary.get(place)
             printed_here = self.published.figures.get(paper, {})
             figures = {method: columns[of.title] for method, columns in printed_here.items() if of.title in columns}
-            cells += [_as_printed(figures.get(name), figures.values()), cell(row, self._best(of, here), self.baseline)]
+            cells += [_as_printed(figures.get(name), figures.values()), cell(row, self._best(of, here))]
             if self.published.convergence:
                 rate = self.published.convergence.get(paper, {}).get(name, {}).get(of.title)
                 cells += [_share(rate), _share(self.rates.get(place))]

@@ -3,7 +3,8 @@
     python -m benchmarks.verdict [--studies N] [--cell WORD …] [--out FILE]
 
 Each cell is a kind of study: methods, seeds, queries, and how values vary. Its studies are drawn one by one from their
-number, and what they conclude is appended to FILE (JSON lines), so that a later command with more studies adds to it.
+number, and what they conclude is appended to FILE (JSON lines), so that a later command with more studies adds to it;
+with --studies 0 it prints what FILE has.
 The sentence "better" is false if the other method is no worse, "equal" if the two differ by the margin or more, and a
 printed lead is wrong if its interval misses the truth. Power is the share of the worse methods that are left out of
 those that may be the best; "as worse" is the share that the recommended one is reported to be better than, and "before"
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,8 +27,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
+from benchmarks.archives import table
 from pyrite.analysis.statistics.comparison import LEVEL, MethodRuns
-from pyrite.analysis.statistics.method_comparison import Comparison
+from pyrite.analysis.statistics.method_comparison import MethodComparison
 from pyrite.analysis.statistics.paired import MeasuredRun
 from pyrite.analysis.statistics.verdict import Verdict, verdict_of
 from pyrite.ranking.evaluation.significance import holm
@@ -106,7 +109,7 @@ def study(cell: Cell, number: int) -> tuple[dict[str, MethodRuns], dict[str, NDA
 
 def concluded(cell: Cell, number: int) -> dict[str, float]:
     """Return what one study concludes: counts of wrong and right sentences."""
-    comparison = Comparison(*study(cell, number))
+    comparison = MethodComparison(*study(cell, number))
     baseline = "0" if cell.baseline else None
     rows = [{"method": name, "mean": runs.mean, "seconds": 1.0} for name, runs in comparison.methods.items()]
     part = pl.DataFrame(rows).with_columns(baseline=pl.lit(baseline, pl.String))
@@ -128,7 +131,7 @@ def _wrong(verdict: Verdict, truth: dict[str, float]) -> dict[str, float]:
     return {name: float(count) for name, count in counts.items()}
 
 
-def _found(comparison: Comparison, verdict: Verdict, truth: dict[str, float]) -> dict[str, float]:
+def _found(comparison: MethodComparison, verdict: Verdict, truth: dict[str, float]) -> dict[str, float]:
     """Return how many of the worse methods are found to be so, by the verdict and by the rule before."""
     best, *others = comparison.methods
     p = holm([comparison.pair(best, other).p for other in others])
@@ -168,20 +171,21 @@ class Counts:
                 stream.write(json.dumps({"cell": cell.name, **counts}) + "\n")
 
 
-def line(name: str, counts: Counter[str]) -> str:
-    """Return a cell's line: shares, and for wrong sentences the upper limit of their 95% interval."""
-    studies = counts["studies"]
-    shown = [f"{name}: {studies:.0f} studies"]
-    for what in ("false better", "false equal", "missed ahead", "missed lead", "false better before"):
-        if what in counts:
-            high = stats.binomtest(int(counts[what]), int(studies)).proportion_ci(0.95, method="wilson").high
-            shown.append(f"{what} {counts[what] / studies:.3f} (at most {high:.3f})")
-    if counts["leads"]:
-        shown.append(f"of {counts['leads']:.0f} printed leads {1 - counts['missed lead'] / counts['leads']:.3f} right")
-    if counts["worse"]:
-        now, worse, before = (counts[name] / counts["worse"] for name in ("found", "as worse", "found before"))
-        shown.append(f"power {now:.3f}, as worse {worse:.3f}, before {before:.3f}")
-    return "; ".join(shown)
+OF_ALL = re.compile(r", \d+ seeds, .*")
+WRONG = ("false better", "false equal", "missed ahead", "missed lead", "false better before")
+HEAD = ("cell", "studies", *WRONG, "leads right", "power", "as worse", "before")
+
+
+def row(name: str, counts: Counter[str]) -> list[str]:
+    """Return a cell's row: shares of studies, for wrong sentences with the upper limit of their 95% interval."""
+    studies, shown = counts["studies"], [name, f"{counts['studies']:.0f}"]
+    for what in WRONG:
+        high = stats.binomtest(int(counts[what]), int(studies)).proportion_ci(0.95, method="wilson").high
+        shown.append(f"{counts[what] / studies:.3f} (≤ {high:.3f})" if what in counts else "")
+    right = 1 - counts["missed lead"] / max(counts["leads"], 1)
+    shown.append(f"{right:.3f} of {counts['leads']:.0f}" if counts["leads"] else "")
+    powers = [counts[what] / max(counts["worse"], 1) for what in ("found", "as worse", "found before")]
+    return shown + [f"{power:.3f}" if counts["worse"] else "" for power in powers]
 
 
 BLOCK = 50
@@ -196,6 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     kept = Counts(chosen.out)
     before = kept.read()
+    print(table(HEAD, []), end="")
+    pooled: dict[str, Counter[str]] = {}
     for cell in cells():
         if not all(word in cell.name for word in chosen.cell):
             continue
@@ -206,7 +212,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 block.update(concluded(cell, number))  # type: ignore[arg-type]
             kept.append(cell, block)
             counts.update(block)
-        print(line(cell.name, counts), flush=True)
+        if counts:
+            pooled.setdefault(OF_ALL.sub("", cell.name), Counter()).update(counts)
+            print(f"| {' | '.join(row(cell.name, counts))} |", flush=True)
+    print("\nall seeds, queries and kinds\n\n" + table(HEAD, [row(*each) for each in pooled.items()]))
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ class Study(Public):
             return self._continue(self._storage, place, console)
         storage = Storage(self.out)
         self._storage = None if storage.read(CONFIG) is not None else storage  # None: results of another study
-        folder, failed = run("study", [*self.overrides(), *place], None, console or Screen())
+        folder, failed = run("study", [*self.overrides(), *place], None, console or Screen(), objects=True)
         return StudyResult(folder, failed)
 
     def more_seeds(self, count: int, *, console: Console | None = None) -> StudyResult:
@@ -195,7 +195,7 @@ class Study(Public):
         folder = storage.shown()  # the working folder may be another one now
         own = re.findall(r"_target_[=:]([\w.]+)", " ".join(self._overrides))
         with trusting(own):  # classes that the study was given as objects
-            return StudyResult(*run("study", [*overrides, *self._trainer], folder, console or Screen()))
+            return StudyResult(*run("study", [*overrides, *self._trainer], folder, console or Screen(), objects=True))
 
     def __repr__(self) -> str:
         return f"Study({self.command})"

@@ -19,6 +19,7 @@ from pyrite.data import about_tables
 from pyrite.models import as_ranker
 from pyrite.parts import given, of_kind, override, part_given
 from pyrite.ranking.errors import BadInput
+from pyrite.remedies import in_python
 
 RESUME = re.compile(r"`pyrite (\w+) --resume ([^\s`]+)`")
 """The command that continues an experiment, in messages."""
@@ -27,7 +28,11 @@ IN_NOTEBOOKS = ("study", "pool")
 
 
 def run(
-    verb: str, overrides: Iterable[str], resume: str | os.PathLike[str] | None, console: Console | None
+    verb: str,
+    overrides: Iterable[str],
+    resume: str | os.PathLike[str] | None,
+    console: Console | None,
+    objects: bool = False,
 ) -> tuple[str, int]:
     """Run an experiment.
 
@@ -37,6 +42,7 @@ def run(
         resume: a folder to resume; None starts a new one.
         console: the console for progress and tables; None shows the progress of a study in a notebook, and otherwise
             nothing.
+        objects: whether the caller gave objects and arguments, in whose words remedies are, and not overrides.
 
     Returns:
         The folder of the results, and the number of runs that failed.
@@ -48,9 +54,8 @@ def run(
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
     except BadInput as error:
-        if error.remedy is None or (again := RESUME.sub(r"pyrite.\1(resume='\2')", error.remedy)) == error.remedy:
-            raise
-        raise BadInput(error.what, error.where, again) from None
+        error.remedy = error.remedy and RESUME.sub(r"pyrite.\1(resume='\2')", error.remedy)
+        raise in_python(error, verb) if objects else BadInput(error.what, error.where, error.remedy) from None
     assert experiment.storage is not None
     return experiment.storage.place, failed
 

@@ -81,13 +81,14 @@ def train(
         BadInput: if an option or an input is wrong.
     """
     method = of_negatives(negatives)
+    data = as_collection(data)
     texts = _described(
         data, negatives, method, ranker=ranker, objective=objective, seed=seed, measure=measure, search=search,
         scale=scale, out=_path(out), options=options,
     )  # fmt: skip
     if "out" not in map(key_of, texts):
         texts.append(f"out={written(new_place('train'))}")
-    return TrainingResult(*run("train", texts, None, console))
+    return TrainingResult(*run("train", texts, None, console, isinstance(data, Collection)))
 
 
 def learn(
@@ -116,10 +117,11 @@ def learn(
         what = f"{negatives!r} is a policy, which an agent learns"
         raise BadInput(what, "negatives", "give Random() + BM25()")
     of_functions = of_functions[1:]
+    data = as_collection(data)
     texts = _described(
         data, negatives, of_functions, ranker=ranker, agent=agent, scale=scale, out=_path(out), options=options
     )
-    return LearningResult(*run("learn", texts, resume, console))
+    return LearningResult(*run("learn", texts, resume, console, isinstance(data, Collection)))
 
 
 def mine(
@@ -155,7 +157,7 @@ def mine(
         overrides = [text for text in overrides if not text.startswith("negatives.")] + [f"count={counts[0]}"]
     overrides += given("checkpoint", ranker and _folder(ranker))
     overrides += settings(out=_path(out), options=options)
-    return MiningResult(*run("mine", overrides, resume, console))
+    return MiningResult(*run("mine", overrides, resume, console, objects=True))
 
 
 def rank(

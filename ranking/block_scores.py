@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.dropout import seeded_dropout
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.ranker import Ranker, joined
 from pyrite.ranking.texts import Texts
@@ -46,10 +46,14 @@ class BlockScores:
     memory: VectorMemory | None = None
 
     def __post_init__(self) -> None:
-        if self.chunk is not None and not self.ranker.reads_apart:
-            name = type(self.ranker).__name__
-            remedy = "set training.chunk=null; training.accumulate=4 takes less memory too"
-            raise BadInput(f"{name} reads query and document together, not in chunks", "training.chunk", remedy)
+        name = type(self.ranker).__name__
+        remedy = "set training.chunk=null; training.accumulate=4 takes less memory too"
+        refuse(
+            self.chunk is not None and not self.ranker.reads_apart,
+            f"{name} reads query and document together, not in chunks",
+            "training.chunk",
+            remedy,
+        )
 
     def __call__(
         self,
@@ -145,9 +149,9 @@ def _nested(
     if not isinstance(ranker, DenseRanker) or ranker.sparse:
         what = f"{type(ranker).__name__} has no vectors that could be shorter"
         raise BadInput(what, "objective=matryoshka", "choose ranker=bi_encoder, static or dssm")
-    if max(dimensions, default=0) >= ranker.dimension:
-        what = f"{max(dimensions)} is not below the {ranker.dimension} dimensions of the ranker"
-        raise BadInput(what, "objective.dimensions", "choose smaller numbers")
+    most = max(dimensions, default=0)
+    what = f"{most} is not below the {ranker.dimension} dimensions of the ranker"
+    refuse(most >= ranker.dimension, what, "objective.dimensions", "choose smaller numbers")
     shorter = [
         ranker.compare(ranker.shortened(queries, number), ranker.shortened(documents, number), where)
         for number in dimensions

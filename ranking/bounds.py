@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from numbers import Integral, Real
@@ -37,6 +39,31 @@ _CALLED: ContextVar[set[Any]] = ContextVar("_CALLED")
 Positive = Interval(gt=0)
 NonNegative = Interval(ge=0)
 Fraction = Interval(ge=0, le=1)
+
+
+Bound = Gt | Ge | Lt | Le
+HOLDS: Mapping[type, Callable[[Any, Any], bool]] = {
+    Gt: operator.gt, Ge: operator.ge, Lt: operator.lt, Le: operator.le,
+}  # fmt: skip
+"""Whether a value is within a bound."""
+RANGES: Mapping[tuple[type, type], str] = {
+    (Ge, NoneType): "from {} up",
+    (Gt, NoneType): "above {}",
+    (NoneType, Le): "to {}",
+    (NoneType, Lt): "below {}",
+    (Ge, Le): "from {} to {}",
+    (Ge, Lt): "from {} below {}",
+    (Gt, Le): "above {}, at most {}",
+    (Gt, Lt): "above {} and below {}",
+}
+"""The words for a range, by its lower and upper bound."""
+WHOLE: Mapping[type, Callable[[Any], Bound]] = {
+    Gt: lambda bound: Ge(math.floor(float(bound.gt)) + 1),
+    Lt: lambda bound: Le(math.ceil(float(bound.lt)) - 1),
+    Ge: lambda bound: bound,
+    Le: lambda bound: bound,
+}
+"""The same bound of whole numbers, as one that includes its limit."""
 
 
 def AtLeast(low: float) -> Interval:
@@ -131,24 +158,36 @@ def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _remedy(hint: Any, value: Any) -> str | None:
     """Return what to choose instead if a value is not one that its annotation allows."""
-    origin, args = get_origin(hint), get_args(hint)
     if hint is float and isinstance(value, Real) and math.isnan(value):
         return "a number"
-    if origin is Annotated:
-        return _in_bounds(hint, value)
-    if origin is Literal:
-        known = any(value == choice and type(value) is type(choice) for choice in args)
-        return None if known else _one_of(list(map(_shown, args)))
-    if origin in (Union, UnionType):
-        return _in_union(args, value)
-    items: Iterator[tuple[Any, Any]] = iter(())
-    if origin in (list, Sequence) and isinstance(value, list | tuple) and args:
-        items = ((args[0], item) for item in value)
-    elif origin is tuple and isinstance(value, list | tuple):
-        items = zip(args if args[-1] is not ... else args[:1] * len(value), value, strict=False)
-    elif origin in (dict, Mapping) and isinstance(value, Mapping):
-        items = ((args[1], item) for item in value.values())
-    return next((remedy for item_hint, item in items if (remedy := _remedy(item_hint, item))), None)
+    rule = RULES.get(get_origin(hint))
+    return None if rule is None else rule(get_args(hint), value)
+
+
+def _first_remedy(pairs: Iterable[tuple[Any, Any]]) -> str | None:
+    """Return the remedy of the first value that its annotation does not allow."""
+    return next(filter(None, itertools.starmap(_remedy, pairs)), None)
+
+
+def _in_list(members: tuple[Any, ...], value: Any) -> str | None:
+    items = value if isinstance(value, list | tuple) else ()
+    return _first_remedy(itertools.product(members[:1], items))
+
+
+def _in_tuple(members: tuple[Any, ...], value: Any) -> str | None:
+    if members[-1] is ...:
+        return _in_list(members, value)
+    return _first_remedy(zip(members, value if isinstance(value, list | tuple) else (), strict=False))
+
+
+def _in_mapping(members: tuple[Any, ...], value: Any) -> str | None:
+    items = value.values() if isinstance(value, Mapping) else ()
+    return _first_remedy(itertools.product(members[1:], items))
+
+
+def _in_choices(members: tuple[Any, ...], value: Any) -> str | None:
+    known = [(type(choice), choice) for choice in members]
+    return None if (type(value), value) in known else _one_of(list(map(_shown, members)))
 
 
 def _in_union(members: tuple[Any, ...], value: Any) -> str | None:
@@ -168,48 +207,39 @@ def _in_union(members: tuple[Any, ...], value: Any) -> str | None:
     return _one_of(remedies) if constrained else None
 
 
-def _in_bounds(hint: Any, value: Any) -> str | None:
-    base, *metadata = get_args(hint)
-    entries = [bound for entry in metadata for bound in (entry if isinstance(entry, Interval) else [entry])]
-    bounds = [bound for bound in entries if isinstance(bound, Gt | Ge | Lt | Le)]
+def _in_bounds(members: tuple[Any, ...], value: Any) -> str | None:
+    base, *metadata = members
+    entries = itertools.chain.from_iterable(entry if isinstance(entry, Interval) else [entry] for entry in metadata)
+    bounds = [bound for bound in entries if type(bound) in HOLDS]
     if not bounds:
         return _remedy(base, value)
     whole = base is int
     numeric = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-    if numeric and math.isfinite(value) and all(_holds(bound, value) for bound in bounds):
+    if numeric and math.isfinite(value) and all(HOLDS[type(bound)](value, _limit(bound)) for bound in bounds):
         return None
-    return _range(bounds, whole)
+    return _range([WHOLE[type(bound)](bound) for bound in bounds] if whole else bounds, whole)
 
 
-def _holds(bound: Gt | Ge | Lt | Le, value: Any) -> bool:
-    match bound:
-        case Gt():
-            return bool(value > bound.gt)
-        case Ge():
-            return bool(value >= bound.ge)
-        case Lt():
-            return bool(value < bound.lt)
-        case Le():
-            return bool(value <= bound.le)
-
-
-def _range(bounds: list[Gt | Ge | Lt | Le], whole: bool) -> str:
+def _range(bounds: Sequence[Bound], whole: bool) -> str:
     """Describe a range: "a whole number from 1 up", "a number above 0 and below 1"."""
-    low = next((bound for bound in bounds if isinstance(bound, Gt | Ge)), None)
-    high = next((bound for bound in bounds if isinstance(bound, Lt | Le)), None)
-    if whole and isinstance(low, Gt):
-        low = Ge(math.floor(float(low.gt)) + 1)  # type: ignore[arg-type]
-    if whole and isinstance(high, Lt):
-        high = Le(math.ceil(float(high.lt)) - 1)  # type: ignore[arg-type]
-    kind = "a whole number" if whole else "a number"
-    if isinstance(low, Ge) and high is None:
-        return f"{kind} from {low.ge} up"
-    lower = "" if low is None else f" above {low.gt}" if isinstance(low, Gt) else f" from {low.ge}"
-    upper = "" if high is None else f" below {high.lt}" if isinstance(high, Lt) else f" to {high.le}"
-    if isinstance(low, Gt) and isinstance(high, Le):
-        upper = f", at most {high.le}"
-    joint = " and" if isinstance(low, Gt) and isinstance(high, Lt) else ""
-    return f"{kind}{lower}{joint}{upper}"
+    low, high = (next((bound for bound in bounds if isinstance(bound, ends)), None) for ends in (Gt | Ge, Lt | Le))
+    written = RANGES[type(low), type(high)].format(*map(_limit, filter(None, (low, high))))
+    return f"{'a whole number' if whole else 'a number'} {written}"
+
+
+def _limit(bound: object) -> Any:
+    return getattr(bound, type(bound).__name__.lower())
+
+
+RULES: Mapping[Any, Callable[[tuple[Any, ...], Any], str | None]] = {
+    Annotated: _in_bounds,
+    Literal: _in_choices,
+    **dict.fromkeys((Union, UnionType), _in_union),
+    **dict.fromkeys((list, Sequence), _in_list),
+    tuple: _in_tuple,
+    **dict.fromkeys((dict, Mapping), _in_mapping),
+}
+"""How a value is checked, by the origin of its annotation. Others are not checked."""
 
 
 def _shown(choice: Any) -> str:

@@ -26,6 +26,19 @@ class BadInput(Exception):
         return (BadInput, (self.what, self.where, self.remedy))
 
 
+def refuse(wrong: object, what: str, where: str | PathLike[str] | None = None, remedy: str | None = None) -> None:
+    """Raise `BadInput` if something is wrong.
+
+    Args:
+        wrong: a condition, or a list of what is wrong, whose first item replaces `{}` in `what`.
+        what, where, remedy: see `BadInput`.
+    """
+    if isinstance(wrong, list):
+        what = what.replace("{}", "".join(map(str, wrong[:1])))
+    if wrong:
+        raise BadInput(what, where, remedy)
+
+
 def no_teacher(what: str, where: str) -> BadInput:
     """Return the error of an objective or a selector that learns from a teacher, in a run without one.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.alike_vectors import AlikeVectors
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.faiss_index import bytes_per_vector, fill_index, import_faiss, make_index, on_gpu, write_index
 from pyrite.ranking.inner_products import exact_topk, inner_products, max_norm
 from pyrite.ranking.ranges import ordered
@@ -48,10 +48,15 @@ class IndexOptions:
     seed: Annotated[int, NonNegative] = 0
 
     def __post_init__(self) -> None:
-        if not self.factory:
-            raise BadInput("factory is empty", "index.factory", "choose Flat, or a faiss string like IVF1024,Flat")
-        if self.probes is not None and self.exact:
-            raise BadInput("a Flat index has no probes", "index.probes", "leave it null, or choose an IVF index")
+        refuse(
+            not self.factory, "factory is empty", "index.factory", "choose Flat, or a faiss string like IVF1024,Flat"
+        )
+        refuse(
+            self.probes is not None and self.exact,
+            "a Flat index has no probes",
+            "index.probes",
+            "leave it null, or choose an IVF index",
+        )
 
     @property
     def exact(self) -> bool:

@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.faiss_index import read_index
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.query_lists import QueryLists
@@ -131,8 +131,12 @@ def in_precision(vectors: NDArray[np.float32], dtype: np.typing.DTypeLike) -> ND
     """
     if not np.isfinite(vectors).all():
         raise FloatingPointError("the ranker returned vectors that are not finite")
-    if np.dtype(dtype) == np.float16 and np.abs(vectors).max(initial=0) > np.finfo(np.float16).max:
-        raise BadInput("a vector has numbers too large for float16", "index.precision", "choose float32")
+    refuse(
+        np.dtype(dtype) == np.float16 and np.abs(vectors).max(initial=0) > np.finfo(np.float16).max,
+        "a vector has numbers too large for float16",
+        "index.precision",
+        "choose float32",
+    )
     return np.ascontiguousarray(vectors, dtype)
 
 

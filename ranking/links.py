@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from contextlib import suppress
 from pathlib import Path
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 UNSEARCHED = ("wandb",)
 """Folders whose links stay: W&B writes each run into a new folder, with links to its own logs."""
@@ -23,12 +24,12 @@ def refuse_links(folder: str | os.PathLike[str]) -> None:
     top = os.fspath(folder)
     tops = [top, *(entry.path for entry in _entries(top) if entry.is_symlink() and entry.is_dir())]
     inside = tuple(f"{os.path.realpath(start)}{os.sep}" for start in tops)
-    for parent, folders, files in (walked for start in tops for walked in os.walk(start)):
-        if parent == top:
-            folders[:] = [name for name in folders if name not in UNSEARCHED]
-        for name in [*files, *(folders if parent != top else ())]:
-            if os.path.islink(path := os.path.join(parent, name)) and not os.path.realpath(path).startswith(inside):
-                raise BadInput(LINK, path, REMEDY)
+    for parent, folders, files in itertools.chain.from_iterable(map(os.walk, tops)):
+        at_top = parent == top
+        folders[:] = sorted({*folders} - {*(UNSEARCHED if at_top else ())})
+        paths = (os.path.join(parent, name) for name in (files if at_top else files + folders))
+        for link in filter(os.path.islink, paths):
+            refuse(not os.path.realpath(link).startswith(inside), LINK, link, REMEDY)
 
 
 def refuse_linked_folder(top: str, name: str) -> None:
@@ -36,8 +37,7 @@ def refuse_linked_folder(top: str, name: str) -> None:
     path = Path(top)
     for depth, part in enumerate(Path(name).parts[:-1]):
         path /= part
-        if depth and path.is_symlink():
-            raise BadInput(LINK, path, REMEDY)
+        refuse(depth and path.is_symlink(), LINK, path, REMEDY)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

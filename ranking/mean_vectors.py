@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.sources import Sources
 from pyrite.ranking.texts import Texts
@@ -22,8 +22,7 @@ def mean_vectors(sources: Sources, texts: Texts, place: str) -> NDArray[np.float
     Raises:
         BadInput: if no word at all has a vector.
     """
-    if not sources.vectors.known.any():
-        raise BadInput("needs trained word vectors", place, "choose vectors=glove or vectors=file")
+    refuse(not sources.vectors.known.any(), "needs trained word vectors", place, "choose vectors=glove or vectors=file")
     return directions(texts, sources.vectors.table, sources.encoded.idf)
 
 

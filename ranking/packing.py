@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -60,18 +59,14 @@ class Packing:
         """Read the special tokens of a tokenizer from two packed texts, or from one if not `pair` (empty `between`)."""
         packed = tokenizer(*([PROBE] * (2 if pair else 1)), add_special_tokens=True)
         ids, owners = packed["input_ids"], packed.sequence_ids()
-        first = [position for position, owner in enumerate(owners) if owner == 0]
-        second = [position for position, owner in enumerate(owners) if owner == 1] if pair else [len(ids)]
-        last = second[-1] + 1 if pair else first[-1] + 1
-        bounds = (0, first[0], first[-1] + 1, second[0] if pair else last, last, len(ids))
-        parts = [list(range(start, stop)) for start, stop in itertools.pairwise(bounds)]
-        types = None
-        if "token_type_ids" in packed:
-            of_place = packed["token_type_ids"]
-            types = tuple(tuple(of_place[index] for index in part) for part in parts)
-        before, _, between, _, behind = (tuple(ids[position] for position in part) for part in parts)
-        padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        return cls(before, between, behind, types, padding)
+        spans = [(owners.index(text), len(owners) - owners[::-1].index(text)) for text in range(1 + pair)]
+        start, stop = spans[0]
+        second = spans[1] if pair else (stop, stop)
+        parts = list(map(slice, (0, start, stop, *second), (start, stop, *second, len(ids))))
+        kinds = packed.get("token_type_ids")
+        types = None if kinds is None else tuple(tuple(kinds[part]) for part in parts)
+        before, _, between, _, behind = (tuple(ids[part]) for part in parts)
+        return cls(before, between, behind, types, tokenizer.pad_token_id or 0)
 
     @property
     def specials(self) -> int:

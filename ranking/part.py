@@ -23,12 +23,12 @@ from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
 from pyrite.ranking.bounds import checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 GIVEN = "_given"
 """The attribute that holds the arguments of a part's constructor, as they were given."""
 Divided = tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]
-STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+STARS: Mapping[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
 
 
 class PartType(ABCMeta):
@@ -46,11 +46,10 @@ class PartType(ABCMeta):
             BadInput: if the class has no such option.
         """
         known = cls.__signature__.parameters
-        if not any(each.kind is Parameter.VAR_KEYWORD for each in known.values()):
-            for name in options:
-                if name not in known:
-                    remedy = f"choose one of {', '.join(known)}" if known else "leave it out"
-                    raise BadInput(f"{cls.__name__} has no option {name}", remedy=remedy)
+        takes_any = Parameter.VAR_KEYWORD in {each.kind for each in known.values()}
+        unknown = [] if takes_any else [name for name in options if name not in known]
+        remedy = f"choose one of {', '.join(known)}" if known else "leave it out"
+        refuse(unknown, f"{cls.__name__} has no option {{}}", remedy=remedy)
         own, own_options, of_base = cls._divide(args, options)  # type: ignore[attr-defined]
         part = super().__call__(*own, **own_options)
         vars(part)[GIVEN] = args, options
@@ -121,21 +120,25 @@ def arguments_of(part: object) -> dict[str, Any]:
     Raises:
         BadInput: if an argument is kept in no attribute.
     """
-    kind = type(part)
     given = vars(part).get(GIVEN) if hasattr(part, "__dict__") else None
     if given is not None:
-        args, options, of_base = kind._divide(*given)  # type: ignore[attr-defined]
-        bound = inspect.signature(kind.__init__).bind(part, *args, **options).arguments
-        stars = [name for name, each in parameters_of(kind.__init__).items() if each.kind is Parameter.VAR_KEYWORD]
-        named = {name: value for name, value in list(bound.items())[1:] if name not in stars}
-        return named | {key: value for name in stars for key, value in bound.get(name, {}).items()} | of_base
+        return _given(part, *given)
     if is_dataclass(part):
-        return {
-            each.name: getattr(part, each.name)
-            for each in fields(part)
-            if each.init and getattr(part, each.name) != each.default
-        }
-    return {name: _kept(part, parameter) for name, parameter in parameters_of(kind.__init__).items()}
+        values = {each.name: (getattr(part, each.name), each.default) for each in fields(part) if each.init}
+        return {name: value for name, (value, default) in values.items() if value != default}
+    return {name: _kept(part, parameter) for name, parameter in parameters_of(type(part).__init__).items()}
+
+
+def _given(part: object, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a constructor by name."""
+    kind = type(part)
+    args, options, of_base = kind._divide(args, options)  # type: ignore[attr-defined]
+    bound = inspect.signature(kind.__init__).bind(part, *args, **options).arguments
+    declared = parameters_of(kind.__init__)
+    named = {name: value for name, value in bound.items() if name in declared}
+    for name in (name for name, each in declared.items() if each.kind is Parameter.VAR_KEYWORD):
+        named |= named.pop(name, {})
+    return named | of_base
 
 
 def options_of(part: object) -> dict[str, Any]:
@@ -177,10 +180,14 @@ def _plain(value: Any) -> Any:
 def _kept(part: object, parameter: Parameter) -> Any:
     """Return an argument that an object keeps; refuse one that it does not keep."""
     owner, name = type(part).__name__, parameter.name
-    if parameter.kind in STARS:
-        raise BadInput(f"takes any arguments, by {STARS[parameter.kind]}{name}", owner, "name each of them")
-    if not hasattr(part, name):
-        raise BadInput(f"does not keep its argument {name}", owner, f"set self.{name} = {name} in its constructor")
+    stars = STARS.get(parameter.kind)
+    refuse(stars, f"takes any arguments, by {stars}{name}", owner, "name each of them")
+    refuse(
+        not hasattr(part, name),
+        f"does not keep its argument {name}",
+        owner,
+        f"set self.{name} = {name} in its constructor",
+    )
     return getattr(part, name)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pyrite.ranking.bounds import checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 CHUNK = 50_000
 WORD = r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*"  # marks belong to their letter: é in two characters, कि
@@ -42,8 +42,12 @@ class Reading:
     subwords: str | None = None
 
     def __post_init__(self) -> None:
-        if self.tokenizer == "subwords" and not self.subwords:
-            raise BadInput("no tokenizer is named", "collection.subwords", "give a folder, or a name at the hub")
+        refuse(
+            self.tokenizer == "subwords" and not self.subwords,
+            "no tokenizer is named",
+            "collection.subwords",
+            "give a folder, or a name at the hub",
+        )
 
     @property
     def key(self) -> str:
@@ -105,8 +109,12 @@ def _tokenizer(checkpoint: str) -> Any:
     from pyrite.ranking.hub_tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(checkpoint)
-    if not getattr(tokenizer, "is_fast", False):
-        raise BadInput("has no fast tokenizer", checkpoint, "choose a checkpoint with tokenizer.json")
+    refuse(
+        not getattr(tokenizer, "is_fast", False),
+        "has no fast tokenizer",
+        checkpoint,
+        "choose a checkpoint with tokenizer.json",
+    )
     inner = tokenizer.backend_tokenizer
     inner.no_padding()
     inner.no_truncation()

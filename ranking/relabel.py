@@ -9,7 +9,7 @@ import polars as pl
 
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.trec_files import read_qrels
 
 
@@ -30,8 +30,7 @@ def relabelled(collection: Collection, path: str | Path, strict: bool = True) ->
     given = read.filter(pl.col("grade") != -1)
     known = given.join(collection.queries.select(query="id"), on="query", how="semi", maintain_order="left")
     known = known.filter(collection.document_rows(known["document"]).is_not_null())
-    if not len(known):
-        raise BadInput("has no query and document of the collection", path, f"is it of {collection.name}?")
+    refuse(not len(known), "has no query and document of the collection", path, f"is it of {collection.name}?")
     kept = collection.judgements.join(known, on=["query", "document"], how="anti", maintain_order="left")
     known = known.select(pl.col(name).cast(kind) for name, kind in collection.judgements.schema.items())
     content = known.sort("query", "document").write_csv()

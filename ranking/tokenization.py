@@ -102,7 +102,7 @@ class Subwords(Tokenization):
 
     def key(self) -> list[Any]:
         folder = Path(local_root(self.checkpoint))
-        files = [folder / name for name in LIBRARY_FILES if (folder / name).is_file()]
+        files = filter(Path.is_file, map(folder.joinpath, LIBRARY_FILES))
         contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
         prompts: list[Any] = [vars(self.prompts)] if self.prompts != Prompts() else []
         prompts += [[asdict(frame) for frame in self.frames]] if self.frames else []

@@ -21,7 +21,7 @@ from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.dropout import DropoutSeeds, seeded_dropout
 from pyrite.ranking.early_stopping import EarlyStopping
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.held_out import HeldOut
 from pyrite.ranking.objectives.block import Block
@@ -133,14 +133,12 @@ class RankerTraining:
         keep: Literal["best", "last"] = "best",
         positives: Annotated[int, AtLeast(1)] = 1,
     ) -> None:
-        if positives > 1 and not objective.takes_several:
-            what = f"{type(objective).__name__} knows one relevant document of a query"
-            remedy = "choose contrastive, listnet, list_mle, lambdarank, approx_ndcg or kl, or training.positives=1"
-            raise BadInput(what, "training.positives", remedy)
-        if objective.whole_batch and not isinstance(ranker, DenseRanker):
-            what = f"{type(ranker).__name__} has no vectors by which the texts of a batch could be compared"
-            remedy = "leave symmetric and other_* out, or choose ranker=bi_encoder, static or dssm"
-            raise BadInput(what, "objective", remedy)
+        what = f"{type(objective).__name__} knows one relevant document of a query"
+        remedy = "choose contrastive, listnet, list_mle, lambdarank, approx_ndcg or kl, or training.positives=1"
+        refuse(positives > 1 and not objective.takes_several, what, "training.positives", remedy)
+        what = f"{type(ranker).__name__} has no vectors by which the texts of a batch could be compared"
+        remedy = "leave symmetric and other_* out, or choose ranker=bi_encoder, static or dssm"
+        refuse(objective.whole_batch and not isinstance(ranker, DenseRanker), what, "objective", remedy)
         if objective.whole_batch and accumulate > 1:
             raise _divided("training.accumulate", "choose 1; training.chunk=64 takes less memory too")
         # Dropout is only for updates: a score between two updates is that of the whole ranker.
@@ -152,11 +150,19 @@ class RankerTraining:
         self.scores = BlockScores(ranker, encoded, chunk)
         self.examples = pairs_of(encoded, queries, most_examples)
         if not len(self.examples):
-            if not len(encoded.judgements.relevant().documents):
-                raise BadInput("no judgement is above 0, so no document is relevant", "collection", "check its grades")
+            refuse(
+                not len(encoded.judgements.relevant().documents),
+                "no judgement is above 0, so no document is relevant",
+                "collection",
+                "check its grades",
+            )
             raise BadInput("no training query has a relevant document", "collection", "is there a train split?")
-        if not all(len(evaluation.candidates.queries) for evaluation in self.evaluations.values()):
-            raise BadInput("no query is left to validate with", "collection", "is there a dev split?")
+        refuse(
+            not all(len(evaluation.candidates.queries) for evaluation in self.evaluations.values()),
+            "no query is left to validate with",
+            "collection",
+            "is there a dev split?",
+        )
         self.more_positives = MorePositives(encoded.judgements, positives - 1) if positives > 1 else None
         self.batches, self.teacher, self.keep = batches or Shuffled(), teacher, keep
         self.optimization = Optimization(ranker, optimizer, schedule, self.steps_per_epoch * max_epochs, clip_norm)
@@ -488,7 +494,10 @@ def _check_tensor(value: object, shape: tuple[int, ...], where: str, remedy: str
     """Refuse what a ranker or an objective, which may be the user's, returned if it can't be learned from."""
     if not isinstance(value, Tensor):
         raise BadInput(f"returned {type(value).__name__}, not a tensor", where, remedy)
-    if value.shape != shape:
-        raise BadInput(f"returned a tensor of shape {[*value.shape]}, not {[*shape]}", where, remedy)
-    if not value.requires_grad and 0 not in value.shape:
-        raise BadInput("returned a tensor without a gradient", where, f"{remedy}, without detach() or NumPy")
+    refuse(value.shape != shape, f"returned a tensor of shape {[*value.shape]}, not {[*shape]}", where, remedy)
+    refuse(
+        not value.requires_grad and 0 not in value.shape,
+        "returned a tensor without a gradient",
+        where,
+        f"{remedy}, without detach() or NumPy",
+    )

@@ -16,7 +16,7 @@ import polars as pl
 from pyrite.ranking.collections.checks import MERGED, merged_grade
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.judgement_files import QRELS, READ_QRELS, READ_RUN, RUN, qrels_rows, run_rows
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.whole_file import replace_file
 
 __all__ = ["QRELS", "RUN", "check_ids", "read_qrels", "read_run", "write_qrels", "write_run"]
@@ -145,6 +145,5 @@ def _joined(
     path: str | Path, frames: Iterable[pl.DataFrame], columns: Mapping[str, Any], faults: Faults
 ) -> pl.DataFrame:
     parts = list(frames)
-    if not sum(len(part) for part in parts):
-        raise BadInput("no lines in it" if faults.strict else "no readable lines in it", path)
+    refuse(not sum(len(part) for part in parts), "no lines in it" if faults.strict else "no readable lines in it", path)
     return pl.concat(parts).select(list(columns))

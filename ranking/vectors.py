@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pyrite.ranking.collections.judgement_files import is_number
 from pyrite.ranking.collections.opened import bounded
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.packaged import check_packaged
 from pyrite.ranking.part import Part
 from pyrite.ranking.texts import Texts
@@ -195,10 +195,13 @@ class TextVectors(VectorSource):
         except (OSError, EOFError, ValueError, zlib.error) as error:
             where = f"{self.path}:{number}" if number else self.path
             raise BadInput(f"can't be read as word vectors ({error})", where) from None
-        if not read:
-            raise BadInput("holds no word of this collection", self.path, "is it a text file of word vectors?")
-        if not any(vector.any() for vector in read.values()):
-            raise BadInput("all vectors are zero, of the words of this collection", self.path, "name trained vectors")
+        refuse(not read, "holds no word of this collection", self.path, "is it a text file of word vectors?")
+        refuse(
+            not any(vector.any() for vector in read.values()),
+            "all vectors are zero, of the words of this collection",
+            self.path,
+            "name trained vectors",
+        )
         vectors, known = np.zeros((len(words), dimension), np.float32), np.zeros(len(words), bool)
         for row, vector in read.items():
             vectors[row], known[row] = vector, True

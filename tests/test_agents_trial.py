@@ -10,6 +10,7 @@ from scipy import stats
 
 from benchmarks import agents_control
 from benchmarks.agents_control import Control, controlled, controls, fixed
+from benchmarks.agents_credit import critic, effect
 from benchmarks.agents_report import of_queries, welch
 from benchmarks.agents_trial import best_rates, room
 from benchmarks.unit_files import Unit, conduct, results_of
@@ -56,9 +57,23 @@ def test_an_oracle_is_ahead_of_bm25_if_its_first_ranks_are_hidden_positives(tmp_
 def test_steps_have_the_units_of_the_protocol():
     assert len(room([], 20)) == 20 * 10
     names = [unit.name for unit in controls(40, 10, 10, 300)]
-    assert len(names) == len(set(names)) == 2 * 4 + 10 * 2 * (4 * 3 + 2)
+    assert len(names) == len(set(names)) == 2 * 4 + 10 * 2 * (4 * 6 + 2)
     rates = [{"arm": "printed", "rate": rate, "validations": [value]} for rate, value in ((1.0, 0.3), (0.1, 0.2))]
-    assert best_rates(rates) == {"printed": 1.0, "default": 0.001}
+    assert best_rates(rates) == {"printed": 1.0, "default": 0.001, "reinforce": 0.01}
+
+
+def test_a_critic_of_features_that_an_action_changes_rewards_the_wrong_one():
+    rng = np.random.default_rng(0)
+    actions = rng.integers(0, 2, (400, 12)).astype(float)
+    clock = np.broadcast_to(np.linspace(1, 0, 12), actions.shape)  # much is to be gained early
+    loss = clock + 0.5 * np.concatenate([np.zeros((400, 1)), actions[:, :-1]], 1)  # which an action raises
+    rewards = 0.1 * clock - 0.001 * actions + 0.001 * rng.normal(size=actions.shape)
+    plain, low = effect(actions, rewards)
+    assert plain + low < 0
+    fooled, reach = effect(actions, rewards + critic(loss[..., None], rewards))
+    assert fooled - reach > 0
+    honest, _ = effect(actions, rewards + critic(clock[..., None], rewards))
+    assert honest == pytest.approx(plain, abs=1e-12)
 
 
 @pytest.mark.nightly

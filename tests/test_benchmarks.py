@@ -16,6 +16,7 @@ import torch
 
 from tests.cluster.trial_rows import trials_of
 from tests.made_up import write_beir, write_runs
+from tests.test_encoders_gpu import pack  # noqa: F401  a fixture
 
 OURS = {"benchmarks", "pyrite"}
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -23,10 +24,10 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "agents_trial", "audit", "bm25", "clusters", "device", "dssm", "encoders", "environment", "frames",
-    "growth", "guard_dose", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
-    "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "transformers", "trials",
-    "workers",
+    "agents", "agents_trial", "audit", "bm25", "clusters", "device", "dssm", "encoders", "encoders_gpu",
+    "encoders_pack", "environment", "frames", "growth", "guard_dose", "half_precision", "in_batch", "index", "judging",
+    "metrics", "mine", "mining", "negatives", "paper_tables", "pooling", "recipes", "results", "scoring", "sequential",
+    "study", "transformers", "trials", "workers",
 }  # fmt: skip
 """Scripts that compile, or start processes again and again, which nothing makes short."""
 
@@ -84,7 +85,7 @@ def arguments_of(made_up: dict[str, str], request: pytest.FixtureRequest) -> Cal
 
     def arguments(line: str) -> list[str]:
         places = made_up | {
-            name: request.getfixturevalue(name) for name in ("small_bert", "minilm") if f"{{{name}}}" in line
+            name: request.getfixturevalue(name) for name in ("small_bert", "minilm", "pack") if f"{{{name}}}" in line
         }
         return [part.format(**places) for part in shlex.split(line)]
 

@@ -51,7 +51,8 @@ def test_a_collection_without_a_split_gets_one(collection):
 
 
 def result(collection: str, rate: float, guard: str, value: float, false: float) -> dict:
-    runs = [{"hardness": "top", "value": value + error, "false": false, "seed": 0} for error in (-0.01, 0.01)]
+    errors = (-0.01, 0.01)  # of a seed, the same with and without the guard
+    runs = [{"hardness": "top", "value": value + errors[seed], "false": false, "seed": seed} for seed in (0, 1)]
     return {"collection": collection, "rate": rate, "guard": guard, "runs": runs}
 
 
@@ -63,6 +64,7 @@ def test_gains_and_their_prediction_by_hand():
             results += [result(name, rate, "none", 0.3, false), result(name, rate, "BM25", 0.29 + false, 0.0)]
     rows = cells(results)
     assert [row["gain"] for row in rows] == pytest.approx([-0.01, 0.49, 0.99] * 2)
+    assert [row["high"] - row["low"] for row in rows] == pytest.approx([0.0] * 6)
     assert [row["left"] for row in rows] == [0.0] * 6
     lines = predictions(rows, "BM25")
     assert [line[2] for line in lines] == ["-0.0100 +1.000 × share"] * 2

@@ -7,21 +7,19 @@ from collections.abc import Mapping
 import polars as pl
 from matplotlib.figure import Figure
 
+from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.canvas import INK, grid, looks, name_axes
 from pyrite.analysis.reports.report import Table
 
+RATES = (
+    columns.text("method"), columns.text("function"), columns.number("shown", ","), columns.number("judged", ","),
+    columns.number("relevant", ".1%", "rate"), columns.shown("95% interval", "{:.1%} to {:.1%}".format, "low", "high"),
+)  # fmt: skip
+
 
 def rates_table(rates: pl.DataFrame) -> Table:
-    """The rates, for people."""
-    rows = [
-        [
-            row["method"], row["function"], f"{row['shown']:,}", f"{row['judged']:,}",
-            None if row["rate"] is None else f"{row['rate']:.1%}", f"{row['low']:.1%} to {row['high']:.1%}",
-        ]
-        for row in rates.iter_rows(named=True)
-    ]  # fmt: skip
-    head = ["method", "function", "shown", "judged", "relevant", "95% interval"]
-    return Table(head, rows, words=2, caption="Negatives that are relevant")
+    """Return the rates, for people."""
+    return columns.table(rates, RATES, words=2, caption="Negatives that are relevant")
 
 
 def rates_figure(rates: pl.DataFrame, truth: Mapping[str, float] | None = None) -> Figure:

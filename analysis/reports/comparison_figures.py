@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
-from pyrite.analysis.reports.canvas import INK, grid, legend, looks, name_axes
+from pyrite.analysis.reports.canvas import INK, Look, grid, legend, looks, name_axes
 from pyrite.analysis.reports.labels import broken, distinct_names, title_of
 from pyrite.analysis.statistics.verdict import Verdict
 
@@ -22,45 +25,62 @@ def differences_figure(verdicts: Sequence[Verdict]) -> Figure | None:
     figure, axes = grid([_title(verdict, verdicts) for verdict in shown], ["", ""], 0.9 + 0.28 * most)
     styles = looks(row["method"] for verdict in shown for row in verdict.rows)
     for verdict, forest, costs in zip(shown, axes[::2], axes[1::2], strict=True):
-        names = distinct_names(row["method"] for row in verdict.rows)
-        means = {row["method"]: row for row in verdict.rows}
-        ordered = sorted(verdict.tests, key=lambda method: means[method]["mean"])
-        for y, method in enumerate(ordered):
-            test, look = verdict.tests[method], styles[method]
-            forest.plot((test.low, test.high), (y, y), color=look.colour, lw=2)
-            forest.plot(test.difference, y, color=look.colour, marker="D" if method == verdict.take else "o", ms=6)
-            costs.barh(y, means[method]["documents_read"] or 0, color=look.colour, height=0.5)
-        forest.axvline(0, color=INK, lw=0.8, ls="--")
-        for ax in (forest, costs):
-            ax.set_yticks(
-                range(len(ordered)), [broken(names[method], 40) for method in ordered] if ax is forest else []
-            )
-            ax.set_ylim(-0.6, len(ordered) - 0.4)
-        measure, reference = verdict.place["measure"], names.get(verdict.reference, verdict.reference)
-        name_axes(forest, f"difference of {measure} from {broken(reference, 40)}", "")
-        name_axes(costs, "documents read", "")
-        costs.set_title("")
+        _forest(verdict, forest, costs, styles)
     return figure
+
+
+def _forest(verdict: Verdict, forest: Axes, costs: Axes, styles: Mapping[str, Look]) -> None:
+    """Draw the differences from one reference, and the documents beside."""
+    names = distinct_names(row["method"] for row in verdict.rows)
+    rows = sorted(verdict.rows, key=lambda row: row["mean"])
+    tested = [row for row in rows if row["method"] in verdict.tests]
+    for y, row in enumerate(tested):
+        method, test = row["method"], verdict.tests[row["method"]]
+        colour, marker = styles[method].colour, "D" if method == verdict.take else "o"
+        forest.plot((test.low, test.high), (y, y), color=colour, lw=2)
+        forest.plot(test.difference, y, color=colour, marker=marker, ms=6)
+        costs.barh(y, row["documents_read"] or 0, color=colour, height=0.5)
+    forest.axvline(0, color=INK, lw=0.8, ls="--")
+    forest.set_yticks(range(len(tested)), [broken(names[row["method"]], 40) for row in tested])
+    costs.set_yticks(range(len(tested)), [""] * len(tested))
+    forest.set_ylim(-0.6, len(tested) - 0.4)
+    costs.set_ylim(-0.6, len(tested) - 0.4)
+    reference = broken(names.get(verdict.reference, verdict.reference), 40)
+    name_axes(forest, f"difference of {verdict.place['measure']} from {reference}", "")
+    name_axes(costs, "documents read", "")
+    costs.set_title("")
 
 
 def quality_figure(verdicts: Sequence[Verdict]) -> Figure | None:
     """Draw the mean of each method against the documents that its runs read; None if these are not known."""
-    known = [(verdict, [row for row in verdict.rows if row["documents_read"]]) for verdict in verdicts]
-    known = [(verdict, rows) for verdict, rows in known if len(rows) > 1]
+    known = [verdict for verdict in verdicts if len(_read(verdict)) > 1]
     if not known:
         return None
-    figure, axes = grid([_title(verdict, verdicts) for verdict, _ in known], [""], 2.4)
-    styles = looks(row["method"] for verdict, _ in known for row in verdict.rows)
-    for (verdict, rows), ax in zip(known, axes, strict=True):
-        for row in rows:
-            look, x = styles[row["method"]], row["documents_read"]
-            if row["ci_low"] is not None:
-                ax.plot((x, x), (row["ci_low"], row["ci_high"]), color=look.colour, lw=1)
-            ax.plot(x, row["mean"], color=look.colour, marker=look.marker, ms=6)
-        ax.set_xscale("log")
+    figure, axes = grid([_title(verdict, verdicts) for verdict in known], [""], 2.4)
+    styles = looks(row["method"] for verdict in known for row in verdict.rows)
+    for verdict, ax in zip(known, axes, strict=True):
+        _quality(_read(verdict), ax, styles)
         name_axes(ax, "documents read, log scale", verdict.place["measure"])
-    legend(figure, styles, {row["method"] for _, rows in known for row in rows}, lines=False)
+    legend(figure, styles, {row["method"] for verdict in known for row in _read(verdict)}, lines=False)
     return figure
+
+
+def _read(verdict: Verdict) -> list[Mapping[str, Any]]:
+    """Return the rows of a verdict whose documents are known."""
+    return [row for row in verdict.rows if row["documents_read"]]
+
+
+def _quality(rows: Sequence[Mapping[str, Any]], ax: Axes, styles: Mapping[str, Look]) -> None:
+    """Draw the mean of each row, with its interval, against the documents."""
+    for row in rows:
+        look, x = styles[row["method"]], row["documents_read"]
+        if row["ci_low"] is not None:
+            ax.plot((x, x), (row["ci_low"], row["ci_high"]), color=look.colour, lw=1)
+        ax.plot(x, row["mean"], color=look.colour, marker=look.marker, ms=6)
+    ax.set_xscale("log")
+    for formatted in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
+        formatted("{x:,.0f}")
+    ax.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
 def _title(verdict: Verdict, among: Sequence[Verdict]) -> str:

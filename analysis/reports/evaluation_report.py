@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pyrite.analysis.reports.labels import p_value, signed, signed_interval, value
-from pyrite.analysis.reports.report import Cell, Report, Section, Table, items
+from pyrite.analysis.reports import columns
+from pyrite.analysis.reports.labels import value
+from pyrite.analysis.reports.report import Cell, Report, Rows, Section, Table, items
 from pyrite.pooling.run_measures import JUDGED, RESIDUAL, RunMeasures
 
 HOLM = "p adjusted by Holm for the number of runs; paired by topic, intervals of 95%"
@@ -29,35 +30,36 @@ def evaluation_report(measured: RunMeasures, tests: pl.DataFrame | None, by_topi
 
 def _means(measured: RunMeasures) -> Table:
     means = measured.means()
-    best = {
-        measure: means[measure].max() for measure in measured.measures
-        if len(means) > 1 and not JUDGED.fullmatch(measure) and not measure.endswith(RESIDUAL)
-    }  # fmt: skip
-    rows = [
-        [row["run"], row["topics"],
-         *(Cell(value(row[name]), best=name in best and row[name] == best[name]) for name in measured.measures)]
-        for row in means.iter_rows(named=True)
-    ]  # fmt: skip
-    return Table(["run", "topics", *measured.measures], rows)
+    best = {name: means[name].max() for name in measured.measures if len(means) > 1 and not _is_of_judging(name)}
+    of_best = [_best(name, best.get(name)) for name in measured.measures]
+    return columns.table(means, [columns.text("run"), columns.text("topics"), *of_best])
+
+
+def _is_of_judging(measure: str) -> bool:
+    """Return whether a measure is of the judgements rather than of a run."""
+    return bool(JUDGED.fullmatch(measure)) or measure.endswith(RESIDUAL)
+
+
+def _best(name: str, best: object) -> columns.Column:
+    """Declare a column of a measure whose best value is bold."""
+    return columns.Column(name, lambda row: Cell(value(row[name]), best=best is not None and row[name] == best))
+
+
+DIFFERENCES = (
+    columns.text("run"), columns.diff(), columns.interval("interval"), columns.p("p", "p"),
+    columns.p("p (Holm)", "p_holm"), columns.text("better"), columns.text("worse"),
+)  # fmt: skip
 
 
 def _differences(tests: pl.DataFrame) -> Table:
-    rows: list[object] = []
-    for frame in tests.partition_by("measure", maintain_order=True):
-        rows.append(frame["measure"][0])
-        rows += [
-            [row["run"], signed(row["difference"]), signed_interval(row["low"], row["high"]), p_value(row["p"]),
-             p_value(row["p_holm"]), row["better"], row["worse"]]
-            for row in frame.iter_rows(named=True)
-        ]  # fmt: skip
-    head = ["run", "difference", "interval", "p", "p (Holm)", "better", "worse"]
-    return Table(head, rows, caption=f"Difference from {tests['baseline'][0]}", note=HOLM)  # type: ignore[arg-type]
+    rows: Rows = []
+    for (measure,), frame in tests.partition_by("measure", as_dict=True, maintain_order=True).items():
+        rows += [str(measure), *columns.lines(frame, DIFFERENCES)]
+    head = [column.head for column in DIFFERENCES]
+    return Table(head, rows, caption=f"Difference from {tests['baseline'][0]}", note=HOLM)
 
 
 def _topics(measured: RunMeasures) -> Table:
     wide = measured.values.pivot("measure", index=["run", "topic"], values="value", maintain_order=True)
-    rows = [
-        [row["run"], row["topic"], *(value(row[name]) for name in measured.measures)]
-        for row in wide.iter_rows(named=True)
-    ]
-    return Table(["run", "topic", *measured.measures], rows, words=2, caption="By topic")
+    of_measures = map(columns.measure, measured.measures)
+    return columns.table(wide, [columns.text("run"), columns.text("topic"), *of_measures], words=2, caption="By topic")

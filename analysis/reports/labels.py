@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from string import ascii_uppercase
+from typing import Any
 
 import polars as pl
 
@@ -17,24 +21,69 @@ WIDEST = 15
 """The longest name that fits into a line of 80 columns; longer ones are lettered."""
 
 
-def value(number: float | None) -> str:
+Form = Callable[..., Any]
+
+
+def known(form: Form) -> Form:
+    """Return a form that shows nothing if a number is missing: null or nan."""
+
+    @wraps(form)
+    def shown(*numbers: Any) -> Any:
+        return None if any(number is None or number != number for number in numbers) else form(*numbers)
+
+    return shown
+
+
+@known
+def value(number: float) -> str:
     """A measure's value: four decimal places, no leading zero below one."""
-    if number is None:
-        return "–"
-    text = f"{number:.4f}"
-    return text.replace("0.", ".", 1) if abs(number) < 1 else text
+    return without_zero(f"{number:.4f}")
 
 
-def p_value(p: float | None) -> str | None:
+@known
+def p_value(p: float) -> str:
     """A p value: three decimal places, no leading zero."""
-    if p is None or p != p:
-        return None
-    return "<.001" if p < 0.001 else f"{p:.3f}".replace("0.", ".", 1)
+    return "<.001" if p < 0.001 else without_zero(f"{p:.3f}")
 
 
-def signed_interval(low: float | None, high: float | None) -> str | None:
+@known
+def signed(number: float) -> str:
+    """A difference of a measure: sign, four decimal places, no leading zero."""
+    return without_zero(f"{number:+.4f}")
+
+
+@known
+def signed_interval(low: float, high: float) -> str:
     """An interval of a difference."""
-    return None if low is None or high is None or low != low else f"{signed(low)} to {signed(high)}"
+    return f"{signed(low)} to {signed(high)}"
+
+
+@known
+def duration(seconds: float) -> str:
+    """A time: seconds, minutes or hours."""
+    return _in_units(seconds, DURATIONS)
+
+
+@known
+def count(number: float) -> str:
+    """A large number, by thousands, millions or billions."""
+    return _in_units(number, COUNTS)
+
+
+def without_zero(text: str) -> str:
+    """Return a number without the zero before its point."""
+    return re.sub(r"^([+-]?)0\.", r"\1.", text)
+
+
+DURATIONS = ((3600, 5970, math.inf, " h"), (60, 99.5, 597, " min"), (1, -math.inf, 9.95, " s"))
+COUNTS = ((1e9, 1e9, 9.95e9, "G"), (1e6, 1e6, 9.95e6, "M"), (1e3, 1e3, 9.95e3, "k"), (1, -math.inf, -math.inf, ""))
+"""Units, from the largest: their size, the number from which on they are used, that up to which a decimal place is
+shown, and their name."""
+
+
+def _in_units(number: float, units: Sequence[tuple[float, float, float, str]]) -> str:
+    size, _, exact, name = next(unit for unit in units if number >= unit[1])
+    return f"{number / size:.{int(number < exact)}f}{name}"
 
 
 def title_of(ranker: str, collection: str, several: bool) -> str:
@@ -61,14 +110,12 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
     >>> distinct_names(["bm25 · uniform · rate=1", "bm25 · uniform · rate=2"])
     {'bm25 · uniform · rate=1': 'rate=1', 'bm25 · uniform · rate=2': 'rate=2'}
     """
-    names = list(dict.fromkeys(methods))
-    if UNTRAINED in names:  # which has no parts
-        return dict.fromkeys(names, UNTRAINED) | distinct_names(name for name in names if name != UNTRAINED)
-    parts = [name.split(PART) for name in names]
-    short = [[part for part in own if not all(part in others for others in parts)] for own in parts]
-    if len(names) < 2 or not all(short) or len(set(map(tuple, short))) < len(names):
-        return {name: name for name in names}
-    return {name: PART.join(kept) for name, kept in zip(names, short, strict=True)}
+    same = {name: name for name in methods}
+    parts = {name: name.split(PART) for name in same if name != UNTRAINED}  # which has no parts
+    shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
+    short = {name: PART.join(part for part in own if part not in shared) for name, own in parts.items()}
+    distinct = len({*filter(None, short.values())}) == len(parts)
+    return same | short if distinct else same
 
 
 class Letters:
@@ -87,14 +134,13 @@ class Letters:
 
     def of(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return what a table shows for each name: its letter, or the name if all are short enough."""
-        if UNTRAINED in names:
-            return dict.fromkeys(names, UNTRAINED) | self.of({k: v for k, v in names.items() if k != UNTRAINED})
-        if max(map(len, names.values()), default=0) <= WIDEST:
+        long = {name: shown for name, shown in names.items() if name != UNTRAINED}
+        if max(map(len, long.values()), default=0) <= WIDEST:
             return dict(names)
-        for name in names:
+        for name in long:
             at = len(self._given)
-            self._given.setdefault(name, ascii_uppercase[at % 26] + (str(at // 26) if at >= 26 else ""))
-        return {name: self._given[name] for name in names}
+            self._given.setdefault(name, f"{ascii_uppercase[at % 26]}{at // 26 or ''}")
+        return {name: self._given.get(name, name) for name in names}
 
 
 class LetterLine(str):
@@ -110,34 +156,6 @@ def letter_key(letters: Mapping[str, str], names: Mapping[str, str]) -> list[Let
     """Return a line for each letter, with the name that it abbreviates (`Letters.of`)."""
     lines = [LetterLine(f"{letters[name]} = {shown}") for name, shown in names.items() if letters[name] != shown]
     return sorted(lines, key=lambda line: (len(line.letter), line.letter))
-
-
-def duration(seconds: float | None) -> str | None:
-    """A time: seconds, minutes or hours."""
-    if seconds is None:
-        return None
-    if seconds < 99.5:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    if seconds < 5970:
-        return f"{seconds / 60:.1f} min" if seconds < 597 else f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
-def count(number: float | None) -> str | None:
-    """A large number, by thousands, millions or billions."""
-    if number is None:
-        return None
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}" if number < 9.95 * size else f"{number / size:.0f}{unit}"
-    return f"{number:.0f}"
-
-
-def signed(number: float | None) -> str | None:
-    """A difference of a measure: sign, four decimal places, no leading zero."""
-    if number is None:
-        return None
-    return f"{number:+.4f}".replace("0.", ".", 1) if abs(number) < 1 else f"{number:+.4f}"
 
 
 def broken(name: str, width: int = WIDTH) -> str:

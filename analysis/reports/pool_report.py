@@ -9,6 +9,7 @@ import polars as pl
 from rich.markup import escape
 
 from pyrite.analysis.counted import counted
+from pyrite.analysis.reports import columns
 from pyrite.analysis.reports import pool_figures as draw
 from pyrite.analysis.reports.report import (
     Cell,
@@ -111,26 +112,28 @@ def failures(trials: pl.DataFrame) -> list[Section]:
     return [Section("Failed", [Table(["pool", "method", "error"], failed, words=3)], lines)] if failed else []
 
 
+def _found_cell(row: columns.Row) -> Cell:
+    mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
+    return Cell(f"{row['found_mean']:.2f}", "", mark, row["best"], below=f"{row['low']:.1f}–{row['high']:.1f}")
+
+
 def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) -> Section:
     tested = summary["p"].count() > 0
-    columns = summary["judgements"].unique(maintain_order=True).to_list()
+    judgements = summary["judgements"].unique(maintain_order=True).to_list()
     several = summary["pool"].n_unique() > 1
     rows: Rows = []
     for (pool,), part in summary.partition_by("pool", as_dict=True, maintain_order=True).items():
         rows += [str(pool)] if several else []
         # Once a pool is judged whole, all methods have found the same: nothing is best.
-        decided = {column: part.filter(judgements=column)["best"].all() for column in columns}
+        decided = pl.col("best").all().over("judgements")
+        cells = part.with_columns(best=pl.col("best") & ~decided)
         first = part.filter(judgements=part[0, "judgements"])
         for method in first.sort("found_mean", descending=True, maintain_order=True)["method"]:
-            cells: dict[Any, Cell] = {}
-            for row in part.filter(method=method).iter_rows(named=True):
-                mark = "*" if row["p"] is not None and row["p"] < ALPHA else ""
-                best, interval = row["best"] and not decided[row["judgements"]], f"{row['low']:.1f}–{row['high']:.1f}"
-                cells[row["judgements"]] = Cell(f"{row['found_mean']:.2f}", marks=mark, best=best, below=interval)
-            rows.append([method, *map(cells.get, columns)])
+            of = {row["judgements"]: _found_cell(row) for row in cells.filter(method=method).iter_rows(named=True)}
+            rows.append([method, *map(of.get, judgements)])
     note = f" * differs from {baseline}: t-test over topics, p < .05, Holm." if tested else ""
     caption = "Relevant documents found per topic, after N judgements"
-    table = Table(["method", *columns], rows, caption=caption, note=f"Bold: the most found.{note}")
+    table = Table(["method", *judgements], rows, caption=caption, note=f"Bold: the most found.{note}")
     text = (
         "Means over topics and seeds, as in tables 2 and 3 of Losada et al. 2016. The test pairs topics, of means "
         "over seeds, and is adjusted by Holm's method for all methods of a column. A mark means different, not "
@@ -148,22 +151,30 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
     return Section("Relevant documents found", [table, text, *drawings], [table], {"summary.csv": summary})
 
 
+def _p_with_mark(p: float) -> Cell:
+    return Cell(f"{p:.4f}" if p >= 1e-4 else "<.0001", marks="*" if p < ALPHA else "")
+
+
+CONTRASTS = (
+    columns.text("pool"), columns.shown("contrast", "{} − {}".format, "method", "against"), columns.text("judgements"),
+    columns.number("difference", "+.2f"), columns.shown("95% interval", "{:+.2f} to {:+.2f}".format, "low", "high"),
+    columns.shown("p", _p_with_mark, "p"),
+)  # fmt: skip
+
+
 def _contrasts(frame: pl.DataFrame) -> list[Section]:
     if frame.is_empty():
         return []
-    rows = []
-    for row in frame.iter_rows(named=True):
-        interval, p = None, Cell(None)
-        if row["p"] is not None:
-            interval = f"{row['low']:+.2f} to {row['high']:+.2f}"
-            p = Cell(f"{row['p']:.4f}" if row["p"] >= 1e-4 else "<.0001", marks="*" if row["p"] < ALPHA else "")
-        pair, difference = f"{row['method']} − {row['against']}", f"{row['difference']:+.2f}"
-        rows.append([row["pool"], pair, row["judgements"], difference, interval, p])
-    head = ["pool", "contrast", "judgements", "difference", "95% interval", "p"]
     caption = "Contrasts named beforehand: how many more relevant documents per topic"
     note = "Paired t-test over topics, each contrast by itself; * p < .05."
-    table = Table(head, rows, words=2, caption=caption, note=note)
+    table = columns.table(frame, CONTRASTS, words=2, caption=caption, note=note)
     return [Section("Contrasts named beforehand", [table], [table], {"contrasts.csv": frame})]
+
+
+EFFORT = (
+    columns.text("method"), columns.number("area", ".4f"),
+    *(columns.number(f"to {share}%", ",.0f", f"to_{share}") for share in SHARES),
+)  # fmt: skip
 
 
 def _effort(means: pl.DataFrame, pools: Sequence[str]) -> Section:
@@ -172,14 +183,8 @@ def _effort(means: pl.DataFrame, pools: Sequence[str]) -> Section:
         "give. The other columns are the judgements per topic that find this share of the pool's relevant documents. "
         "Means over seeds."
     )
-    tables = []
-    for pool in pools:
-        part = means.filter(pool=pool).sort("area", descending=True, maintain_order=True)
-        rows = [
-            [row["method"], f"{row['area']:.4f}", *(f"{row[f'to_{share}']:,.0f}" for share in SHARES)]
-            for row in part.iter_rows(named=True)
-        ]
-        tables.append(Table(["method", "area", *(f"to {share}%" for share in SHARES)], rows, caption=pool))
+    ordered = means.sort("area", descending=True, maintain_order=True)
+    tables = [columns.table(ordered.filter(pool=pool), EFFORT, caption=pool) for pool in pools]
     return Section("Effort", [text, *tables])
 
 
@@ -200,20 +205,18 @@ def _details(
     folded: bool = True,
 ) -> list[Fold | Table]:
     """A table per pool: the first column of `order` (budget or rule), the method, then the numbers of `names`."""
-    key, tables = order[0], list[Fold | Table]()
-    forms = {name: ",.0f" if name in ("judged", "most") else ".3f" for name in names}
-    head = [key, "method", *(TITLES.get(name, name) for name in names)]
-    for pool in pools:
-        part = means.filter(pool=pool)
-        part = part.sort(*order, descending=[name == "tau" for name in order], nulls_last=True, maintain_order=True)
-        rows = [
-            [f"{row[key]:,}" if key == "budget" else row[key], row["method"],
-             *(None if row[name] is None else f"{row[name]:{form}}" for name, form in forms.items())]
-            for row in part.iter_rows(named=True)
-        ]  # fmt: skip
-        table = Table(head, rows, words=2, caption="" if folded else pool)
-        tables.append(Fold(f"{pool}: all figures", [table]) if folded else table)
-    return tables
+    key = columns.number("budget", ",") if order[0] == "budget" else columns.text(order[0])
+    numbers = (columns.number(TITLES.get(name, name), FORMS.get(name, ".3f"), name) for name in names)
+    declared, down = [key, columns.text("method"), *numbers], [name == "tau" for name in order]
+    ordered = means.sort(*order, descending=down, nulls_last=True, maintain_order=True)
+    tables = [columns.table(ordered.filter(pool=pool), declared, 2, "" if folded else pool) for pool in pools]
+    return (
+        [Fold(f"{pool}: all figures", [table]) for pool, table in zip(pools, tables, strict=True)] if folded else tables
+    )
+
+
+FORMS = dict.fromkeys(("judged", "most"), ",.0f")
+"""Forms of the numbers that are not between 0 and 1."""
 
 
 def _ranking_quality(frame: pl.DataFrame, pools: Sequence[str]) -> Section:

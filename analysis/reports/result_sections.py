@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import polars as pl
 
 from pyrite.analysis.methods import EMBEDDINGS, first_stage_of
-from pyrite.analysis.reports.labels import by_family, p_value, title_of, value
+from pyrite.analysis.reports import columns
+from pyrite.analysis.reports.labels import by_family, title_of, value
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
 from pyrite.analysis.reports.run_figures import curves, hyperparameters
-from pyrite.analysis.statistics.by_query import best_two
 from pyrite.analysis.statistics.oscillation import dev_losses
 from pyrite.analysis.statistics.summary import MEASURED, marks
+from pyrite.analysis.study_comparison import Comparison
 
 Row = dict[str, Any]
 READING = "* differs from {}, p < .05 (for other seeds and queries, Holm); ‡ by Student's t-test; † by KS"
@@ -56,11 +58,9 @@ def measures_of(summary: pl.DataFrame) -> list[str]:
 
 
 def results(summary: pl.DataFrame) -> list[Section]:
-    """The methods by origins of candidates, for each measure; the first one open."""
-    first, *others = measures_of(summary)
-    table = side_by_side(summary, first)
-    folds = [Fold(measure, [side_by_side(summary, measure)]) for measure in others]
-    parts: list[Part] = [table, *folds, Fold("How to read this", HOW_TO_READ)]
+    """The methods by origins of candidates, for each measure; folded, as the verdict has the leading means."""
+    folds = [Fold(measure, [side_by_side(summary, measure)]) for measure in measures_of(summary)]
+    parts: list[Part] = [*folds, Fold("How to read this", HOW_TO_READ)]
     costs = summary.select("collection", "ranker", "method", "measure", "candidates", *MEASURED)
     return [Section("Results", parts, (), {"summary.csv": summary.drop(MEASURED), "costs.csv": costs})]
 
@@ -69,43 +69,53 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     """A measure with origins of candidates side by side, a section per ranker, BM25 alone last."""
     rows = summary.filter(measure=measure).sort("collection", pl.col("ranker") == "bm25", maintain_order=True)
     named = rows["baseline"].drop_nulls().unique(maintain_order=True).to_list() if "baseline" in rows.columns else []
-    prefix = "baseline_" if named else ""
+    rows = rows.with_columns(marks=marks("baseline_")) if named else rows
     origins = rows["candidates"].unique(maintain_order=True).to_list()
     mixed = rows.drop_nulls("interpolated_mean")["candidates"].to_list()[:1]
     lines: Rows = []
     for title, family in by_family(rows):
         alone = family[0, "ranker"] == "bm25"
+        best = {} if alone else dict(family.group_by("candidates").agg(pl.col("mean").max()).iter_rows())
         lines += [] if alone else [title]
-        best = dict(family.group_by("candidates").agg(pl.col("mean").max()).iter_rows())
-        for method in family["method"].unique(maintain_order=True):
-            of = {row["candidates"]: row for row in family.filter(method=method).iter_rows(named=True)}
-            cells: list[object] = []
-            for origin in origins:
-                row = of.get(origin)
-                cells.append(cell(row, None if alone else best.get(origin), prefix))
-                cells += [value(row["interpolated_mean"] if row else None)] if origin in mixed else []
-            lines.append([method, *cells, _runs(list(of.values()))])
-    head = ["method"]
-    for origin in origins:
-        head += [origin_name(origin), *([f"ranker + {first_stage_of(origin)}"] if origin in mixed else [])]
-    tested = any(rows[test].is_not_null().any() for test in ("paired_p", "t_p", "ks_p"))
-    caption = f"{measure}, by what is ranked"
+        lines += [
+            [method, *_cells(part, origins, mixed, best), _runs(part)]
+            for (method,), part in family.partition_by("method", as_dict=True, maintain_order=True).items()
+        ]
+    head = ["method", *chain(*([origin_name(origin), *_mixed_name(origin, mixed)] for origin in origins)), "runs"]
     opponent = f"{' or '.join(named)} (your baseline)" if named else "the best baseline"
-    return Table([*head, "runs"], lines, caption=caption, note=READING.format(opponent) if tested else "")
+    tested = rows.select(pl.col("paired_p", "t_p", "ks_p").count()).sum_horizontal().sum()
+    note = READING.format(opponent) if tested else ""
+    return Table(head, lines, caption=f"{measure}, by what is ranked", note=note)
 
 
-def cell(row: Row | None, best: float | None, prefix: str = "") -> Cell:
+def _cells(
+    part: pl.DataFrame, origins: Sequence[str], mixed: Sequence[str], best: Mapping[str, float]
+) -> Iterator[object]:
+    """Yield the cells of a method: a mean per origin, with the mean of both scores after the one that has it."""
+    of = {row["candidates"]: row for row in part.iter_rows(named=True)}
+    for origin in origins:
+        yield cell(of.get(origin), best.get(origin))
+        if origin in mixed:
+            yield value(of.get(origin, {}).get("interpolated_mean"))
+
+
+def _mixed_name(origin: str, mixed: Sequence[str]) -> list[str]:
+    return [f"ranker + {first_stage_of(origin)}"] if origin in mixed else []
+
+
+def cell(row: Row | None, best: float | None) -> Cell:
     """A mean with its deviation and marks, bold if it is the best."""
     if row is None or row["mean"] is None:
         return Cell(None)
     spread = f"± {value(row['std'])}" if row["std"] is not None else ""
-    return Cell(value(row["mean"]), spread, marks(row, prefix) if prefix else row["marks"], row["mean"] == best)
+    return Cell(value(row["mean"]), spread, row["marks"], row["mean"] == best)
 
 
-def _runs(rows: Sequence[Row]) -> str:
-    failed, lost = (max(row[name] for row in rows) for name in ("failed", "diverged"))
-    mishaps = ", ".join(f"{count} {name}" for count, name in ((failed, "failed"), (lost, "diverged")) if count)
-    return "/".join(map(str, sorted({row["runs"] for row in rows}))) + (f" ({mishaps})" if mishaps else "")
+def _runs(part: pl.DataFrame) -> str:
+    mishaps = {name: part[name].max() for name in ("failed", "diverged")}
+    named = ", ".join(f"{count} {name}" for name, count in mishaps.items() if count)
+    runs = "/".join(map(str, part["runs"].unique().sort()))
+    return f"{runs} ({named})" if named else runs
 
 
 def figures(trials: pl.DataFrame, measure: str) -> list[Section]:
@@ -123,26 +133,26 @@ CURVES = (
 )
 
 
-def by_query(
-    trials: pl.DataFrame, queries: pl.DataFrame | pl.LazyFrame, summary: pl.DataFrame, measure: str
-) -> list[Section]:
+def by_query(comparison: Comparison, summary: pl.DataFrame, measure: str) -> list[Section]:
     """The two best methods of each ranker and origin, query by query."""
-    compared = best_two(trials, queries, summary, measure)
+    compared = comparison.by_query(summary, measure)
     if compared.is_empty():
         return []
     several = compared["collection"].n_unique() > 1
-    rows = [
-        [
-            title_of(row["ranker"], row["collection"], several), row["candidates"],
-            Cell(row["first"], below=f"over {row['second']}"),
-            *(f"{row['difference']:+.4f}", f"{row['wins']} / {row['ties']} / {row['losses']}"),
-            *(p_value(row["p"]), p_value(row["p_holm"])),
-        ]
-        for row in compared.drop_nulls("difference").iter_rows(named=True)
-    ]  # fmt: skip
-    head = ["ranker", "candidates", "the two best", "difference", "wins / ties / losses", "p", "p (Holm)"]
+    ranker = columns.Column("ranker", lambda row: title_of(row["ranker"], row["collection"], several))
     note = (
         f"{measure} per query, averaged over runs first; paired t-test over queries. The same queries chose the two "
         "methods, as the highest means: another study would show less of a difference, and p is too small."
     )
-    return [Section("Query by query", [Table(head, rows, words=3, note=note)])]
+    table = columns.table(compared.drop_nulls("difference"), [ranker, *BY_QUERY], words=3, note=note)
+    return [Section("Query by query", [table])]
+
+
+BY_QUERY = (
+    columns.text("candidates"),
+    columns.Column("the two best", lambda row: Cell(row["first"], below=f"over {row['second']}")),
+    columns.number("difference", "+.4f"),
+    columns.shown("wins / ties / losses", "{} / {} / {}".format, "wins", "ties", "losses"),
+    columns.p("p", "p"),
+    columns.p("p (Holm)", "p_holm"),
+)

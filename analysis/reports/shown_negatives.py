@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pyrite.analysis.methods import METHOD_KEYS, with_methods
+from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.canvas import Look, family_grid, legend, looks, name_axes
-from pyrite.analysis.reports.labels import by_family, distinct_names
+from pyrite.analysis.reports.labels import distinct_names, known
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
 
-OPEN = 8
-"""The number of methods up to which the tables of examples are open."""
 LETTERS = 200
 """Letters of a text that are shown."""
 BINS = 60
@@ -48,19 +46,22 @@ def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> lis
         rows: Rows = [["relevant", _long(part[0, "relevant"] or ""), "", ""]]
         for (ranker, method), own in part.partition_by("ranker", "method", as_dict=True, maintain_order=True).items():
             rows.append(f"{ranker}: {names[str(method)]}" if several else names[str(method)])
-            rows += [
-                [row["function"], _long(row["text"]), f"{row['times']:,}", f"{row['margin']:+.2f}"]
-                for row in own.iter_rows(named=True)
-            ]
-        head = ["from", "document", "times", "lead"]
+            rows += columns.lines(own, EXAMPLES)
+        head = [column.head for column in EXAMPLES]
         tables.append(Table(head, rows, words=2, caption=_short(part[0, "question"])))
-    if named.select("ranker", "method").n_unique() > OPEN:
-        tables = [Fold("Show the examples", tables)]
-    return [Section("Examples of negatives", [text, *tables])]
+    return [Section("Examples of negatives", [text, Fold("Show the examples", tables)])]
 
 
 def _long(text: str) -> Cell:
     return Cell(_short(text), long=True)
+
+
+EXAMPLES = (
+    columns.text("from", "function"),
+    columns.shown("document", _long, "text"),
+    columns.number("times", ",", "times"),
+    columns.number("lead", "+.2f", "margin"),
+)
 
 
 def _short(text: str) -> str:
@@ -194,20 +195,22 @@ def _of_methods(
 
 def _end_table(rows: pl.DataFrame) -> Table:
     """Lay out the rows of `at_the_end`, a section per ranker."""
+    of_index = OF_INDEX if rows["versions"].count() else ()
+    caption = "in the last tenth of each training"
+    return columns.table_by_family(rows, [*AT_THE_END, *of_index, columns.text("runs")], caption=caption)
 
-    def spread(row: dict[str, Any], name: str, places: str) -> Cell:
-        mean, std = row[name], row[f"{name}_std"]
-        return Cell(None if mean is None else f"{mean:{places}}", "" if std is None else f"± {std:{places}}")
 
-    index = rows["versions"].count() > 0
-    forms = {"positive": ".2f", "negative": ".2f", "misranked": ".1%"}
-    lines: Rows = []
-    for title, part in by_family(rows):
-        lines.append(title)
-        for row in part.iter_rows(named=True):
-            of_index = [row["versions"], spread(row, "age", ".0f")] if index else []
-            cells = (spread(row, name, form) for name, form in forms.items())
-            lines.append([row["method"], *cells, *of_index, row["runs"]])
-    head = ["method", "mean score: positives", "negatives", "misranked"]
-    head += ["versions of the index", "its age (steps)"] if index else []
-    return Table([*head, "runs"], lines, caption="in the last tenth of each training")
+def _spread(head: str, name: str, form: str) -> columns.Column:
+    """Declare a column of a mean and its deviation."""
+    mean, std = columns.number(head, form, name), columns.number(head, form, f"{name}_std")
+    deviation = known("± {}".format)
+    return columns.Column(head, lambda row: Cell(mean.of(row), deviation(std.of(row)) or ""))
+
+
+AT_THE_END = (
+    columns.text("method"),
+    _spread("mean score: positives", "positive", ".2f"),
+    _spread("negatives", "negative", ".2f"),
+    _spread("misranked", "misranked", ".1%"),
+)
+OF_INDEX = (columns.text("versions of the index", "versions"), _spread("its age (steps)", "age", ".0f"))

@@ -20,9 +20,9 @@ from pyrite.analysis.methods import (
     with_factors,
     with_methods,
 )
-from pyrite.analysis.reports import analysis_sections, result_sections
+from pyrite.analysis.reports import analysis_sections, columns, result_sections
 from pyrite.analysis.reports.comparison_figures import differences_figure, quality_figure
-from pyrite.analysis.reports.labels import Letters, duration, value
+from pyrite.analysis.reports.labels import Letters, duration
 from pyrite.analysis.reports.report import (
     Cell,
     Drawing,
@@ -40,10 +40,11 @@ from pyrite.analysis.reports.result_sections import measures_of
 from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section
 from pyrite.analysis.reports.verdict_section import Commands, verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
-from pyrite.analysis.statistics.contrasts import check_contrasts, planned_contrasts
+from pyrite.analysis.statistics.contrasts import check_contrasts
 from pyrite.analysis.statistics.sequential import SequentialRule
-from pyrite.analysis.statistics.summary import baseline_of, summarise
-from pyrite.analysis.statistics.verdict import Conclusion, conclude
+from pyrite.analysis.statistics.summary import baseline_of
+from pyrite.analysis.statistics.verdict import Conclusion
+from pyrite.analysis.study_comparison import Comparison
 from pyrite.ranking.errors import BadInput
 
 
@@ -82,8 +83,9 @@ def study_report(
     """Make the report of a study; its figures show the leading measure, that of the first column. A baseline, factor or
     contrast that names nothing in the study is refused, and so is a damaged experiment.
     """
-    options, queries, within = results.options, results.queries, results.options.get("equal_within")
-    trials, summary, baseline = compared(results, baseline, factors)
+    options = results.options
+    comparison, summary = compared(results, baseline, factors)
+    trials = comparison.trials
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
     title = f"Negative sampling on {collections}" if collections else "Negative sampling"
     facts = Section("", [definitions(_facts(trials, results)), verbatim(results.config.get("command", ""))])
@@ -92,21 +94,21 @@ def study_report(
     measure = measures_of(summary)[0]
     rule = SequentialRule.of_options(options) if "equal_within" in options else None
     letters = Letters()  # the same in all tables
-    conclusion = _conclude(results, trials, summary)
+    conclusion = _conclude(results, comparison, summary)
     sections = [
         verdict_section(conclusion, summary, trials, letters, results.commands),
         *_comparison(conclusion),
         facts,
         *result_sections.results(summary),
         *examples_section(results.trials, results.examples),
-        *_contrasts(results, trials, contrasts, within, letters),
-        *analysis_sections.analyses(trials, options, baseline_of(summary), rule, queries),
+        *_contrasts(results, comparison, contrasts, letters),
+        *analysis_sections.analyses(comparison, options, baseline_of(summary), rule),
         *analysis_sections.zero_shot(trials, results.zero_shot),
         *analysis_sections.convergence_rates(trials, measure),
         *result_sections.figures(trials, measure),
         *analysis_sections.steadiness(trials),
         *([] if results.steps is None else hardness_section(trials, results.steps)),
-        *result_sections.by_query(trials, queries, summary, measure),
+        *result_sections.by_query(comparison, summary, measure),
         *_runs(trials, results),
     ]
     return Report(title, sections)
@@ -114,14 +116,14 @@ def study_report(
 
 def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
     """Return the conclusion of a study with finished runs, and the section that shows it."""
-    trials, summary, _ = compared(results)
-    conclusion = _conclude(results, trials, summary)
-    return conclusion, verdict_section(conclusion, summary, trials, commands=results.commands)
+    comparison, summary = compared(results)
+    conclusion = _conclude(results, comparison, summary)
+    return conclusion, verdict_section(conclusion, summary, comparison.trials, commands=results.commands)
 
 
-def _conclude(results: StudyResults, trials: pl.DataFrame, summary: pl.DataFrame) -> Conclusion:
+def _conclude(results: StudyResults, comparison: Comparison, summary: pl.DataFrame) -> Conclusion:
     limit = None if results.commands is None else results.commands.test_limit
-    return conclude(trials, summary, results.queries, results.options.get("equal_within"), limit)
+    return comparison.verdict(summary, results.options.get("equal_within"), limit)
 
 
 def _comparison(conclusion: Conclusion) -> list[Section]:
@@ -143,13 +145,13 @@ def _comparison(conclusion: Conclusion) -> list[Section]:
 
 def compared(
     results: StudyResults, baseline: str | None = None, factors: Sequence[str] | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
-    """Return the runs with the factors by which they differ, their summary, and the baseline's name."""
+) -> tuple[Comparison, pl.DataFrame]:
+    """Return the comparison of the methods, by the factors in which they differ, and its summary."""
     options = results.options
     trials = with_factors(results.trials, options.get("factors") if factors is None else factors)
+    comparison = Comparison(trials, results.queries)
     baseline = baseline or options.get("baseline") or design_baseline(trials, results.design)
-    within = options.get("equal_within")
-    return trials, summarise(trials, baseline, queries=results.queries, equal_within=within), baseline
+    return comparison, comparison.summary(baseline, options.get("equal_within"))
 
 
 def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | None:
@@ -164,11 +166,7 @@ def design_baseline(trials: pl.DataFrame, design: Mapping[str, Any]) -> str | No
 
 
 def _contrasts(
-    results: StudyResults,
-    trials: pl.DataFrame,
-    requested: Sequence[str] | None,
-    within: float | None,
-    letters: Letters,
+    results: StudyResults, comparison: Comparison, requested: Sequence[str] | None, letters: Letters
 ) -> list[Section]:
     """The contrasts that are requested, or else the study's, or else its experiment's.
 
@@ -180,39 +178,45 @@ def _contrasts(
     if not chosen:
         return []
     try:
-        check_contrasts(trials, chosen)
+        check_contrasts(comparison.trials, chosen)
     except BadInput:
         if requested:
             raise
         if not named:
             return []
-    tested, missing = planned_contrasts(trials, results.queries, chosen, within)
+    tested, missing = comparison.contrasts(chosen, results.options.get("equal_within"))
     lines = [f"contrasts: {line}" for line in missing]
     sections = [] if tested.is_empty() else [analysis_sections.contrasts(tested, letters)]
     return [*sections, Section("", [items(lines)], lines)] if lines else sections
 
 
 def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
-    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
+    done = trials.filter(status="done")
     known = trials.select("collection", "fingerprint").drop_nulls().unique().sort("collection", "fingerprint")
     methods, rankers = (with_methods(trials)[name].unique().sort() for name in ("method", "ranker"))
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
     seeds = trials["seed"].n_unique()
     ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
-    counts = {
-        "done": len(done), "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
-        "not started": stopped, f"stopped by the search, which no figure includes ({ORDER})": behind,
-        "to come, the study is still running": results.waiting,
-    }  # fmt: skip
     read = [line for lines in results.config.get("read", {}).values() for line in lines]
     return {
         **({"read": "; ".join(read)} if read else {}),
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
         "compared": f"{ways} of choosing negatives, ranker {' and '.join(rankers)}, {each}",
-        "runs": ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "done"),
+        "runs": _counts(trials, results.waiting),
         "training": f"{duration(float(done['seconds'].sum() or 0))} over all runs, {done['steps'].sum() or 0:,} steps",
         "evaluated on": " and ".join(map(result_sections.origin_name, origins)),
     }
+
+
+def _counts(trials: pl.DataFrame, waiting: int) -> str:
+    """Return how many runs have which fate."""
+    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
+    counts = {
+        "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
+        "not started": stopped, f"stopped by the search, which no figure includes ({ORDER})": behind,
+        "to come, the study is still running": waiting,
+    }  # fmt: skip
+    return ", ".join([f"{len(done):,} done", *(f"{count:,} {name}" for name, count in counts.items() if count)])
 
 
 def _stopped(trials: pl.DataFrame) -> tuple[int, int]:
@@ -259,13 +263,12 @@ def _command(overrides: str) -> Cell:
 
 
 def _commands(trials: pl.DataFrame) -> Table:
-    columns = [f"{origin}:{measure}" for origin, measure in leading_evaluations(trials)]
+    measured = (columns.measure(f"{origin}:{measure}") for origin, measure in leading_evaluations(trials))
     done = trials.filter(status="done").join(with_methods(trials).select("run", "method"), on="run")
-    rows = [
-        [
-            *(row["run"], row["ranker"], row["method"], _command(row["overrides"])),
-            *(row["seed"], row["best_epoch"], *(value(row[column]) for column in columns)),
-        ]
-        for row in done.sort("ranker", "method", "seed", "run").iter_rows(named=True)
-    ]
-    return Table(["run", "ranker", "method", "command", "seed", "best epoch", *columns], rows, words=4)
+    return columns.table(done.sort("ranker", "method", "seed", "run"), [*RUNS, *measured], words=4)
+
+
+RUNS = (
+    columns.text("run"), columns.text("ranker"), columns.text("method"),
+    columns.shown("command", _command, "overrides"), columns.text("seed"), columns.text("best epoch", "best_epoch"),
+)  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -21,12 +22,14 @@ from pyrite.analysis.methods import (
     swept,
     with_methods,
 )
+from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.labels import (
     Letters,
     by_family,
     count,
     distinct_names,
     duration,
+    known,
     letter_key,
     p_value,
     signed,
@@ -39,14 +42,15 @@ from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalL
 from pyrite.analysis.reports.result_sections import origin_name
 from pyrite.analysis.reports.verdict_words import depends, sentence, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
+from pyrite.analysis.statistics.training_length import training_length
 from pyrite.analysis.statistics.verdict import Conclusion, Verdict
 
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
 NOTE = (
     "The intervals hold together in 95% of studies, p is corrected for all of them (Holm); both are for other seeds "
-    "and {}; * p < .05. Time is that of training a run, documents are those that the ranker read, memory is the peak "
-    "of the process."
+    "and {}; * p < .05. Time is the processor time of training a run, documents are those that the ranker read, "
+    "memory is the peak of the process."
 )
 CHOSEN_BY_DEV = (
     "The settings of each method that validated best. Test values of the runs that chose them tend to be too high."
@@ -76,41 +80,41 @@ def verdict_section(
     commands: Commands | None = None,
 ) -> Section:
     """The verdicts, for the top of the page and the end of the terminal."""
-    several = len({verdict.place["collection"] for verdict in conclusion.verdicts}) > 1
-    parts: list[Part] = []
-    terminal: list[str | Table] = []
-    letters = letters or Letters()
-    for verdict in conclusion.verdicts:
-        place = verdict.place
-        names = distinct_names(row["method"] for row in verdict.rows)
-        family = summary.filter(**place)
-        title = with_cut(title_of(place["ranker"], place["collection"], several), family)
-        caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
-        alone = summary.filter(**{**place, "ranker": "bm25"}).rows(named=True)
-        if verdict.baseline != UNTRAINED:
-            alone = [*family.filter(method=UNTRAINED).rows(named=True), *alone]
-        words = " ".join([sentence(verdict, names), *_remarks(verdict, summary, trials, alone)])
-        parts += [Cell(f"{caption}. {words}", best=True), _table(verdict, names, alone)]
-        brief = letters.of(names)
-        shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
-        terminal += letter_key(brief, {method: names[method] for method in shown})
-        terminal.append(_table(verdict, brief, alone, caption, shown))
-        if len(shown) < len(names):
-            terminal.append(f"{counted(len(names) - len(shown), 'more method')}: report.html and summary.csv.")
-        terminal += [words, ""]
-    frames = {"verdict.csv": verdict_table(conclusion)}
+    verdicts = conclusion.verdicts
+    several, letters = len({verdict.place["collection"] for verdict in verdicts}) > 1, letters or Letters()
+    sections = [_of_verdict(verdict, summary, trials, letters, several) for verdict in verdicts]
+    sections.append(Section("", [], (), {"verdict.csv": verdict_table(conclusion)}))
     if trials is not None:
-        for section in (*_mining(conclusion, trials, commands), *_settings(trials, commands)):
-            parts += section.parts
-            terminal += section.terminal
-            frames |= section.frames
-    tests = [test for verdict in conclusion.verdicts for test in verdict.tests.values()]
-    over_queries = any(verdict.known_queries for verdict in conclusion.verdicts)
-    note = [NOTE.format("other queries" if over_queries else "these queries")] if tests else []
+        sections += [*_mining(conclusion, trials, commands), *_settings(trials, commands)]
+    queries = "other queries" if any(verdict.known_queries for verdict in verdicts) else "these queries"
+    note = [NOTE.format(queries)] if any(verdict.tests for verdict in verdicts) else []
     last = [*depends(conclusion), *note]
-    taken = any(verdict.take is not None for verdict in conclusion.verdicts)
+    taken = any(verdict.take is not None for verdict in verdicts)
     bold = ["Bold is the mean of the recommended method, which need not be the highest."] if taken else []
+    parts, terminal = (chain(*(getattr(section, name) for section in sections)) for name in ("parts", "terminal"))
+    frames = dict(chain(*(section.frames.items() for section in sections)))
     return Section("", [*parts, *last, *bold], [*terminal, *last], frames, last=True)
+
+
+def _of_verdict(
+    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, letters: Letters, several: bool
+) -> Section:
+    """One verdict: a sentence and its table."""
+    place = verdict.place
+    names = distinct_names(row["method"] for row in verdict.rows)
+    family = summary.filter(**place)
+    title = with_cut(title_of(place["ranker"], place["collection"], several), family)
+    caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
+    untrained = family.filter(pl.lit(verdict.baseline != UNTRAINED), method=UNTRAINED)
+    alone = pl.concat([untrained, summary.filter(**{**place, "ranker": "bm25"})]).rows(named=True)
+    words = " ".join([sentence(verdict, names), *_remarks(verdict, summary, trials, alone)])
+    brief = letters.of(names)
+    shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
+    more = len(names) - len(shown)
+    left_out = [f"{counted(more, 'more method')}: report.html and summary.csv."] if more else []
+    key = letter_key(brief, {method: names[method] for method in shown})
+    parts = [Cell(f"{caption}. {words}", best=True), _table(verdict, names, alone, WIDE)]
+    return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, caption, shown), *left_out, words, ""])
 
 
 def _settings(trials: pl.DataFrame, commands: Commands | None) -> list[Section]:
@@ -119,21 +123,15 @@ def _settings(trials: pl.DataFrame, commands: Commands | None) -> list[Section]:
     if found.is_empty() or commands is None:
         return []
     leading = leading_evaluations(trials)
-    origins = [origin for origin, _ in leading]
-    tables: list[Table] = []
-    for title, part in by_family(found):
-        names = distinct_names(part["method"])
-        rows = [
-            [
-                names[row["method"]],
-                row["settings"],
-                *(value(row[name]) for name in ("validation", *origins)),
-                row["tried"],
-            ]
-            for row in part.iter_rows(named=True)
-        ]
-        head = ["method", "best settings", "dev", *origins, "of"]
-        tables.append(Table(head, rows, words=2, caption=f"{title}: best settings by dev queries, {leading[0][1]}"))
+    origins = [columns.measure(origin) for origin, _ in leading]
+    by_dev = [columns.text("best settings", "settings"), columns.measure("dev", "validation"), *origins, TRIED]
+    tables = [
+        columns.table(
+            part, [columns.named("method", distinct_names(part["method"])), *by_dev], 2,
+            f"{title}: best settings by dev queries, {leading[0][1]}",
+        )
+        for title, part in by_family(found)
+    ]  # fmt: skip
     leader = found.sort("validation", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
     family = found.filter(collection=leader["collection"], ranker=leader["ranker"])
     command = commands.compare(family, 1 + max(trials["seed"].to_list()))
@@ -160,65 +158,144 @@ def _remarks(
     verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, alone: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """Say what is pooled if that leaves one method, what is missing, and whether the first stage alone is better."""
-    lines = []
-    if len(verdict.rows) < 2 and trials is not None and "factors" not in trials.columns:
-        values = swept(trials).group_by("key").agg(pl.col("value").n_unique()).filter(pl.col("value") > MOST_VALUES)
-        drawn = {*trials["drawn"].explode().drop_nulls(), *AGENTS, *factors(trials)}
-        keys = sorted(key for key in values["key"] if key not in drawn and not key.startswith("collection"))
-        if keys:
-            command = f"pyrite report OUT 'factors=[{','.join(keys)}]'"
-            lines.append(f"All values of {' and '.join(keys)} are pooled; to compare them: {command}.")
+    pooled = [] if trials is None or len(verdict.rows) > 1 else _pooled(trials)
     failed = summary.filter(pl.col("failed") > 0, **verdict.place)
     none = failed.filter(runs=0)["method"].to_list()
-    lines += [f"{', '.join(none)}: no run finished."] if none else []
-    if len(failed) > len(none):
-        lines.append("Differences are over the seeds that both methods finished.")
+    missing = {
+        f"{', '.join(none)}: no run finished.": len(none),
+        "Differences are over the seeds that both methods finished.": len(failed) - len(none),
+    }
     best = max((row["mean"] for row in verdict.rows), default=math.inf)
-    asked = {UNTRAINED: "does a lower optimizer.lr keep it?"}
-    return lines + [
-        f"{row['method'][0].upper()}{row['method'][1:]} has {value(row['mean'])}, more than any method here: "
-        f"{asked.get(row['method'], 'is this ranker trained long enough?')}"
-        for row in alone
-        if row["mean"] > best
+    ahead = [row for row in alone if row["mean"] > best]
+    lines = [
+        f"{row['method'][0].upper()}{row['method'][1:]} has {value(row['mean'])}, more than any method here"
+        for row in ahead
     ]
+    asked = {UNTRAINED: ": does a lower optimizer.lr keep it?"}
+    return [
+        *pooled,
+        *(line for line, count in missing.items() if count),
+        *(line + asked.get(row["method"], ".") for line, row in zip(lines, ahead, strict=True)),
+        *(_trained_long_enough(verdict, trials) if trials is not None and ahead else []),
+    ]
+
+
+def _pooled(trials: pl.DataFrame) -> list[str]:
+    """Say which settings are pooled, unless the user named the factors."""
+    values = swept(trials).group_by("key").agg(pl.col("value").n_unique()).filter(pl.col("value") > MOST_VALUES)
+    others = {*trials["drawn"].explode().drop_nulls(), *AGENTS, *factors(trials)}
+    keys = sorted(key for key in values["key"] if key not in others and not key.startswith("collection"))
+    if not keys or "factors" in trials.columns:
+        return []
+    command = f"pyrite report OUT 'factors=[{','.join(keys)}]'"
+    return [f"All values of {' and '.join(keys)} are pooled; to compare them: {command}."]
+
+
+def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
+    """Say whether the ranker is trained long enough, by the validation of its runs; nothing if they had none."""
+    place = {name: verdict.place[name] for name in ("collection", "ranker")}
+    length = training_length(trials.join(with_methods(trials).filter(**place).select("run"), on="run", how="semi"))
+    if length is None:
+        return []
+    answer = "yes" if length.is_enough else f"no, more may help (training.max_epochs={2 * length.epochs})"
+    at = f"validation was best at epoch {length.best} of {length.epochs}"
+    return [f"Is this ranker trained long enough? {at[0].upper()}{at[1:]}: {answer}."]
 
 
 def _table(
     verdict: Verdict,
     names: Mapping[str, str],
-    alone: Sequence[Mapping[str, Any]],
+    alone: Sequence[columns.Row],
+    layout: Layout,
     caption: str = "",
     shown: Sequence[str] | None = None,
 ) -> Table:
-    """A row per method, or for a terminal per method in `shown`: mean, difference from the reference, and cost."""
-    wide = shown is None
+    """A row per method, or per method in `shown`: mean, difference from the reference, and cost."""
     reference = names.get(verdict.reference, verdict.reference)
-    against = f"against {reference} (95%)"
-    base = next((row["seconds"] for row in verdict.rows if row["method"] == verdict.reference), None)
-    rows: list[list[object]] = []
-    for row in verdict.rows:
-        if shown is not None and row["method"] not in shown:
-            continue
-        test = verdict.tests.get(row["method"])
-        name = names[row["method"]] + (" (baseline)" if wide and row["method"] == verdict.baseline else "")
-        spread = f"± {value(row['std'])}" if wide and row["std"] is not None else ""
-        timed = base and row["seconds"] and row["method"] != verdict.reference
-        ratio = f"{row['seconds'] / base:.1f}×" if timed else ""
-        memory = None if row["memory"] is None else f"{row['memory']:,.0f} MB"
-        compared: list[object] = [None, None] if verdict.tests else []
-        if test is not None:
-            interval = signed_interval(test.low, test.high)
-            marks = "*" if test.differs else ""
-            compared = [Cell(signed(test.difference), f"({interval})" if interval else "", marks), p_value(test.p)]
-        rows.append([
-            name, Cell(value(row["mean"]), spread, best=row["method"] == verdict.take), *compared,
-            duration(row["seconds"]), ratio, count(row["documents_read"]), memory, *([row["runs"]] if wide else []),
-        ])  # fmt: skip
-    head = [
-        "method", "mean" if not wide else verdict.place["measure"], *([against, "p"] if verdict.tests else []), "time",
-        "", "docs" if not wide else "documents read", "memory", *(["runs"] if wide else []),
-    ]  # fmt: skip
+    tests = [columns.Column(f"against {reference} (95%)", _difference), columns.Column("p", _p)]
+    mean = columns.Column(layout.mean or verdict.place["measure"], layout.cell)
+    declared = [layout.method, mean, *(tests if verdict.tests else []), *layout.costs]
+    rows = columns.lines(_facts(verdict, names, shown), declared)
     for row in alone:
-        interval = f"({value(row['ci_low'])} to {value(row['ci_high'])})" if wide and row["ci_low"] is not None else ""
-        rows.append([row["method"], Cell(value(row["mean"]), interval), *[""] * (len(head) - 2)])
-    return Table(head, rows, caption=caption)
+        rows.append([row["method"], layout.alone(row), *[""] * (len(declared) - 2)])
+    return Table([column.head for column in declared], rows, caption=caption)
+
+
+def _facts(verdict: Verdict, names: Mapping[str, str], shown: Sequence[str] | None) -> Iterator[columns.Row]:
+    """Yield what the table has of each method."""
+    seconds = {row["method"]: row["seconds"] for row in verdict.rows}
+    base = seconds.get(verdict.reference)
+    for row in verdict.rows:
+        method = row["method"]
+        timed = base and row["seconds"] and method != verdict.reference
+        if shown is None or method in shown:
+            yield row | {
+                "name": names[method],
+                "baseline": " (baseline)" * (method == verdict.baseline),
+                "taken": method == verdict.take,
+                "test": verdict.tests.get(method),
+                "ratio": f"{row['seconds'] / base:.1f}×" if timed else "",
+            }
+
+
+def _difference(row: columns.Row) -> Cell | None:
+    test = row["test"]
+    if test is None:
+        return None
+    interval = signed_interval(test.low, test.high)
+    return Cell(signed(test.difference), f"({interval})" if interval else "", "*" if test.differs else "")
+
+
+def _p(row: columns.Row) -> str | None:
+    return None if row["test"] is None else p_value(row["test"].p)
+
+
+def _mean(row: columns.Row) -> Cell:
+    return Cell(value(row["mean"]), best=row.get("taken", False))
+
+
+def _wide_mean(row: columns.Row) -> Cell:
+    return replace(_mean(row), small=_deviation(row["std"]) or "")
+
+
+def _wide_alone(row: columns.Row) -> Cell:
+    return replace(_mean(row), small=_interval(row["ci_low"], row["ci_high"]) or "")
+
+
+@known
+def _deviation(std: float) -> str:
+    return f"± {value(std)}"
+
+
+@known
+def _interval(low: float, high: float) -> str:
+    return f"({value(low)} to {value(high)})"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout of the table of methods, for the page or the terminal.
+
+    Args:
+        mean: the title of the means; empty for the measure.
+        cell, alone: return what is shown of a method's mean, and of that of a row without runs.
+    """
+
+    method: columns.Column
+    mean: str
+    cell: Callable[[columns.Row], Cell]
+    alone: Callable[[columns.Row], Cell]
+    costs: Sequence[columns.Column]
+
+
+TRIED = columns.text("of", "tried")
+TIMES = (columns.shown("time", duration, "seconds"), columns.text("", "ratio"))
+MEMORY = columns.shown("memory", "{:,.0f} MB".format, "memory")
+WIDE = Layout(
+    columns.shown("method", "{}{}".format, "name", "baseline"), "", _wide_mean, _wide_alone,
+    (*TIMES, columns.shown("documents read", count, "documents_read"), MEMORY, columns.text("runs")),
+)  # fmt: skip
+BRIEF = Layout(
+    columns.text("method", "name"), "mean", _mean, _mean,
+    (*TIMES, columns.shown("docs", count, "documents_read"), MEMORY),
+)  # fmt: skip

@@ -10,6 +10,9 @@ import polars as pl
 from pyrite.analysis.statistics.comparison import LEAST_SEEDS
 from pyrite.analysis.statistics.verdict import Conclusion, OriginDependence, RankerTest, Verdict
 
+WRONG_SIGNS = {50: 0.058, 100: 0.036, 200: 0.024, 400: 0.015}
+"""The gain of one seed up to which one sign in ten is wrong, by the number of test queries: AP@100 of static vectors,
+in docs/experiments/one_seed.md."""
 LISTED = 4
 """The most methods that a sentence names; of more it gives the number."""
 SCHEMA = {
@@ -65,7 +68,18 @@ class Words:
         option = f"seeds={LEAST_SEEDS}" if unit != "agents" else f"policy.agent=range(0,{LEAST_SEEDS})"
         return (
             f"Nothing is tested with {seeds} {unit if seeds != 1 else unit[:-1]}: a difference can be marked from "
-            f"{LEAST_SEEDS} {unit} on ({option}; --resume keeps the runs so far)."
+            f"{LEAST_SEEDS} {unit} on ({option}; --resume keeps the runs so far).{self.coin()}"
+        )
+
+    def coin(self) -> str:
+        """Say how large a gain of one seed must be to mean something; nothing with several seeds."""
+        queries = self.verdict.known_queries
+        if self.verdict.seeds != 1 or not queries:
+            return ""
+        least = max((size for size in WRONG_SIGNS if size <= queries), default=min(WRONG_SIGNS))
+        return (
+            f" With {queries:,} queries a gain below {places(WRONG_SIGNS[least])} from one seed is little more than a "
+            f"coin: one sign in ten or more is wrong (with {least}, in studies of 20 seeds)."
         )
 
     def lead(self) -> str:

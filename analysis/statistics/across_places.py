@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from scipy import stats
 
-from pyrite.analysis.methods import METHOD, evaluations, is_learned, with_methods
-from pyrite.analysis.statistics.by_query import Queries, values_by_run
-from pyrite.analysis.statistics.comparison import compare_both, families, methods_of
-from pyrite.analysis.statistics.paired import Floats, differences, mean_difference
+from pyrite.analysis.methods import with_methods
+from pyrite.analysis.statistics.comparison import compare_both
+from pyrite.analysis.statistics.crossed import Floats
+from pyrite.analysis.statistics.paired import differences, mean_difference
+from pyrite.analysis.statistics.places import Place, Places
 
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("candidates", "measure", "method", "against", "place"), pl.String),
@@ -56,52 +58,57 @@ def pool_effects(effects: Floats, variances: Floats) -> PooledEffect:
     return PooledEffect(mean, mean - reach, mean + reach, float(np.sqrt(between)), mean - further, mean + further)
 
 
-def across_places(trials: pl.DataFrame, baseline: str | None = None, queries: Queries | None = None) -> pl.DataFrame:
+def across_places(study: Places, baseline: str | None = None) -> pl.DataFrame:
     """Compare each method with one reference at every place (a collection and ranker), and over all of them.
 
-    By the leading measure and origin. Empty with fewer than two places.
+    By the leading measure and origin. Empty with fewer than two places. Intervals are over seeds and queries if values
+    per query are known, else over seeds alone.
 
     Args:
         baseline: the name of the reference. None, or one that not all places have, takes the method with the highest
             mean over the places, of those that are not learned and have runs at all places.
-        queries: the frame of `queries.parquet`, for intervals over seeds and queries; None bounds over seeds alone.
     """
-    candidates, measure = evaluations(trials)[0]
-    places = {
-        f"{place['ranker']} on {place['collection']}": methods_of(family, (*METHOD, "method"))
-        for place, family in families(trials, finished=True)
-    }
-    known = [set(methods) for methods in places.values()]
-    shared = set.intersection(*known) if len(places) > 1 else set()
-    common = {name for name in shared if not is_learned(next(iter(places.values()))[name].identity)}
-    if not common:
+    places = {f"{place.key['ranker']} on {place.key['collection']}": place for place in study.at(finished=True)}
+    reference = _reference([*places.values()], baseline)
+    if reference is None:
         return pl.DataFrame(schema=SCHEMA)
-    means = {name: float(np.mean([methods[name].mean for methods in places.values()])) for name in common}
-    reference = baseline if baseline in shared else min(common, key=lambda name: (-means[name], name))
-    by_query = values_by_run(queries, trials, measure).get(candidates, {})
+    candidates, measure = study.first
     rows: list[dict[str, Any]] = []
-    for method in sorted(set.union(*known) - {reference}):
+    for method in sorted(set().union(*(place.methods for place in places.values())) - {reference}):
         head = {"candidates": candidates, "measure": measure, "against": reference, "method": method}
-        effects, variances, pairs = [], [], 0
-        for place, methods in sorted(places.items()):
-            if method not in methods:
-                continue
-            a, b = methods[method], methods[reference]
-            by_seed = differences(a.runs, b.runs)
-            if len(by_seed) < 2:
-                continue
-            both = compare_both(a, b, by_query)
-            effect = both or mean_difference(by_seed)
-            rows.append(head | {"places": 1, "pairs": len(by_seed), "place": place,
-                                "difference": effect.mean, "low": effect.low, "high": effect.high})  # fmt: skip
-            effects.append(effect.mean)
-            variances.append(both.error**2 if both else float(by_seed.var(ddof=1)) / len(by_seed))
-            pairs += len(by_seed)
+        effects = [*filter(None, (_effect(name, places[name], method, reference) for name in sorted(places)))]
+        rows += [head | effect for effect in effects]
         if len(effects) > 1:
-            pooled = pool_effects(np.array(effects), np.array(variances))._asdict()
-            figures = {"difference": pooled.pop("mean"), "heterogeneity": pooled.pop("between"), **pooled}
-            rows.append(head | {"places": len(effects), "pairs": pairs, "place": ALL, **figures})
+            at = pl.DataFrame(effects)
+            pooled = pool_effects(at["difference"].to_numpy(), at["variance"].to_numpy())
+            over = {"places": len(at), "pairs": at["pairs"].sum(), "place": ALL}
+            rows.append(head | over | pooled._asdict() | {"difference": pooled.mean, "heterogeneity": pooled.between})
     return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def _reference(places: Sequence[Place], baseline: str | None) -> str | None:
+    """Return the method that others are compared with; None if no method that is not learned is at all places."""
+    shared = set.intersection(*(set(place.methods) for place in places)) if len(places) > 1 else set[str]()
+    able = shared.intersection(*(place.able for place in places))
+    means = {name: float(np.mean([place.methods[name].mean for place in places])) for name in able}
+    best = min(able, key=lambda name: (-means[name], name), default=None)
+    return baseline if able and baseline in shared else best
+
+
+def _effect(name: str, place: Place, method: str, reference: str) -> dict[str, Any] | None:
+    """Return the difference of a method from the reference at one place, with its variance; None with fewer than two
+    pairs."""
+    if method not in place.methods:
+        return None
+    a, b = place.methods[method], place.methods[reference]
+    by_seed = differences(a.runs, b.runs)
+    if len(by_seed) < 2:
+        return None
+    both = compare_both(a, b, place.by_query)
+    effect = both if both.is_known else mean_difference(by_seed)
+    variance = both.error**2 if both.is_known else float(by_seed.var(ddof=1)) / len(by_seed)
+    return {"places": 1, "pairs": len(by_seed), "place": name, "difference": effect.mean, "low": effect.low,
+            "high": effect.high, "variance": variance}  # fmt: skip
 
 
 def summarise_zero_shot(trials: pl.DataFrame, measured: pl.DataFrame) -> pl.DataFrame:

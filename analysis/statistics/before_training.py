@@ -10,7 +10,7 @@ import polars as pl
 
 from pyrite.analysis.methods import UNTRAINED, untrained_of
 from pyrite.analysis.statistics.comparison import MethodRuns
-from pyrite.analysis.statistics.paired import Floats
+from pyrite.analysis.statistics.crossed import Floats
 from pyrite.ranking.evaluation.significance import bootstrap_interval
 
 
@@ -54,6 +54,6 @@ def untrained_rows(
     for run, ranker, mean in known.select("run", "ranker", "untrained").iter_rows():
         values = (by_query or {}).get(untrained_of(run), np.zeros(0))
         low, high = bootstrap_interval(values[~np.isnan(values)], np.random.default_rng([0, about]))
-        row: dict[str, object] = {**dict.fromkeys(columns, "-"), "ranker": ranker, "method": UNTRAINED, "marks": ""}
+        row: dict[str, object] = {**dict.fromkeys(columns, "-"), "ranker": ranker, "method": UNTRAINED}
         rows.append(row | {"runs": 0, "failed": 0, "diverged": 0, "mean": mean, "ci_low": low, "ci_high": high})
     return rows

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, evaluations, is_learned, measurements
-from pyrite.analysis.statistics.paired import (
-    CrossedDifference,
-    Floats,
-    MeasuredRun,
-    agent_cells,
-    are_means,
-    crossed_difference,
-    differences,
-    units,
-)
+from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, is_learned
+from pyrite.analysis.statistics.crossed import NAN, UNTESTED, CrossedDifference, Floats, crossed_difference
+from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, are_means, differences, units
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.significance import (
     effect_size,
@@ -39,6 +32,10 @@ TESTS = (
     "sign_p", "sign_p_holm", "t_p", "t_p_holm", "ks_p", "ks_p_holm", "effect",
 )  # fmt: skip
 """Columns of a comparison, the test over seeds and queries first."""
+ADJUSTED = ("p_both", "paired_p", "sign_p", "t_p", "ks_p")
+"""The tests that are adjusted for the number of distinct comparisons."""
+TURNED = {"difference": "difference", "low_both": "high_both", "high_both": "low_both", "effect": "effect"}
+"""The columns of the other method of a pair: each is the negative of a column."""
 
 
 @dataclass(frozen=True)
@@ -68,60 +65,45 @@ class MethodRuns:
 
     @property
     def mean(self) -> float:
-        return float(self.values.mean()) if len(self.values) else math.nan
+        return float(self.values.mean()) if len(self.values) else NAN
+
+    @property
+    def rank(self) -> tuple[float, str]:
+        """The key that sorts methods by mean from the highest, those without runs last."""
+        return -self.mean if len(self.values) else math.inf, self.method
 
 
 def methods_of(results: pl.DataFrame, identity: Sequence[str]) -> dict[str, MethodRuns]:
     """Collect the runs of every method in one place, by its name, from rows of `measurements`."""
-    methods = {}
-    for (name,), rows in results.partition_by("method", as_dict=True).items():
-        done = rows.drop_nulls("value")
-        runs = [
-            MeasuredRun(value, seed, agent, {pair["key"]: pair["value"] for pair in settings}, run)
-            for value, seed, agent, settings, run in done.select(
-                "value", "seed", "agent", "settings", "run"
-            ).iter_rows()
-        ]
-        methods[str(name)] = MethodRuns(
-            {column: rows[0, column] for column in identity},
-            runs,
-            int((rows["status"] == "failed").sum()),
-            done.filter("diverged")["value"].sort().to_list(),
-            done["interpolated"].drop_nulls().sort().to_list(),
-        )
-    return methods
+    methods = results.partition_by("method", as_dict=True)
+    return {str(name): _method(rows, identity) for (name,), rows in methods.items()}
 
 
-def families(
-    trials: pl.DataFrame, evaluated: Iterable[tuple[str, str]] | None = None, finished: bool = False
-) -> Iterator[tuple[dict[str, str], pl.DataFrame]]:
-    """Yield each place (collection, ranker, candidates, measure) with its rows of `measurements`.
-
-    Args:
-        evaluated: the origins and measures; None takes the leading ones.
-        finished: whether failed runs are left out.
-    """
-    every = measurements(trials)
-    every = every.drop_nulls("value") if finished else every
-    for candidates, measure in evaluations(trials)[:1] if evaluated is None else evaluated:
-        here = every.filter(candidates=candidates, measure=measure)
-        for (collection, ranker), family in here.partition_by("collection", "ranker", as_dict=True).items():
-            place = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
-            yield place, family
+def _method(rows: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
+    done = rows.drop_nulls("value")
+    settings = [{pair["key"]: pair["value"] for pair in pairs} for pairs in done["settings"]]
+    runs = map(MeasuredRun, done["value"], done["seed"], done["agent"], settings, done["run"])
+    return MethodRuns(
+        rows.select(identity).row(0, named=True),
+        list(runs),
+        int((rows["status"] == "failed").sum()),
+        done.filter("diverged")["value"].sort().to_list(),
+        done["interpolated"].drop_nulls().sort().to_list(),
+    )
 
 
 def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:
     """Find for each method the best of the others that are not learned (Cohen et al. 2019, table 1); so the best
     baseline itself is compared with the runner-up."""
-    ranked = baselines(family)
-    best = {runs.method: next((other for other in ranked if other is not runs), None) for runs in family}
-    return {method: other for method, other in best.items() if other is not None}
+    best, *others = [*baselines(family), None, None]
+    found = {runs.method: others[0] if runs is best else best for runs in family}
+    return {method: other for method, other in found.items() if other is not None}
 
 
 def baselines(family: Iterable[MethodRuns]) -> list[MethodRuns]:
     """Return the methods with runs that are not learned, the highest mean first."""
     able = [runs for runs in family if not is_learned(runs.identity) and len(runs.values)]
-    return sorted(able, key=lambda runs: (-runs.mean, runs.method))
+    return sorted(able, key=lambda runs: runs.rank)
 
 
 def compare(
@@ -129,7 +111,7 @@ def compare(
     against: Mapping[str, MethodRuns],
     by_query: Mapping[str, Floats] | None = None,
     equal_within: float | None = None,
-) -> dict[str, dict[str, float | None]]:
+) -> dict[str, dict[str, float]]:
     """Test each method against its opponent, and adjust for the number of distinct comparisons by Holm's method.
 
     Args:
@@ -138,61 +120,82 @@ def compare(
         equal_within: the margin of the test of equivalence; None makes none.
 
     Returns:
-        For each compared method the columns of TESTS; None if a test cannot be made.
+        For each compared method the columns of TESTS; nan if a test cannot be made.
     """
-    opponents = {
-        runs.method: (runs, against[runs.method])
-        for runs in family
-        if runs.method in against and against[runs.method] is not runs and len(runs.values)
-    }
+    able = [runs for runs in family if len(runs.values) and against.get(runs.method, runs) is not runs]
     # The best two are each other's opponents, which is one comparison.
-    pairs = {frozenset((a.method, b.method)): (a, b) for a, b in opponents.values()}
-    both = {pair: compare_both(a, b, by_query) for pair, (a, b) in pairs.items()}
-    columns: list[Floats] = []
-    p_both = [math.nan if test is None else test.p for test in both.values()]
-    for p in (p_both, *zip(*(_tests_of_runs(a.runs, b.runs) for a, b in pairs.values()), strict=True)):
-        columns += [np.array(p), holm(p)]
-    tested = dict(zip(pairs, zip(*columns, strict=True), strict=True))
-    rows = {}
-    for method, (a, b) in opponents.items():
-        pair = frozenset((method, b.method))
-        p_of_both, p_of_both_holm, *p_values = tested[pair]
-        test = both[pair]
-        reach = math.nan if test is None else test.high - test.mean
-        equal = math.nan if test is None or equal_within is None else test.p_equal(equal_within)
-        # Of the mean over the pairs, which is the difference of the means if all runs are paired.
-        mean = math.nan if test is None else test.mean if a is pairs[pair][0] else -test.mean
-        numbers = (mean - reach, mean + reach, p_of_both, p_of_both_holm, equal, *p_values)
-        row = dict(zip(TESTS[2:-1], numbers, strict=True)) | {"effect": effect_size(a.values, b.values)}
-        row = {name: None if math.isnan(number) else float(number) for name, number in row.items()}
-        rows[method] = {"difference": a.mean - b.mean, "pairs": len(differences(a.runs, b.runs)), **row}
-    return rows
+    pairs = {frozenset((a.method, against[a.method].method)): a for a in able}
+    tests = {pair: _tests(a, against[a.method], by_query, equal_within) for pair, a in pairs.items()}
+    adjust(list(tests.values()), ADJUSTED)
+    turned = {(against[a.method].method, a.method): _turned(tests[pair]) for pair, a in pairs.items()}
+    # Two rankers may have a method of one name: its own test comes last.
+    rows = turned | {(a.method, against[a.method].method): tests[pair] for pair, a in pairs.items()}
+    return {a.method: rows[a.method, against[a.method].method] for a in able}
 
 
-def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None) -> CrossedDifference | None:
-    """Compare two methods over seeds and queries, and over agents if one has several; None if there are too few.
+def adjust(rows: Sequence[dict[str, Any]], names: Iterable[str]) -> None:
+    """Add to the tests of one family p adjusted by Holm's method, under `NAME_holm`."""
+    for name in names:
+        for row, p in zip(rows, holm([row[name] for row in rows]), strict=True):
+            row[f"{name}_holm"] = float(p)
+
+
+def _tests(
+    a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None, equal_within: float | None
+) -> dict[str, float]:
+    """Return the tests of a pair by the names of TESTS, without those that are adjusted for others."""
+    both = compare_both(a, b, by_query)
+    # Of the mean over the pairs, which is the difference of the means if all runs are paired.
+    reach = both.high - both.mean
+    return dict.fromkeys(TESTS, NAN) | {
+        "difference": a.mean - b.mean,
+        "pairs": len(differences(a.runs, b.runs)),
+        "low_both": both.mean - reach,
+        "high_both": both.mean + reach,
+        "p_both": both.p,
+        "equal_p": NAN if equal_within is None else both.p_equal(equal_within),
+        **_tests_of_runs(a.runs, b.runs),
+        "effect": effect_size(a.values, b.values),
+    }
+
+
+def _turned(test: Mapping[str, float]) -> dict[str, float]:
+    """Return the tests of a pair for its other method."""
+    return {**test, **{name: -test[column] for name, column in TURNED.items()}}
+
+
+def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None) -> CrossedDifference:
+    """Compare two methods over seeds and queries, and over agents if one has several; UNTESTED if there are too few.
 
     If the values per query are not known, agents are compared over seeds alone, and other methods not at all.
     """
-    known = by_query is not None and all(run.name in by_query for runs in (a, b) for run in runs.runs)
-    values = by_query if known else None
-    cells = agent_cells(a.runs, b.runs, values)
-    if cells is None:
-        cells = differences(a.runs, b.runs, values) if known else np.zeros(0)
-    if known and cells.ndim > 1:
-        cells = cells[..., ~np.isnan(cells).any(tuple(range(cells.ndim - 1)))]
-    return crossed_difference(cells)
+    known = by_query is not None and {run.name for run in (*a.runs, *b.runs)} <= by_query.keys()
+    if not known:
+        cells = agent_cells(a.runs, b.runs)
+        return UNTESTED if cells is None else crossed_difference(cells)
+    cells = agent_cells(a.runs, b.runs, by_query)
+    cells = differences(a.runs, b.runs, by_query) if cells is None else cells
+    return crossed_difference(known_queries(cells))
 
 
-def _tests_of_runs(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> tuple[float, ...]:
+def known_queries(cells: Floats) -> Floats:
+    """Return differences without the queries for which some are not known."""
+    missing = np.isnan(np.atleast_2d(cells))
+    return cells[..., ~missing.any(tuple(range(missing.ndim - 1)))]
+
+
+def _tests_of_runs(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> dict[str, float]:
     """Return p of the paired t-test, the sign test, Student's t-test, and Kolmogorov and Smirnov's test."""
     paired, cells = differences(a, b), agent_cells(a, b)
     zero = np.zeros(len(paired))
-    crossed = None if cells is None else crossed_difference(cells)
-    # Means of several runs of an agent spread less than runs, whatever the methods do.
-    ks = math.nan if are_means(a) or are_means(b) else kolmogorov_smirnov(units(a), units(b))
-    p = paired_t_test(paired, zero) if crossed is None else crossed.p
-    return p, sign_test(paired, zero), t_test(units(a), units(b)), ks
+    crossed = UNTESTED if cells is None else crossed_difference(cells)
+    means = are_means(a) or are_means(b)  # which spread less than runs, whatever the methods do
+    return {
+        "paired_p": crossed.p if crossed.is_known else paired_t_test(paired, zero),
+        "sign_p": sign_test(paired, zero),
+        "t_p": t_test(units(a), units(b)),
+        "ks_p": NAN if means else kolmogorov_smirnov(units(a), units(b)),
+    }
 
 
 def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]:
@@ -206,24 +209,31 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
     Returns:
         The method, and the rankers to compare with it: all that have it, unless `ranker=…` names one.
     """
-    columns = [name for name in methods.columns if name != "method"]
-    known = methods.drop("method", "ranker").unique().sort(pl.all()).iter_rows(named=True)
-    lines = [" ".join(f"{key}={value}" for key, value in row.items() if value != "-") for row in known]
-    remedy = "choose from: " + "; ".join(lines)
-    matching = methods
-    labelled = LABEL in columns and baseline in set(methods[LABEL])
+    labelled = LABEL in methods.columns and baseline in set(methods[LABEL])
     if baseline == UNTRAINED and not labelled:
         return UNTRAINED, set(methods["ranker"])
-    if labelled:
-        matching = methods.filter(pl.col(LABEL) == baseline)
-    for part in [] if labelled else baseline.split():
-        key, _, value = part.partition("=")
-        column = column_of(key) if column_of(key) in columns else key
-        if column not in columns:
-            raise BadInput(f"{part!r} is not one of {'=…, '.join(columns)}=…", f"baseline={baseline}", remedy)
-        matching = matching.filter(pl.col(column) == value)
+    matching = methods.filter(pl.col(LABEL) == baseline) if labelled else _with_pairs(methods, baseline)
     names = matching["method"].unique()
     if len(names) != 1:
         matched = f"names {len(names)} methods" if len(names) else "names no method of this study"
-        raise BadInput(matched, f"baseline={baseline}", remedy)
+        raise BadInput(matched, f"baseline={baseline}", _remedy(methods))
     return str(names[0]), set(matching["ranker"])
+
+
+def _with_pairs(methods: pl.DataFrame, baseline: str) -> pl.DataFrame:
+    """Return the methods that have the key=value pairs of a baseline."""
+    columns = [name for name in methods.columns if name != "method"]
+    for part in baseline.split():
+        key, _, value = part.partition("=")
+        column = column_of(key) if column_of(key) in columns else key
+        if column not in columns:
+            known = "=…, ".join(columns)
+            raise BadInput(f"{part!r} is not one of {known}=…", f"baseline={baseline}", _remedy(methods))
+        methods = methods.filter(pl.col(column) == value)
+    return methods
+
+
+def _remedy(methods: pl.DataFrame) -> str:
+    known = methods.drop("method", "ranker").unique().sort(pl.all()).iter_rows(named=True)
+    lines = [" ".join(f"{key}={value}" for key, value in row.items() if value != "-") for row in known]
+    return f"choose from: {'; '.join(lines)}"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import shlex
+from collections import ChainMap, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.analysis.methods import LABEL, leading_evaluations, with_methods
-from pyrite.analysis.statistics.by_query import Queries, named_values
-from pyrite.analysis.statistics.paired import Floats, crossed_difference
+from pyrite.analysis.methods import LABEL, swept, with_methods
+from pyrite.analysis.statistics.by_query import named_values
+from pyrite.analysis.statistics.comparison import adjust
+from pyrite.analysis.statistics.crossed import Floats, crossed_difference, deviation
+from pyrite.analysis.statistics.places import Places
 from pyrite.ranking.errors import BadInput
-from pyrite.ranking.evaluation.significance import holm, paired_t_test
+from pyrite.ranking.evaluation.significance import paired_t_test
 
 OR = " | "
+NO_PAIR = "no finished run of the same seed"
 _number, _text = pl.Float64, pl.String
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("candidates", "measure", "method", "against"), _text),
@@ -30,8 +35,16 @@ SCHEMA: dict[str, Any] = {
 """Columns of contrasts.parquet."""
 
 
+@dataclass(frozen=True)
+class NamedMethod:
+    """A method that a contrast names, with its finished runs and their seeds."""
+
+    name: str
+    runs: Mapping[str, int]
+
+
 def planned_contrasts(
-    trials: pl.DataFrame, queries: Queries, requested: Sequence[str], equal_within: float | None = None
+    places: Places, requested: Sequence[str], equal_within: float | None = None
 ) -> tuple[pl.DataFrame, list[str]]:
     """Test one method against each of some others, by the leading measure.
 
@@ -45,45 +58,49 @@ def planned_contrasts(
         The columns that docs/reference/results.md documents, one row per origin and opponent, which are one family of
         Holm's method; and a line for each contrast that can't be made.
     """
-    named = with_methods(trials).select("run", "method")
-    done = trials.filter(pl.col("status") == "done").join(named, on="run")
-    chosen: list[pl.DataFrame] = []
-    lines: list[str] = []
-    for words in requested:
-        runs = _named(done, words)
-        if runs is None:
-            lines.append(f"no finished run has {words!r} in its overrides; it is left out")
-        elif chosen and runs[0, "method"] == chosen[0][0, "method"]:
-            lines.append(f"{requested[0]!r} and {words!r} are both {runs[0, 'method']}; the second is left out")
-        else:
-            chosen.append(runs)
-        if not chosen:  # nothing to compare the others with
-            return pl.DataFrame(schema=SCHEMA), lines
-    leading = leading_evaluations(trials)
-    seeds_of = [dict(runs.select("run", "seed").rows()) for runs in chosen]
-    names, values_of = named_values(queries, {run for runs in seeds_of for run in runs}, leading[0][1])
+    chosen, lines = _chosen(places.trials, requested)
+    if not chosen:
+        return pl.DataFrame(schema=SCHEMA), lines
+    names, values_of = named_values(places.queries, [*ChainMap(*(method.runs for method in chosen))], places.first[1])
     order, rows = np.argsort(np.array(names)), list[dict[str, Any]]()
-    for origin, measure in leading:
-        first, *others = (_by_seed(runs, order, values_of.get(origin, {})) for runs in seeds_of)
+    for origin, measure in places.leading:
+        first, *others = (_by_seed(method.runs, order, values_of.get(origin, {})) for method in chosen)
         for values, other in zip(others, chosen[1:], strict=True):
-            pair = {"method": chosen[0][0, "method"], "against": other[0, "method"]}
-            both = f"{pair['method']} and {pair['against']}"
-            seeds = sorted(first.keys() & values.keys())
-            if not seeds:
-                lines.append(f"{both} have no finished run of the same seed over {origin}; they are not compared")
+            sides, fault = _paired(first, values)
+            if fault:
+                lines.append(f"{chosen[0].name} and {other.name} have {fault} over {origin}; they are not compared")
                 continue
-            sides = [[side[seed] for seed in seeds] for side in (first, values)]
-            if len({np.isnan(row).tobytes() for side in sides for row in side}) > 1:
-                lines.append(f"{both} have values of different queries over {origin}; they are not compared")
-                continue
-            one, two = (np.array([row[~np.isnan(row)] for row in side]) for side in sides)
-            tested = _contrast(one, two, equal_within)
-            rows.append({"candidates": origin, "measure": measure, **pair, **tested})
-    for name in ("p_both", "p"):
-        adjusted = holm([math.nan if row[name] is None else row[name] for row in rows])
-        for row, p in zip(rows, adjusted, strict=True):
-            row[f"{name}_holm"] = float(p)
+            pair = {"candidates": origin, "measure": measure, "method": chosen[0].name, "against": other.name}
+            rows.append(pair | _contrast(*sides, equal_within))
+    adjust(rows, ("p_both", "p"))
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None), lines
+
+
+def _chosen(trials: pl.DataFrame, requested: Sequence[str]) -> tuple[list[NamedMethod], list[str]]:
+    """Return the methods that are compared, none without the first, and a line for each that is left out."""
+    done = trials.filter(status="done").join(with_methods(trials).select("run", "method"), on="run")
+    chosen, lines = [], list[str]()
+    for words in requested:
+        method = _named(done, words)
+        if method is None:
+            lines.append(f"no finished run has {words!r} in its overrides; it is left out")
+        elif chosen and method.name == chosen[0].name:
+            lines.append(f"{requested[0]!r} and {words!r} are both {method.name}; the second is left out")
+        else:
+            chosen.append(method)
+        if not chosen:  # nothing to compare the others with
+            break
+    return chosen, lines
+
+
+def _paired(first: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[list[Floats], str]:
+    """Return the values of two methods of the seeds and queries that both have, or why they can't be compared."""
+    seeds = sorted(first.keys() & other.keys())
+    sides = [[side[seed] for seed in seeds] for side in (first, other)]
+    known = {np.isnan(row).tobytes() for row in chain(*sides)}
+    if len(known) > 1:
+        return [], "values of different queries"
+    return [np.array([row[~np.isnan(row)] for row in side]) for side in sides], NO_PAIR * (not seeds)
 
 
 def check_contrasts(trials: pl.DataFrame, requested: Sequence[str], complete: bool = True) -> None:
@@ -105,13 +122,9 @@ def _choices(trials: pl.DataFrame) -> str:
     """Return the words of the overrides that only some runs have, for messages."""
     texts = [shlex.split(text) for text in trials["overrides"]]
     shared = set[str]().union(*texts[:1]).intersection(*texts)
-    named = dict.fromkeys(
-        word for text in texts for word in text if word not in shared and not word.startswith("seed=")
-    )
-    labels = dict.fromkeys(
-        pair["value"] for pairs in trials["swept"].to_list() for pair in pairs or [] if pair["key"] == LABEL
-    )
-    return f"choose from {', '.join([*labels, *named])}" if labels or named else "this study has one method"
+    words = [word for word in dict.fromkeys(chain(*texts)) if word not in shared and not word.startswith("seed=")]
+    labels = swept(trials).filter(key=LABEL)["value"].unique(maintain_order=True)
+    return f"choose from {', '.join([*labels, *words])}" if [*labels, *words] else "this study has one method"
 
 
 def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
@@ -124,38 +137,37 @@ def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
     return of_label if len(of_label) else trials.filter(named)
 
 
-def _named(done: pl.DataFrame, requested: str) -> pl.DataFrame | None:
-    """The runs of the named method; of several, of the one that validated best; None if there is none."""
+def _named(done: pl.DataFrame, requested: str) -> NamedMethod | None:
+    """Return the named method; of several, the one that validated best; None if there is none."""
     matching = _matching(done, requested).with_columns(dev=pl.col("curve_validation").list.max())
-    if matching.is_empty():
-        return None
     best = matching.group_by("method").agg(pl.col("dev").mean()).sort("dev", "method", descending=[True, False])
-    return matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
+    if best.is_empty():
+        return None
+    runs = matching.filter(pl.col("method") == best[0, "method"]).sort("seed")
+    return NamedMethod(best[0, "method"], dict(runs.select("run", "seed").iter_rows()))
 
 
 def _by_seed(runs: Mapping[str, int], order: NDArray[np.intp], by_run: Mapping[str, Floats]) -> dict[int, Floats]:
     """Return the values of a method's runs by their seed, in an order of the queries; NaN if missing."""
-    values: dict[int, list[Floats]] = {}
-    for run in by_run:
-        if run in runs:
-            values.setdefault(runs[run], []).append(by_run[run][order])
+    values = defaultdict[int, list[Floats]](list)
+    for run in filter(runs.__contains__, by_run):
+        values[runs[run]].append(by_run[run][order])
     return {seed: np.array(same).T.ravel() for seed, same in values.items()}
 
 
 def _contrast(first: Floats, second: Floats, equal_within: float | None) -> dict[str, Any]:
     """Compare the values of two methods, float64 [seeds, queries]."""
     means, test = (first.mean(axis=1), second.mean(axis=1)), crossed_difference(first - second)
-    std, against_std = (float(side.std(ddof=1)) if len(first) > 1 else None for side in means)
     return {
         "seeds": len(first),
         "mean": float(means[0].mean()),
         "against_mean": float(means[1].mean()),
-        "std": std,
-        "against_std": against_std,
+        "std": deviation(means[0]),
+        "against_std": deviation(means[1]),
         "difference": float((first - second).mean()),
-        "low_both": test and test.low,
-        "high_both": test and test.high,
-        "p_both": test and test.p,
-        "equal_p": None if test is None or equal_within is None else test.p_equal(equal_within),
+        "low_both": test.low,
+        "high_both": test.high,
+        "p_both": test.p,
+        "equal_p": None if equal_within is None else test.p_equal(equal_within),
         "p": paired_t_test(*means),
     }

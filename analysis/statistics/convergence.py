@@ -6,15 +6,15 @@ choosing at random (Cohen et al. 2019, table 2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 from scipy import stats
 
-from pyrite.analysis.methods import METHOD, evaluations_by_origin, is_learned, measurements, method_columns
+from pyrite.analysis.methods import METHOD, evaluations_by_origin, is_learned
 from pyrite.analysis.statistics.comparison import TESTS, compare, methods_of
+from pyrite.analysis.statistics.places import Place, Places
 
 PLACE = ("collection", "candidates", "measure", "ranker")
 RESAMPLES = 4999
@@ -42,55 +42,60 @@ def convergence(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         the random policy and its mean (null without one), whether the agent has converged (null without a criterion),
         and whether its mean is the higher one.
     """
-    columns = method_columns(trials)
-    settled = pl.col("converged") if "converged" in trials.columns else pl.lit(None, pl.Boolean).alias("converged")
-    every = measurements(trials).join(trials.select("run", settled), on="run", how="left")
-    every = every.drop_nulls("value").sort("value")  # means must not depend on their order
+    settled = pl.DataFrame(schema={"run": TEXT, "converged": pl.Boolean()})
+    settled = pl.concat([settled, trials.select(settled.columns)]) if "converged" in trials.columns else settled
+    evaluated = evaluations_by_origin(trials)
     rates, agents = list[Row](), [pl.DataFrame(schema=AGENTS)]
-    for collection, (candidates, measure) in product(
-        every["collection"].unique().sort(), evaluations_by_origin(trials)
-    ):
-        here = every.filter(collection=collection, candidates=candidates, measure=measure)
-        for ranker in here["ranker"].unique().sort():
-            place = dict(zip(PLACE, (collection, candidates, measure, ranker), strict=True))
-            for rate, of_method in _of_family(place, here.filter(ranker=ranker), columns):
-                rates.append(rate)
-                agents.append(of_method)
-    return pl.DataFrame(rates, schema=RATES), pl.concat(agents)
+
+    def order(place: Place) -> tuple[object, ...]:
+        key = place.key
+        return key["collection"], evaluated.index((key["candidates"], key["measure"])), key["ranker"]
+
+    for place in sorted(Places(trials).at(evaluated, finished=True), key=order):
+        results = place.results.join(settled, on="run", how="left", maintain_order="left")
+        results = results.sort("value")  # means must not depend on their order
+        for rate, of_method in _of_family({name: place.key[name] for name in PLACE}, results, place.columns):
+            rates.append(rate)
+            agents.append(of_method)
+    return pl.DataFrame(rates, schema=RATES).fill_nan(None), pl.concat(agents)
 
 
-def _of_family(place: Row, family: pl.DataFrame, columns: list[str]) -> Iterator[tuple[Row, pl.DataFrame]]:
+def _of_family(place: Row, family: pl.DataFrame, columns: Sequence[str]) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Yield the rate and the agents of each learned method of a ranker in one place, the highest mean first."""
-    methods = list(family.select(columns).unique().sort("method").iter_rows(named=True))
     runs = methods_of(family, columns)
+    methods = [dict(runs[method].identity) for method in sorted(runs)]
     random = {method["method"]: _random(method, methods) for method in methods if is_learned(method)}
-    against = {method: runs[other] for method, other in random.items() if other is not None}
+    against = {method: runs[other] for method, other in random.items() if other}
     tests = compare([runs[method] for method in random], against)
-    for method in sorted(random, key=lambda name: (-runs[name].mean, name)):
-        learned, chance = (family.filter(method=name or "") for name in (method, random[method]))
-        chance_mean = float(chance["value"].to_numpy().mean()) if len(chance) else None
-        row: Row = {**place, "method": method, "random": random[method], "random_mean": chance_mean}
-        by_agent = {
-            agent: learned.filter(agent=agent)
-            for agent in sorted(learned["agent"].unique(), key=lambda seed: (len(seed), seed))
-        }
-        agents = pl.DataFrame(
-            [
-                {**row, "agent": agent, "runs": len(of_agent), "mean": of_agent["value"].mean(),
-                 "converged": of_agent["converged"].first()}
-                for agent, of_agent in by_agent.items()
-            ],
-            schema=AGENTS,
-        ).with_columns(better=pl.col("mean") > pl.col("random_mean"))  # fmt: skip
-        row |= {"agents": len(agents), "mean": learned["value"].mean(), "best": agents["mean"].max()}
-        if random[method] is not None:
+    for method in sorted(random, key=lambda name: runs[name].rank):
+        learned, chance = (family.filter(method=name) for name in (method, random[method] or ""))
+        row: Row = {**place, "method": method, "random": random[method], "random_mean": _mean(chance["value"])}
+        agents = _agents(learned, row)
+        rate: Row = {**row, "agents": len(agents), "mean": learned["value"].mean(), "best": agents["mean"].max()}
+        if method in against:
             better = agents.filter("better")["agent"].to_list()
-            row |= {"better": len(better), "rate": len(better) / len(agents), **tests.get(method, {})}
-            row["rate_low"], row["rate_high"] = rate_interval(learned, chance)
-            row["better_mean"] = learned.filter(pl.col("agent").is_in(better))["value"].mean()
-        if agents["converged"].null_count() < len(agents):
-            row["converged"] = int(agents["converged"].sum())
-        yield row, agents
+            rate |= {"better": len(better), "rate": len(better) / len(agents), **tests.get(method, {})}
+            rate["rate_low"], rate["rate_high"] = rate_interval(learned, chance)
+            rate["better_mean"] = learned.filter(pl.col("agent").is_in(better))["value"].mean()
+        known = agents["converged"].drop_nulls()
+        yield rate | {"converged": int(known.sum()) if len(known) else None}, agents
+
+
+def _agents(learned: pl.DataFrame, row: Row) -> pl.DataFrame:
+    """Return the agents of a method, by the seeds of their learning."""
+    agents = pl.DataFrame(
+        [
+            {**row, "agent": agent, "runs": len(runs), "mean": runs["value"].mean(), "converged": runs[0, "converged"]}
+            for (agent,), runs in learned.partition_by("agent", as_dict=True).items()
+        ],
+        schema=AGENTS,
+    )
+    agents = agents.sort(pl.col("agent").str.len_bytes(), "agent")
+    return agents.with_columns(better=pl.col("mean") > pl.col("random_mean"))
+
+
+def _mean(values: pl.Series) -> float | None:
+    return float(values.to_numpy().mean()) if len(values) else None
 
 
 def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tuple[float | None, float | None]:
@@ -121,8 +126,8 @@ def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tu
     return float(min(low, exact.low)), float(max(high, exact.high))
 
 
-def _random(method: Mapping[str, str], methods: list[dict[str, str]]) -> str | None:
-    """The method that chooses at random what a learned method has learned to choose, all else alike.
+def _random(method: Mapping[str, str], methods: Sequence[Mapping[str, str]]) -> str | None:
+    """Return the method that chooses at random what a learned method has learned to choose, all else alike.
 
     For a learned policy that is the random policy; if there is none of the same functions and selector, one of
     others, preferably with selector uniform. For a learned selector it is the uniform one over the same
@@ -130,16 +135,20 @@ def _random(method: Mapping[str, str], methods: list[dict[str, str]]) -> str | N
     """
     alike = [key for key in method if key not in (*METHOD, "method") and not key.startswith(("policy.", "selector."))]
     others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
-    if method["selector"] == "learned":
-        uniform = {**method, "selector": "uniform"}
-        for other in others:
-            if all(other[part] == uniform[part] for part in METHOD):
-                return other["method"]
+    ranked = sorted((_distance(other, method), other["method"]) for other in others)
+    able = [name for distance, name in ranked if not distance[0]]
+    return able[0] if able else None
 
-    def distance(other: Mapping[str, str]) -> tuple[bool, bool, bool, str]:
-        of_other, of_method = (set(part["function"].split("+")) for part in (other, method))
-        selectors = other["selector"] != method["selector"], other["selector"] != "uniform"
-        return (of_other != of_method, *selectors, other["method"])
 
-    random = [other for other in others if other["policy"] == "random"]
-    return min(random, key=distance)["method"] if random else None
+def _distance(other: Mapping[str, str], method: Mapping[str, str]) -> tuple[bool, bool, bool, bool, bool]:
+    """Return whether another method does not choose at random, and in what it differs from a learned one."""
+    twin = {**method, "selector": "uniform"}
+    is_twin = method["selector"] == "learned" and all(other[part] == twin[part] for part in METHOD)
+    functions = [set(each["function"].split("+")) for each in (other, method)]
+    return (
+        other["policy"] != "random" and not is_twin,
+        not is_twin,
+        functions[0] != functions[1],
+        other["selector"] != method["selector"],
+        other["selector"] != "uniform",
+    )

@@ -6,7 +6,7 @@ A random forest learns the results of runs from their settings, and its variance
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from pyrite.analysis.methods import evaluations, factors, swept, with_factors
-from pyrite.analysis.statistics.comparison import families
+from pyrite.analysis.statistics.places import Places
 
 LEAST = 8
 """The least number of runs and, for a setting that is not drawn, of values."""
@@ -38,7 +38,7 @@ class SearchedFamily:
         values: the result of each run.
     """
 
-    place: dict[str, str]
+    place: Mapping[str, str]
     settings: pl.DataFrame
     values: list[float]
 
@@ -50,7 +50,7 @@ def importance(trials: pl.DataFrame) -> pl.DataFrame:
         The columns of IMPORTANCE, which docs/reference/results.md documents.
     """
     rows = [
-        family.place | {"setting": setting, "share": share, "runs": len(family.values)}
+        {**family.place, "setting": setting, "share": share, "runs": len(family.values)}
         for family in _searched_families(trials)
         for setting, share in _shares(family).items()
     ]
@@ -95,8 +95,8 @@ def _searched_families(trials: pl.DataFrame) -> Iterator[SearchedFamily]:
         return
     by_name = with_factors(trials, [key for key in factors(trials) if key not in keys])
     wide = pairs.filter(pl.col("key").is_in(keys)).pivot("key", index="run", values="number")
-    for place, family in families(by_name, finished=True):
-        runs = family.join(wide, on="run").drop_nulls(keys).sort("run")
+    for place in Places(by_name).at(finished=True):
+        runs = place.results.join(wide, on="run").drop_nulls(keys).sort("run")
         several = [METHOD] if runs["method"].n_unique() > 1 else []
         if len(runs) >= LEAST and np.ptp(runs["value"].to_numpy()) >= 1e-12:
-            yield SearchedFamily(place, runs.select(*keys, *several), runs["value"].to_list())
+            yield SearchedFamily(place.key, runs.select(*keys, *several), runs["value"].to_list())

@@ -12,7 +12,8 @@ import numpy as np
 import scipy  # its `stats` is imported when it is first used
 
 from pyrite.analysis.statistics.comparison import LEVEL, MethodRuns, compare_both
-from pyrite.analysis.statistics.paired import CrossedDifference, Floats, differences, mean_difference, p_equal
+from pyrite.analysis.statistics.crossed import CrossedDifference, Floats, deviation, p_equal
+from pyrite.analysis.statistics.paired import differences, mean_difference
 from pyrite.ranking.evaluation.significance import holm, paired_t_test
 
 
@@ -26,7 +27,7 @@ class PairDifference:
         p: the probability if there is none; nan if it can't be tested.
         pairs: the number of seeds that both have, or of agents if one has several.
         spread: the standard deviation of the pairs' differences.
-        both: the comparison over seeds and queries; None if values per query are not known.
+        both: the comparison over seeds and queries; UNTESTED if values per query are not known.
     """
 
     mean: float
@@ -35,7 +36,7 @@ class PairDifference:
     p: float
     pairs: int
     spread: float
-    both: CrossedDifference | None
+    both: CrossedDifference
 
     def reach(self, level: float) -> float:
         """Return the distance of a one-sided bound from the mean."""
@@ -72,6 +73,10 @@ class MethodTest:
     p: float
     equal: float
 
+    def turned(self) -> MethodTest:
+        """Return the test of the second method against the first."""
+        return replace(self, pair=self.pair.turned(), low=-self.high, high=-self.low)
+
     @property
     def difference(self) -> float:
         return self.pair.mean
@@ -98,7 +103,7 @@ class BestMethods:
     ahead: Mapping[str, float]
 
 
-class Comparison:
+class MethodComparison:
     """The methods of one ranker on one collection, origin and measure. Each pair of them is compared once.
 
     Args:
@@ -113,26 +118,29 @@ class Comparison:
 
     def pair(self, first: str, second: str) -> PairDifference:
         """Return the difference of two methods."""
-        if (second, first) in self._pairs:
-            return self._pairs[second, first].turned()
         if (first, second) not in self._pairs:
-            self._pairs[first, second] = self._paired(first, second)
+            self._pairs[first, second] = pair = self._paired(first, second)
+            self._pairs[second, first] = pair.turned()
         return self._pairs[first, second]
 
     def _paired(self, first: str, second: str) -> PairDifference:
         a, b = self.methods[first], self.methods[second]
         both, pairs = compare_both(a, b, self.by_query), differences(a.runs, b.runs)
         count = len(pairs)
-        spread = float(pairs.std(ddof=1)) if count > 1 else math.nan
-        if both is not None:
+        spread = deviation(pairs)
+        if both.is_known:
             return PairDifference(both.mean, both.error, both.freedom, both.p, count, spread, both)
-        error = spread / math.sqrt(count) if count else math.nan
+        error = spread / math.sqrt(max(count, 1))
         p = paired_t_test(pairs, np.zeros(count))
-        return PairDifference(mean_difference(pairs).mean, error, max(count - 1, 1), p, count, spread, None)
+        return PairDifference(mean_difference(pairs).mean, error, max(count - 1, 1), p, count, spread, both)
+
+    def others(self, method: str) -> list[str]:
+        """Return the methods but one."""
+        return [other for other in self.methods if other != method]
 
     def against(self, reference: str, within: float) -> dict[str, MethodTest]:
         """Test all other methods against one that was not chosen by these results."""
-        others = [method for method in self.methods if method != reference]
+        others = self.others(reference)
         return dict(zip(others, tested([self.pair(method, reference) for method in others], within), strict=True))
 
     def all_pairs(self, within: float) -> dict[tuple[str, str], MethodTest]:
@@ -143,12 +151,8 @@ class Comparison:
     def against_chosen(self, reference: str, within: float) -> dict[str, MethodTest]:
         """Test all other methods against one that these results have chosen: in the family of all pairs."""
         pairs = self.all_pairs(within)
-        turned = {
-            (b, a): replace(test, pair=self.pair(b, a), low=-test.high, high=-test.low)
-            for (a, b), test in pairs.items()
-        }
-        both = pairs | turned
-        return {method: both[method, reference] for method in self.methods if method != reference}
+        both = pairs | {(b, a): test.turned() for (a, b), test in pairs.items()}
+        return {method: both[method, reference] for method in self.others(reference)}
 
     @cached_property
     def best(self) -> BestMethods:
@@ -164,22 +168,21 @@ class Comparison:
 
     def _may_be_best(self, share: float) -> BestMethods:
         """Return the methods that no other one is ahead of, by one-sided bounds at a level."""
-        bounds = {
-            method: {other: self.pair(method, other).mean + self.pair(method, other).reach(share)
-                     for other in self.methods if other != method}
-            for method in self.methods
-        }  # fmt: skip
-        possible = [method for method, upper in bounds.items() if min(upper.values(), default=0.0) >= 0]
-        ahead = {
-            method: max((bounds[other][method] for other in possible if other != method), default=0.0)
-            for method in self.methods
-        }
-        return BestMethods(possible, {method: max(bound, 0.0) for method, bound in ahead.items()})
+
+        def upper(method: str, other: str) -> float:
+            pair = self.pair(method, other)
+            return pair.mean + pair.reach(share)
+
+        def ahead(method: str) -> float:
+            return max((upper(other, method) for other in possible if other != method), default=0.0)
+
+        possible = [one for one in self.methods if all(upper(one, other) >= 0 for other in self.others(one))]
+        return BestMethods(possible, {method: max(ahead(method), 0.0) for method in self.methods})
 
     def lead(self, method: str) -> tuple[str, float, float, float]:
         """Return the method next to the best one, and the lead over it with its simultaneous 95% interval."""
         level = LEVEL / max(len(self.methods) - 1, 1)
-        pairs = {other: self.pair(method, other) for other in self.methods if other != method}
+        pairs = {other: self.pair(method, other) for other in self.others(method)}
         after = min(pairs, key=lambda other: pairs[other].mean)
         low, high = (min(pair.interval(level)[side] for pair in pairs.values()) for side in (0, 1))
         return after, pairs[after].mean, low, high

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from pyrite.analysis.methods import with_methods
-from pyrite.ranking.evaluation.significance import holm, t_test
+from pyrite.analysis.statistics.comparison import adjust
+from pyrite.analysis.statistics.crossed import deviation
+from pyrite.ranking.evaluation.significance import t_test
 
 DEV_LOSS = "curve_dev_loss"
 TEXT, NUMBER, WHOLE = pl.String(), pl.Float64(), pl.Int64()
@@ -35,28 +38,31 @@ def oscillation(trials: pl.DataFrame) -> pl.DataFrame:
         deviation, the steadiest method (null in its row), and p of Student's test. What is not finite, or cannot be
         computed, is null.
     """
-    rows: list[dict[str, Any]] = []
-    for family in dev_losses(trials).partition_by("collection", "ranker", maintain_order=True):
-        variances, of_family = {}, []
-        for part in family.partition_by("method", maintain_order=True):
-            curves = part[DEV_LOSS].to_list()
-            row = part.select("collection", "ranker", "method").row(0, named=True)
-            variances[row["method"]] = known = [*filter(math.isfinite, map(dev_loss_variance, curves))]
-            row |= {"runs": len(curves), "epochs": _mean(list(map(len, curves)))}
-            row |= {"first": _mean([curve[0] for curve in curves]), "last": _mean([curve[-1] for curve in curves])}
-            least = [min(filter(math.isfinite, curve), default=math.nan) for curve in curves]
-            row |= {"best": _mean(least), "variance": _mean(known)}
-            row["variance_std"] = float(np.std(known, ddof=1)) if len(known) > 1 else None
-            of_family.append(row)
-        # With the steadiest, of equals the first by name.
-        measured = [row for row in of_family if row["variance"] is not None]
-        steadiest = min(measured, key=lambda row: (row["variance"], row["method"]), default={"method": None})["method"]
-        others = [row for row in measured if row["method"] != steadiest]
-        p = [t_test(variances[row["method"]], variances[steadiest]) for row in others]
-        for row, single, adjusted in zip(others, p, holm(p), strict=True):
-            row |= {"against": steadiest, "t_p": single, "t_p_holm": float(adjusted)}
-        rows += of_family
-    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+    families = dev_losses(trials).partition_by("collection", "ranker", maintain_order=True)
+    return pl.DataFrame([*chain(*map(_of_family, families))], schema=SCHEMA).fill_nan(None)
+
+
+def _of_family(family: pl.DataFrame) -> list[dict[str, Any]]:
+    rows, variances = [], {}
+    for part in family.partition_by("method", maintain_order=True):
+        curves = part[DEV_LOSS].to_list()
+        known = np.array([*filter(math.isfinite, map(dev_loss_variance, curves))])
+        least = [min(filter(math.isfinite, curve), default=math.nan) for curve in curves]
+        first, last = zip(*((curve[0], curve[-1]) for curve in curves), strict=True)
+        figures = {"epochs": [*map(len, curves)], "first": first, "last": last, "best": least, "variance": known}
+        row = part.select("collection", "ranker", "method").row(0, named=True) | {"runs": len(curves)}
+        rows.append(
+            row | {name: _mean(values) for name, values in figures.items()} | {"variance_std": deviation(known)}
+        )
+        variances[row["method"]] = known
+    # With the steadiest, of equals the first by name.
+    steady = sorted((row["variance"], row["method"]) for row in rows if row["variance"] is not None)
+    for _, steadiest in steady[:1]:
+        others = [row for row in rows if row["variance"] is not None and row["method"] != steadiest]
+        for row in others:
+            row |= {"against": steadiest, "t_p": t_test(variances[row["method"]], variances[steadiest])}
+        adjust(others, ["t_p"])
+    return rows
 
 
 def dev_losses(trials: pl.DataFrame) -> pl.DataFrame:

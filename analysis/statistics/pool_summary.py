@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pyrite.analysis.counted import counted
+from pyrite.analysis.statistics.crossed import Floats, deviation
 from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.pooling.effort import WHOLE
 from pyrite.pooling.pool import Pool
@@ -39,38 +40,30 @@ def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str
     for (pool, budget), part in budgets.partition_by("pool", "budget", as_dict=True, maintain_order=True).items():
         by_method = part.partition_by("method", as_dict=True, maintain_order=True)
         matrices = {str(method): _matrix(of_method) for (method,), of_method in by_method.items()}
-        shown = [method for method in methods if method in matrices]
-        best = max(float(values.mean()) for values in matrices.values())
-        against = matrices.get(baseline or "")
-        p = {}
-        if against is not None and budget != WHOLE:
-            others = [method for method in shown if method != baseline]
-            raw = [paired_t_test(matrices[method].mean(0), against.mean(0)) for method in others]
-            p = dict(zip(others, holm(raw).tolist(), strict=True))
-        for method in shown:
+        best, against = max(float(values.mean()) for values in matrices.values()), matrices.get(baseline or "")
+        p = {} if against is None or budget == WHOLE else _tests(matrices, baseline, methods)
+        for method in filter(matrices.__contains__, methods):
             values = matrices[method]
-            low, high = _interval(values)
-            mean = float(values.mean())
-            rows.append(
-                {
-                    "pool": pool,
-                    "method": method,
-                    "judgements": "all" if budget == WHOLE else str(budget),
-                    "budget": budget,
-                    "found_mean": mean,
-                    "found_std": float((values - values[0]).mean(1).std(ddof=1)) if len(values) > 1 else None,
-                    "low": low,
-                    "high": high,
-                    "best": bool(np.isclose(mean, best)),
-                    "difference": None if against is None else mean - float(against.mean()),
-                    "p": p.get(method),
-                }
-            )
+            (low, high), mean = _interval(values), float(values.mean())
+            rows.append({
+                "pool": pool, "method": method, "judgements": "all" if budget == WHOLE else str(budget),
+                "budget": budget, "found_mean": mean, "found_std": deviation((values - values[0]).mean(1)), "low": low,
+                "high": high, "best": bool(np.isclose(mean, best)),
+                "difference": None if against is None else mean - float(against.mean()), "p": p.get(method),
+            })  # fmt: skip
     # A method's rows together: a reader that guesses types soon sees that judgements may be "all".
     pools = budgets["pool"].unique(maintain_order=True).to_list()
     rows.sort(key=lambda row: (pools.index(row["pool"]), methods.index(row["method"]), row["budget"] == WHOLE))
     figures = dict.fromkeys(("found_std", "difference", "p"), pl.Float64)
-    return pl.DataFrame(rows, schema_overrides=figures).with_columns(pl.col("p").fill_nan(None))
+    return pl.DataFrame(rows, schema_overrides=figures).with_columns(pl.col("found_std", "p").fill_nan(None))
+
+
+def _tests(matrices: Mapping[str, Floats], baseline: str | None, methods: Sequence[str]) -> dict[str, float]:
+    """Return p of each method against the baseline, by Holm's method."""
+    against = matrices[baseline or ""].mean(0)
+    others = [method for method in methods if method in matrices and method != baseline]
+    raw = [paired_t_test(matrices[method].mean(0), against) for method in others]
+    return dict(zip(others, holm(raw).tolist(), strict=True))
 
 
 def unjudged_warning(pool: Pool) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,16 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from pyrite.analysis.methods import METHOD, is_learned
-from pyrite.analysis.statistics.comparison import families, methods_of
-from pyrite.analysis.statistics.paired import CrossedDifference, differences, values_by_seed
+from pyrite.analysis.statistics.crossed import CrossedDifference
+from pyrite.analysis.statistics.paired import differences, values_by_seed
+from pyrite.analysis.statistics.places import Place, Places
 from pyrite.analysis.statistics.sequential import ALPHA, SequentialRule, best_baseline
 from pyrite.ranking.evaluation.anytime import p_values
 
 POWER = 0.8
 DIFFERENCES = (0.01, 0.02, 0.05)
 CURVE = tuple(float(f"{difference:.3g}") for difference in np.geomspace(0.002, 0.1, 15))
+SIZES = sorted({*CURVE, *DIFFERENCES})
 MOST = 1000
 """The highest number of seeds that is tried for a single test; for a sequential one it is LONGEST."""
 STUDIES, LONGEST = 200, 200
@@ -32,33 +34,34 @@ SCHEMA: dict[str, Any] = {
 """Columns of power.parquet; a number of seeds is null if it is larger than what is tried."""
 
 
-def power(trials: pl.DataFrame, rule: SequentialRule | None = None) -> pl.DataFrame:
-    """The seeds that it takes to see differences, from the spread of the runs' paired differences.
+def power(places: Places, rule: SequentialRule | None = None) -> pl.DataFrame:
+    """Return the seeds that it takes to see differences, from the spread of the runs' paired differences.
 
     The columns are those that docs/reference/results.md documents. `seeds_of_many` is for the first of Holm's steps,
     `seeds_sequential` of studies resampled from these runs.
     """
     rule = rule or SequentialRule()
-    rows: list[dict[str, Any]] = []
-    for place, family in families(trials, finished=True):
-        values, methods = values_by_seed(family), methods_of(family, (*METHOD, "method"))
-        able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
-        pairs = max(len(values) * (len(values) - 1) // 2, 1)
-        for method in sorted(values):
-            other = best_baseline(values, able, method)
-            leads = differences(methods[method].runs, methods[other].runs) if other else np.zeros(0)
-            if len(leads) < 3 or np.ptp(leads) < 1e-12:
-                continue
-            spread = float(leads.std(ddof=1))
-            known = {"method": method, "against": other, "pairs": len(leads), "spread": spread}
-            for size in sorted({*CURVE, *DIFFERENCES}):
-                needed = {
-                    "seeds": seeds_of_a_test(size, spread, ALPHA),
-                    "seeds_of_many": seeds_of_a_test(size, spread, ALPHA / max(len(values) - 1, 1)),
-                    "seeds_sequential": _sequential(leads, size, rule, pairs) if size in DIFFERENCES else None,
-                }
-                rows.append(place | known | {"difference": size} | needed)
+    rows = [row for place in places.at(finished=True) for row in _of_place(place, rule)]
     return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "difference")
+
+
+def _of_place(place: Place, rule: SequentialRule) -> Iterator[dict[str, Any]]:
+    values, methods = values_by_seed(place.results), place.methods
+    pairs = max(len(values) * (len(values) - 1) // 2, 1)
+    for method in sorted(values):
+        other = best_baseline(values, place.able, method)
+        leads = differences(methods[method].runs, methods[other].runs) if other else np.zeros(0)
+        if len(leads) < 3 or np.ptp(leads) < 1e-12:
+            continue
+        spread = float(leads.std(ddof=1))
+        known = {**place.key, "method": method, "against": other, "pairs": len(leads), "spread": spread}
+        for size in SIZES:
+            yield known | {
+                "difference": size,
+                "seeds": seeds_of_a_test(size, spread, ALPHA),
+                "seeds_of_many": seeds_of_a_test(size, spread, ALPHA / max(len(values) - 1, 1)),
+                "seeds_sequential": _sequential(leads, size, rule, pairs) if size in DIFFERENCES else None,
+            }
 
 
 def sample_of_both(

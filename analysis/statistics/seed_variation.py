@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -12,10 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from pyrite.analysis.methods import METHOD, evaluations, leading_evaluations
-from pyrite.analysis.statistics.comparison import MethodRuns, baselines, best_baselines, families, methods_of
-from pyrite.analysis.statistics.paired import Floats
-from pyrite.ranking.evaluation.significance import holm
+from pyrite.analysis.statistics.comparison import adjust, baselines, best_baselines
+from pyrite.analysis.statistics.crossed import NAN, Floats
+from pyrite.analysis.statistics.places import Place, Places
 
 BEST_OF = (1, 2, 3, 5, 10)
 RESAMPLES = 2000
@@ -34,7 +31,7 @@ SCHEMA: dict[str, Any] = {
 """Columns of spread.parquet."""
 
 
-def seed_variation(trials: pl.DataFrame, line: float | None = None) -> pl.DataFrame:
+def seed_variation(places: Places, line: float | None = None) -> pl.DataFrame:
     """Compare the runs of each method with those of the best baseline, by the leading measure.
 
     Args:
@@ -46,41 +43,38 @@ def seed_variation(trials: pl.DataFrame, line: float | None = None) -> pl.DataFr
         `below` is Wilson's, others are by the bootstrap. What can't be computed is null, as is an upper bound that few
         runs don't give.
     """
-    rows: list[dict[str, Any]] = []
-    for place, family in families(trials, leading_evaluations(trials)):
-        methods = methods_of(family, (*METHOD, "method"))
-        rows += [place | row for row in _family(methods, line, crc32(f"{place}".encode()))]
-    origins = [origin for origin, _ in evaluations(trials)]
+    rows = [{**place.key, **row} for place in places.at(places.leading) for row in _of_place(place, line)]
+    origins = [origin for origin, _ in places.leading]
     rows.sort(key=lambda row: (row["collection"], row["ranker"], origins.index(row["candidates"]), row["method"]))
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
-def _family(methods: Mapping[str, MethodRuns], line: float | None, seed: int) -> list[dict[str, Any]]:
-    ranked, best = baselines(methods.values()), best_baselines([*methods.values()])
-    if line is None and ranked:
-        line = SHARE * float(np.median(ranked[0].values))
+def _of_place(place: Place, line: float | None) -> list[dict[str, Any]]:
+    methods, best = place.methods, best_baselines([*place.methods.values()])
+    learned = [SHARE * float(np.median(runs.values)) for runs in baselines(methods.values())[:1]]
+    lines = learned if line is None else [line]
+    seed = crc32(f"{place.key}".encode())
     rows = []
     for method, runs in sorted(methods.items()):
-        other = best.get(method)
         rng = np.random.default_rng([0, seed, crc32(method.encode())])
-        row: dict[str, Any] = {"method": method, "against": other and other.method, "runs": len(runs.values)}
+        row: dict[str, Any] = {"method": method, "runs": len(runs.values), "brown_forsythe_p": NAN}
         row |= {f"best_of_{k}": best_of(runs.values, k) for k in BEST_OF}
-        row |= _below(runs.values, runs.failed, line)
-        row |= _spreads(runs.values, other.values, rng) if other is not None else {}
+        for below in lines:
+            row |= _below(runs.values, runs.failed, below)
+        if method in best:
+            row |= {"against": best[method].method, **_spreads(runs.values, best[method].values, rng)}
         rows.append(row)
     # The best two are each other's opponents, which is one test.
-    pairs = [frozenset((row["method"], row["against"])) for row in rows]
-    p = {pair: row.get("brown_forsythe_p", math.nan) for pair, row in zip(pairs, rows, strict=True)}
-    adjusted = dict(zip(p, holm(list(p.values())), strict=True))
-    return [row | {"brown_forsythe_p_holm": adjusted[pair]} for pair, row in zip(pairs, rows, strict=True)]
+    tests = {frozenset((row["method"], row.get("against"))): row for row in rows}
+    adjust(list(tests.values()), ["brown_forsythe_p"])
+    adjusted = {pair: row["brown_forsythe_p_holm"] for pair, row in tests.items()}
+    return [row | {"brown_forsythe_p_holm": adjusted[frozenset((row["method"], row.get("against")))]} for row in rows]
 
 
-def best_of(values: Floats, k: int) -> float | None:
-    """The best of k runs on average, drawn from these with replacement; `values` ascend."""
-    if not len(values):
-        return None
-    at_most = np.arange(len(values) + 1) / len(values)
-    return float(values @ np.diff(at_most**k))
+def best_of(values: Floats, k: int) -> float:
+    """Return the best of k runs on average, drawn from these with replacement; nan without runs. `values` ascend."""
+    at_most = np.arange(len(values) + 1) / max(len(values), 1)
+    return float(values @ np.diff(at_most**k)) if len(values) else NAN
 
 
 def beats(a: Floats, b: Floats) -> float:
@@ -97,7 +91,7 @@ def _counts(drawn: NDArray[np.int64]) -> Floats:
     return np.bincount(cells.ravel(), minlength=drawn.size).reshape(rows, columns).astype(np.float64)
 
 
-def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float | None]:
+def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float]:
     if min(len(a), len(b)) < 2:
         return {}
     drawn = [rng.choice(len(values), (RESAMPLES, len(values))) for values in (a, b)]
@@ -108,23 +102,23 @@ def _spreads(a: Floats, b: Floats, rng: np.random.Generator) -> dict[str, float 
     counts = [_counts(part) for part in drawn]
     won = ((counts[0] @ np.heaviside(a[:, None] - b, 0.5)) * counts[1]).sum(1) / (len(a) * len(b))
     std, other = float(a.std(ddof=1)), float(b.std(ddof=1))
-    row: dict[str, float | None] = {"std": std, "against_std": other, "beats": beats(a, b)}
+    row: dict[str, float] = {"std": std, "against_std": other, "beats": beats(a, b)}
     if 0 < beats(a, b) < 1:  # otherwise all resamples are alike, which is no certainty
-        row |= dict(zip(("beats_low", "beats_high"), map(float, np.quantile(won, [0.025, 0.975])), strict=True))
+        row |= dict(zip(("beats_low", "beats_high"), np.quantile(won, [0.025, 0.975]).tolist(), strict=True))
     if std > 0 and other > 0:
-        row["ratio"] = std / other
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(stds[1] > flat, stds[0] / stds[1], np.inf)
-        low, high = np.quantile(ratios[able], [0.025, 0.975], method="higher")
-        row |= {"ratio_low": float(low) if low < np.inf else None, "ratio_high": float(high) if high < np.inf else None}
+        bounds = np.quantile(ratios[able], [0.025, 0.975], method="higher")
+        low, high = np.where(np.isfinite(bounds), bounds, NAN).tolist()
+        row |= {"ratio": std / other, "ratio_low": low, "ratio_high": high}
         if min(len(a), len(b)) > 2:
             row["brown_forsythe_p"] = float(stats.levene(a, b, center="median").pvalue)
     return row
 
 
-def _below(values: Floats, failed: int, line: float | None) -> dict[str, float | None]:
+def _below(values: Floats, failed: int, line: float) -> dict[str, float]:
     count = len(values) + failed
-    if line is None or not count:
+    if not count:
         return {}
     below = int((values < line).sum()) + failed
     interval = stats.binomtest(below, count).proportion_ci(method="wilson")

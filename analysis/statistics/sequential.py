@@ -12,24 +12,27 @@ declared equal differs by `equal_within` or more (Holm over the pairs, each).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import chain, combinations, product
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.analysis.methods import FIRST_SEEDS, evaluations, is_learned, method_columns, with_methods
-from pyrite.analysis.statistics.by_query import Queries, values_by_run
-from pyrite.analysis.statistics.comparison import compare_both, families, methods_of, named_baseline
-from pyrite.analysis.statistics.paired import Floats, by_seed, values_by_seed
+from pyrite.analysis.methods import FIRST_SEEDS
+from pyrite.analysis.statistics.comparison import compare_both
+from pyrite.analysis.statistics.crossed import Floats
+from pyrite.analysis.statistics.paired import by_seed, values_by_seed
+from pyrite.analysis.statistics.places import Places
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.anytime import FRACTIONS, confidence_sequence, p_values
 from pyrite.ranking.evaluation.significance import holm
 
 Decision = Literal["better", "worse", "equal", "open"]
+TURNED: Mapping[Decision, Decision] = {"better": "worse", "worse": "better"}
 ALPHA = 0.05
 SPREADS = 2.5
 """`clip`, in standard deviations of a pair's differences, if it is not given."""
@@ -102,6 +105,11 @@ class SequentialComparison:
     p: float
     more: float | None
 
+    def turned(self) -> SequentialComparison:
+        """Return the evidence on the second method against the first."""
+        verdict = TURNED.get(self.verdict, self.verdict)
+        return replace(self, verdict=verdict, difference=-self.difference, low=-self.high, high=-self.low)
+
 
 def compare_all(
     values: Values, baselines: Collection[str], rule: SequentialRule, intervals: bool = True
@@ -111,67 +119,105 @@ def compare_all(
     Args:
         intervals: whether to compute intervals, which take most of the time.
     """
-    names = sorted(values)
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a in baselines or b in baselines]
-    seeds = sorted({seed for of in values.values() for seed in of})
+    pairs = [pair for pair in combinations(sorted(values), 2) if not set(baselines).isdisjoint(pair)]
+    seeds = sorted(set().union(*values.values()))
     pilot = set(seeds[: rule.first]) if rule.clip is None else set[int]()
-    spreads = [part.std(ddof=1) for a, b in pairs if len(part := _of_seeds(values, a, b, pilot)) > 1]
-    bound, margin = rule.of_spread(float(np.median(spreads or [math.inf]))), rule.equal_within
+    bound = _bound(values, pairs, pilot, rule)
     evidence = [_of_seeds(values, a, b, values[a].keys() - pilot) for a, b in pairs]
     differ = np.array([_differ(part, bound) for part in evidence])
-    equal = np.array([_equal(part, margin, bound) for part in evidence])
-    tests = zip(holm(differ), holm(equal), _steps(differ), _steps(equal), strict=True)
+    equal = np.array([_equal(part, rule.equal_within, bound) for part in evidence])
+    tests = map(PairTests, holm(differ), holm(equal), _steps(differ), _steps(equal))
     compared: dict[tuple[str, str], SequentialComparison] = {}
-    for (a, b), part, (p, p_equal, step, equal_step) in zip(pairs, evidence, tests, strict=True):
-        every = by_seed(values[a], values[b])
-        count, low, high, more = len(every), -bound, bound, None
-        verdict: Decision = "open"
-        if count >= rule.first and p <= ALPHA:
-            verdict = "better" if np.clip(part, -bound, bound).mean() > 0 else "worse"
-        elif count >= rule.first and p_equal <= ALPHA:
-            verdict = "equal"
-        if intervals and len(part):
-            # Two one-sided tests at α have the interval of 1 - 2α, and Holm's step divides α.
-            level = 2 * ALPHA / equal_step if verdict == "equal" else ALPHA / step
-            low, high = (float(side[-1]) for side in confidence_sequence(part, 1 - level, -bound, bound))
-            if verdict == "equal":  # by a step of the grid of means that the bounds are on
-                low, high = max(low, -margin), min(high, margin)
-        if verdict == "open" and not count:
-            more = math.inf
-        elif verdict == "open":  # without evidence the seeds that set the bound forecast, and as many come again
-            more = _forecast(part if len(part) else every, margin, bound, max(len(pairs), 1))
-            more += 0 if len(part) else count
-        mean = float(every.mean()) if count else math.nan
-        one = SequentialComparison(verdict, mean, low, high, bound, count, float(p), more)
-        if b in baselines:
-            compared[a, b] = one
-        if a in baselines:
-            turned: dict[Decision, Decision] = {"better": "worse", "worse": "better"}
-            of_b = turned.get(verdict, verdict)
-            compared[b, a] = replace(one, verdict=of_b, difference=-mean, low=-high, high=-low)
-    return compared
+    for (a, b), part, test in zip(pairs, evidence, tests, strict=True):
+        pair = SequentialPair(by_seed(values[a], values[b]), part, bound, rule, test)
+        one = pair.compared(intervals, len(pairs))
+        compared |= {(a, b): one, (b, a): one.turned()}
+    return {pair: compared[pair] for pair in compared if pair[1] in baselines}
+
+
+def _bound(values: Values, pairs: Sequence[tuple[str, str]], pilot: Set[int], rule: SequentialRule) -> float:
+    """Return the bound of a seed's difference, by the spread of the first seeds."""
+    first = [_of_seeds(values, a, b, pilot) for a, b in pairs]
+    spreads = [part.std(ddof=1) for part in first if len(part) > 1]
+    return rule.of_spread(float(np.median(spreads or [math.inf])))
+
+
+class PairTests(NamedTuple):
+    """The tests of a pair: p of a difference and of equality, by Holm's method, and his multipliers of both."""
+
+    p: float
+    equal: float
+    step: int
+    equal_step: int
+
+
+@dataclass(frozen=True)
+class SequentialPair:
+    """The differences of two methods, and what follows from them.
+
+    Args:
+        every: the differences of all seeds that both have.
+        evidence: those that do not set the bound.
+        bound: the highest absolute difference of a seed.
+    """
+
+    every: Floats
+    evidence: Floats
+    bound: float
+    rule: SequentialRule
+    tests: PairTests
+
+    def compared(self, intervals: bool, pairs: int) -> SequentialComparison:
+        """Return the comparison, one of a number of pairs."""
+        verdict, count = self._verdict(), len(self.every)
+        low, high = self._interval(verdict) if intervals and len(self.evidence) else (-self.bound, self.bound)
+        more = self._more(pairs) if verdict == "open" else None
+        mean = float(self.every.mean()) if count else math.nan
+        return SequentialComparison(verdict, mean, low, high, self.bound, count, float(self.tests.p), more)
+
+    def _verdict(self) -> Decision:
+        mean = np.clip(self.evidence, -self.bound, self.bound).mean() if len(self.evidence) else 0.0
+        cases: tuple[tuple[bool, Decision], ...] = (
+            (len(self.every) < self.rule.first, "open"),
+            (self.tests.p <= ALPHA, "better" if mean > 0 else "worse"),
+            (self.tests.equal <= ALPHA, "equal"),
+        )
+        return next((verdict for holds, verdict in cases if holds), "open")
+
+    def _interval(self, verdict: Decision) -> tuple[float, float]:
+        margin, bound = self.rule.equal_within, self.bound
+        # Two one-sided tests at α have the interval of 1 - 2α, and Holm's step divides α.
+        level = 2 * ALPHA / self.tests.equal_step if verdict == "equal" else ALPHA / self.tests.step
+        low, high = (float(side[-1]) for side in confidence_sequence(self.evidence, 1 - level, -bound, bound))
+        # By a step of the grid of means that the bounds are on.
+        return (max(low, -margin), min(high, margin)) if verdict == "equal" else (low, high)
+
+    def _more(self, pairs: int) -> float:
+        """Return the seeds that an open comparison is expected to take yet."""
+        count = len(self.every)
+        if not count:
+            return math.inf
+        # Without evidence the seeds that set the bound forecast, and as many come again.
+        known, again = (self.evidence, 0) if len(self.evidence) else (self.every, count)
+        return _forecast(known, self.rule.equal_within, self.bound, max(pairs, 1)) + again
 
 
 def best_baseline(values: Values, baselines: Collection[str], other_than: str = "") -> str | None:
     """Return the baseline with the highest mean over the seeds that all share, or over the seeds of each if none."""
-    able = {name: values[name] for name in baselines if name in values and values[name] and name != other_than}
-    if not able:
-        return None
-    common = set.intersection(*(set(of) for of in able.values()))
-    means = {name: float(np.mean([of[seed] for seed in sorted(common or of)])) for name, of in able.items()}
-    return min(able, key=lambda name: (-means[name], name))
+    able = [name for name in baselines if values.get(name) and name != other_than]
+    common = set.intersection(*(set(values[name]) for name in able)) if able else set()
+    means = {name: float(np.mean([values[name][seed] for seed in sorted(common or values[name])])) for name in able}
+    return min(able, key=lambda name: (-means[name], name), default=None)
 
 
 def contenders(values: Values, baselines: Collection[str], named: Collection[str], rule: SequentialRule) -> set[str]:
-    """The methods that need another seed: those in an open comparison that is not hopeless, and their opponents.
+    """Return the methods that need another seed: those in an open comparison that is not hopeless, and their opponents.
 
     So methods leave as they are decided, and seeds go to those that may still be the best (successive elimination).
     """
-    wanted: set[str] = set()
-    for method, other, pair in _compare(values, baselines, named, rule, intervals=False):
-        if pair.verdict == "open" and not hopeless(pair.seeds, pair.more, rule):
-            wanted |= {method, other}
-    return wanted
+    compared = _compare(values, baselines, named, rule, intervals=False)
+    undecided = [(pair, methods) for *methods, pair in compared if pair.verdict == "open"]
+    return set(chain(*(methods for pair, methods in undecided if not hopeless(pair.seeds, pair.more, rule))))
 
 
 def _compare(
@@ -180,36 +226,32 @@ def _compare(
     """Yield each method, an opponent (the best other baseline, and the named ones), and the method's comparison."""
     compared = compare_all(values, baselines, rule, intervals)
     for method in values:
-        for other in {best_baseline(values, baselines, method), *named} - {method}:
-            if other is not None and (method, other) in compared:
-                yield method, other, compared[method, other]
+        for pair in product([method], {best_baseline(values, baselines, method) or "", *named}):
+            if pair in compared:
+                yield *pair, compared[pair]
 
 
-def decisions(
-    trials: pl.DataFrame, rule: SequentialRule, baseline: str | None = None, queries: Queries | None = None
-) -> pl.DataFrame:
+def decisions(places: Places, rule: SequentialRule, baseline: str | None = None) -> pl.DataFrame:
     """Decide on each method against the best baseline, and against a named one (key=value pairs).
 
     By the leading measure over the leading origin, which the seeds were given for. Columns are those of a
     `SequentialComparison`, and `low_both`, `high_both` and `p_both` for other seeds and queries, which are empty
-    without `queries`.
+    if values per query are not known.
     """
-    candidates, measure = evaluations(trials)[0]
-    columns = method_columns(trials)
     named = set[str]()
-    with suppress(BadInput):  # the user may have left it out of the study
-        named |= {named_baseline(with_methods(trials).select(columns).unique(), baseline)[0]} if baseline else set()
-    by_query = values_by_run(queries, trials, measure).get(candidates, {})
+    if baseline:
+        with suppress(BadInput):  # the user may have left it out of the study
+            named.add(places.named(baseline)[0])
     rows: list[dict[str, Any]] = []
-    for place, family in families(trials):
-        methods = methods_of(family, columns)
-        values = {method: dict[int, float]() for method in methods} | values_by_seed(family)
-        able = {method for method, runs in methods.items() if not is_learned(runs.identity)}
-        for method, other, pair in _compare(values, able, named, rule, intervals=True):
-            both = compare_both(methods[method], methods[other], by_query)
-            found = {} if both is None else {"low_both": both.low, "high_both": both.high, "p_both": both.p}
-            rows.append(place | {"method": method, "against": other, **vars(pair), **found})
-    return pl.DataFrame(rows, schema=SCHEMA).sort("collection", "ranker", "method", "against")
+    for place in places.at():
+        methods = place.methods
+        values = {method: dict[int, float]() for method in methods} | values_by_seed(place.results)
+        for method, other, pair in _compare(values, place.able, named, rule, intervals=True):
+            both = compare_both(methods[method], methods[other], place.by_query)
+            over_both = {"low_both": both.low, "high_both": both.high, "p_both": both.p}
+            rows.append({**place.key, "method": method, "against": other, **vars(pair), **over_both})
+    found = pl.DataFrame(rows, schema=SCHEMA).with_columns(pl.col("low_both", "high_both", "p_both").fill_nan(None))
+    return found.sort("collection", "ranker", "method", "against")
 
 
 def _of_seeds(values: Values, a: str, b: str, seeds: Set[int]) -> Floats:

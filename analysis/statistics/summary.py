@@ -8,37 +8,21 @@ the same seeds are not. The test that leads here is paired by seed and query, an
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from zlib import crc32
 
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import (
-    BM25,
-    RUN,
-    UNTRAINED,
-    evaluations_by_origin,
-    first_stage_of,
-    measurements,
-    method_columns,
-)
+from pyrite.analysis.methods import BM25, RUN, UNTRAINED, evaluations_by_origin, first_stage_of
 from pyrite.analysis.statistics.before_training import untrained_rows, untrained_twin
-from pyrite.analysis.statistics.by_query import Queries, values_by_run
-from pyrite.analysis.statistics.comparison import (
-    LEAST_SEEDS,
-    LEVEL,
-    TESTS,
-    MethodRuns,
-    best_baselines,
-    compare,
-    methods_of,
-    named_baseline,
-)
+from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, TESTS, MethodRuns, best_baselines, compare
+from pyrite.analysis.statistics.crossed import NAN, Floats, deviation
 from pyrite.analysis.statistics.paired import MeasuredRun
+from pyrite.analysis.statistics.places import Place, Places
 from pyrite.ranking.evaluation.significance import bootstrap_interval
 
 MEASURED = ("seconds", "memory")
@@ -61,15 +45,15 @@ PAIRED_TESTS = (
 )
 UNPAIRED_TESTS = ("t_p", "t_p_holm", "ks_p", "ks_p_holm")
 
+COLUMN = ("collection", "candidates", "measure")
+"""What the methods of a summary are listed by: one column of the table of results."""
+LEAST = "least_runs"
+"""A column of the summary that is being made: the runs of the method with fewer of the two compared."""
+
 Row = dict[str, object]
 
 
-def summarise(
-    trials: pl.DataFrame,
-    baseline: str | None = None,
-    queries: Queries | None = None,
-    equal_within: float | None = None,
-) -> pl.DataFrame:
+def summarise(places: Places, baseline: str | None = None, equal_within: float | None = None) -> pl.DataFrame:
     """Summarise a study, one row per method, candidate origin and measure: the tables in `summary.csv` and, of
     seconds and memory, `costs.csv`.
 
@@ -81,130 +65,150 @@ def summarise(
     Args:
         baseline: a method to compare all others with as well, as "policy=fixed function=bm25
             selector=uniform"; with "ranker=…" the methods of all rankers are compared with that ranker's.
-        queries: the frame of `queries.parquet`, for the tests over seeds and queries; None makes none.
         equal_within: the margin of the tests of equivalence; None makes none.
     """
-    every = measurements(trials)
-    columns = method_columns(trials)
-    named, rankers = "", set[str]()
-    if baseline is not None:
-        named, rankers = named_baseline(every.select(columns).unique(), baseline)
-    across = baseline is not None and any(part.startswith("ranker=") for part in baseline.split())
-    spent = {name: row for name, *row in trials.select("run", *COSTS).iter_rows()}
-    cuts = dict(trials.select("run", "cut").iter_rows()) if "cut" in trials.columns else {}
-    evaluated = evaluations_by_origin(trials)
-    measures = {measure for _, measure in evaluated}
-    by_query = {name: values_by_run(queries, trials, name) for name in measures}
+    named = Baseline(places, baseline)
+    columns = ["run", *COSTS, *(name for name in ("cut",) if name in places.trials.columns)]
+    spent = dict(zip(places.trials["run"], places.trials.select(columns).iter_rows(named=True), strict=True))
+    evaluated = evaluations_by_origin(places.trials)
+
+    def order(place: Place) -> tuple[object, ...]:
+        key = place.key
+        return key["collection"], evaluated.index((key["candidates"], key["measure"])), key["ranker"]
 
     rows: list[Row] = []
-    for collection, (candidates, measure) in product(every["collection"].unique().sort(), evaluated):
-        place = {"collection": collection, "candidates": candidates, "measure": measure}
-        here = every.filter(pl.col(name) == value for name, value in place.items())
-        values = by_query[measure].get(candidates)
-        families = {
-            ranker: sorted(
-                methods_of(here.filter(ranker=ranker), columns).values(),
-                key=lambda runs: (-runs.mean if len(runs.values) else math.inf, runs.method),
-            )
-            for ranker in here["ranker"].unique().sort()
-        }
-        elsewhere = [runs for ranker in rankers for runs in families.get(ranker, []) if runs.method == named]
-        for ranker, family in families.items():
-            best = best_baselines(family)
-            of_ranker = elsewhere if across else [runs for runs in family if runs.method == named and ranker in rankers]
-            fixed = {runs.method: other for runs in family for other in of_ranker if len(other.values)}
-            of_this = here.filter(ranker=ranker)
-            if named == UNTRAINED and ranker in rankers:
-                twins = {runs.method: untrained_twin(runs, of_this) for runs in family}
-                fixed = {method: twin for method, twin in twins.items() if twin is not None}
-            compared = [
-                (name, prefix, opponents, compare(family, opponents, values, equal_within))
-                for name, prefix, opponents in (("against", "", best), ("baseline", "baseline_", fixed))
-            ]
-            for runs in family:
-                # Its resamples depend on what a row is about alone, not on which other rows there are.
-                about = crc32("\n".join((*place.values(), ranker, runs.method)).encode())
-                row: Row = {**place, **runs.identity, **_spread(runs, np.random.default_rng([0, about]))}
-                row |= _costs([spent[run.name] for run in runs.runs])
-                row["cut"] = "; ".join(dict.fromkeys(cut for run in runs.runs if (cut := cuts.get(run.name)))) or None
-                for name, prefix, opponents, tests in compared:
-                    if runs.method in tests:
-                        row[name] = opponents[runs.method].method
-                        row |= {prefix + test: p for test, p in _with_enough(runs, opponents, tests).items()}
-                rows.append(row | {"marks": marks(row)})
-            cut = rows[-1]["cut"] if family else None
-            about = crc32("\n".join((*place.values(), ranker, UNTRAINED)).encode())
-            rows += [{**place, **row, "cut": cut} for row in untrained_rows(of_this, columns, values, about)]
-        rows += [{**place, **row} for row in _first_stage(here["bm25"], columns, candidates)]
-    return pl.DataFrame(rows, schema=_schema(columns, baseline is not None))
+    columns_of = itemgetter(*COLUMN)
+    for _, together in groupby(sorted(places.at(evaluated), key=order), key=lambda place: columns_of(place.key)):
+        beside = list(together)
+        for place in beside:
+            rows += _of_place(place, named.of(place, beside), spent, equal_within)
+        rows += _first_stage(beside)
+    frame = pl.DataFrame(rows, schema=_schema(places.columns, baseline is not None)).fill_nan(None)
+    prefixes = ("", "baseline_") if baseline is not None else ("",)
+    enough = [test for prefix in prefixes for test in _with_enough(prefix)]
+    return frame.with_columns(enough).drop(f"{prefix}{LEAST}" for prefix in prefixes).with_columns(marks=marks())
 
 
-def _with_enough(
-    runs: MethodRuns, opponents: Mapping[str, MethodRuns], tests: Mapping[str, Mapping[str, float | None]]
-) -> dict[str, float | None]:
-    """Return a method's comparison without the tests for which there are too few seeds, or runs."""
-    row = dict(tests[runs.method])
-    if (row["pairs"] or 0) < LEAST_SEEDS:
-        row |= dict.fromkeys(PAIRED_TESTS)
-    if min(len(runs.runs), len(opponents[runs.method].runs)) < LEAST_SEEDS:
-        row |= dict.fromkeys(UNPAIRED_TESTS)
-    return row
+class Baseline:
+    """The method that a user names to compare all others with.
+
+    Args:
+        named: the method in words; None if there is none.
+    """
+
+    def __init__(self, places: Places, named: str | None) -> None:
+        self.method, self.rankers = ("", set[str]()) if named is None else places.named(named)
+        self.is_of_one_ranker = any(part.startswith("ranker=") for part in (named or "").split())
+
+    def of(self, place: Place, beside: Sequence[Place]) -> dict[str, MethodRuns]:
+        """Return what each method of a place is compared with.
+
+        Args:
+            beside: the places of all rankers, on the same collection, origin and measure.
+        """
+        if self.method == UNTRAINED:
+            twins = {method: untrained_twin(runs, place.results) for method, runs in place.methods.items()}
+            return {method: twin for method, twin in twins.items() if twin is not None}
+        among = beside if self.is_of_one_ranker else [place]
+        able = [other.methods.get(self.method) for other in among if other.key["ranker"] in self.rankers]
+        return {method: runs for runs in able if runs is not None and len(runs.values) for method in place.methods}
 
 
-def _costs(spent: Sequence[Sequence[float | None]]) -> Row:
-    known = [[cost for cost in column if cost is not None] for column in zip(*spent, strict=True)]
+def _of_place(
+    place: Place, fixed: Mapping[str, MethodRuns], spent: Mapping[str, Row], equal_within: float | None
+) -> list[Row]:
+    """Return the rows of the methods of a place, and those of its ranker before its training."""
+    family, key = sorted(place.methods.values(), key=lambda runs: runs.rank), {name: place.key[name] for name in COLUMN}
+    opponents = {"": ("against", best_baselines(family)), "baseline_": ("baseline", fixed)}
+    compared = [
+        (name, prefix, against, compare(family, against, place.by_query, equal_within))
+        for prefix, (name, against) in opponents.items()
+    ]
+    rows: list[Row] = []
+    for runs in family:
+        # Its resamples depend on what a row is about alone, not on which other rows there are.
+        row: Row = {**key, **runs.identity, **_spread(runs, np.random.default_rng([0, _about(place, runs.method)]))}
+        row |= _costs([spent[run.name] for run in runs.runs])
+        for name, prefix, against, tests in compared:
+            row |= _against(name, prefix, runs, against.get(runs.method), tests.get(runs.method, {}))
+        rows.append(row)
+    cut = {"cut": rows[-1]["cut"]}
+    before = untrained_rows(place.results, place.columns, place.by_query, _about(place, UNTRAINED))
+    return rows + [{**key, **row, **cut} for row in before]
+
+
+def _about(place: Place, method: str) -> int:
+    """Return a number that names a row."""
+    return crc32("\n".join((*(place.key[name] for name in COLUMN), place.key["ranker"], method)).encode())
+
+
+def _against(name: str, prefix: str, runs: MethodRuns, other: MethodRuns | None, tests: Mapping[str, float]) -> Row:
+    """Return a method's comparison with an opponent, for a row; nothing if there is none."""
+    if other is None or not tests:
+        return {}
+    least = min(len(runs.runs), len(other.runs))
+    return {name: other.method, f"{prefix}{LEAST}": least, **{prefix + test: p for test, p in tests.items()}}
+
+
+def _with_enough(prefix: str) -> Iterable[pl.Expr]:
+    """Return the tests without those for which there are too few seeds, or runs."""
+    for unit, tests in (("pairs", PAIRED_TESTS), (LEAST, UNPAIRED_TESTS)):
+        yield pl.when(pl.col(f"{prefix}{unit}") >= LEAST_SEEDS).then(pl.col([prefix + test for test in tests]))
+
+
+def _costs(runs: Sequence[Row]) -> Row:
+    """Return what the runs of a method cost, and what they have of their checkpoint."""
+    known = {name: [run[name] for run in runs if run[name] is not None] for name in COSTS}
     middle = {name: np.median if name == "seconds" else np.mean for name in COSTS}
-    return {name: float(middle[name](costs)) if costs else None for name, costs in zip(COSTS, known, strict=False)}
+    costs: Row = {name: float(middle[name](values)) for name, values in known.items() if values}
+    cuts = dict.fromkeys(str(run["cut"]) for run in runs if run.get("cut"))
+    return costs | {"cut": "; ".join(cuts) or None}
 
 
-def marks(row: Mapping[str, object], prefix: str = "") -> str:
-    """The marks of what differs: "*" by the test over seeds and queries (or over seeds, if values per query are not
-    known), "‡" by Student's t-test, "†" by Kolmogorov-Smirnov. Fewer than LEAST_SEEDS pairs, or runs, have none."""
-    leading = "paired_p_holm" if row.get(f"{prefix}p_both") is None else "p_both_holm"
-    columns = (("*", "pairs", leading), ("‡", "runs", "t_p_holm"), ("†", "runs", "ks_p_holm"))
-    shown = ""
-    for mark, unit, column in columns:
-        count, p = row.get(unit if unit == "runs" else f"{prefix}{unit}"), row.get(f"{prefix}{column}")
-        enough = not isinstance(count, int) or count >= LEAST_SEEDS
-        shown += mark if enough and isinstance(p, float) and p < LEVEL else ""
-    return shown
+def marks(prefix: str = "") -> pl.Expr:
+    """Return the marks of what differs: "*" by the test over seeds and queries (or over seeds, if values per query are
+    not known), "‡" by Student's t-test, "†" by Kolmogorov-Smirnov. Fewer than LEAST_SEEDS pairs, or runs, have none."""
+    both, paired, t, ks = (pl.col(prefix + name) for name in ("p_both", "paired_p_holm", "t_p_holm", "ks_p_holm"))
+    leading = pl.when(both.is_null()).then(paired).otherwise(pl.col(f"{prefix}p_both_holm"))
+    tests = {"*": leading, "‡": t, "†": ks}
+    shown = (pl.when(p < LEVEL).then(pl.lit(mark)).otherwise(pl.lit("")) for mark, p in tests.items())
+    return pl.concat_str(shown)
 
 
 def _spread(runs: MethodRuns, generator: np.random.Generator) -> Row:
+    """Return the mean of runs and how far they spread, nan if they have none."""
     values = runs.values
     low, high = bootstrap_interval(values, generator)
-    spread: Row = {
-        "runs": len(values),
-        "failed": runs.failed,
-        "diverged": len(runs.diverged),
-        "min": float(values[0]) if len(values) else None,
-        "max": float(values[-1]) if len(values) else None,
-        "ci_low": None if math.isnan(low) else low,
-        "ci_high": None if math.isnan(high) else high,
-    }
     samples = {
         "": values,
         "trained_": np.sort(list((Counter(values.tolist()) - Counter(runs.diverged)).elements())),
         "all_": np.sort(np.concatenate([values, np.zeros(runs.failed)])),
         "interpolated_": np.array(runs.interpolated),
     }
+    least, most = values[[0, -1]].tolist() if len(values) else (NAN, NAN)
+    spread: Row = {"runs": len(values), "failed": runs.failed, "diverged": len(runs.diverged), "min": least,
+                   "max": most, "ci_low": low, "ci_high": high}  # fmt: skip
     for name, sample in samples.items():
-        spread[f"{name}mean"] = float(sample.mean()) if len(sample) else None
-        spread[f"{name}std"] = float(sample.std(ddof=1)) if len(sample) > 1 else None
+        spread |= {f"{name}mean": _mean(sample), f"{name}std": deviation(sample)}
     return spread
 
 
-def _first_stage(figures: pl.Series, columns: list[str], candidates: str) -> list[Row]:
-    """The first stage alone over the same candidates: one value if all runs agree, as they do on one split."""
-    values = figures.drop_nulls().sort().to_numpy()
+def _mean(sample: Floats) -> float:
+    return float(sample.mean()) if len(sample) else NAN
+
+
+def _first_stage(beside: Sequence[Place]) -> list[Row]:
+    """Return the row of the first stage alone over the same candidates: one value if all runs agree, as they do on one
+    split."""
+    key = {name: beside[0].key[name] for name in COLUMN}
+    values = pl.concat([place.results["bm25"] for place in beside]).drop_nulls().sort().to_numpy()
     if not len(values):
         return []
-    if np.ptp(values) <= 1e-12:
-        values = values[:1]
-    method = BM25 if first_stage_of(candidates) == "BM25" else RUN
-    identity = {**dict.fromkeys(columns, "-"), "ranker": "bm25", "method": method}
+    values = values if np.ptp(values) > 1e-12 else values[:1]
+    method = BM25 if first_stage_of(key["candidates"]) == "BM25" else RUN
+    identity = {**dict.fromkeys(beside[0].columns, "-"), "ranker": "bm25", "method": method}
     spread = _spread(MethodRuns(identity, [MeasuredRun(value) for value in values]), np.random.default_rng(0))
-    return [{**identity, **spread, "ci_low": None, "ci_high": None, "marks": ""}]
+    return [{**key, **identity, **spread, "ci_low": None, "ci_high": None}]
 
 
 def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
@@ -215,7 +219,7 @@ def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
     schema |= dict.fromkeys(COSTS, number)
     schema |= {f"{name}_{figure}": number for name in ("trained", "all", "interpolated") for figure in ("mean", "std")}
-    tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64()}
+    tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64(), LEAST: pl.Int64()}
     schema |= {"against": text, **tests, "marks": text}
     if baseline:
         schema |= {"baseline": text, **{f"baseline_{name}": kind for name, kind in tests.items()}}

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -13,12 +14,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import UNTRAINED, evaluations, measurements, method_columns
+from pyrite.analysis.methods import UNTRAINED
 from pyrite.analysis.statistics.before_training import untrained_twin
-from pyrite.analysis.statistics.by_query import Queries, values_by_run
-from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, MethodRuns, methods_of
-from pyrite.analysis.statistics.method_comparison import Comparison, MethodTest, tested
-from pyrite.analysis.statistics.paired import Floats, crossed_difference, differences, mean_difference
+from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, MethodRuns, known_queries
+from pyrite.analysis.statistics.crossed import Floats, crossed_difference
+from pyrite.analysis.statistics.method_comparison import MethodComparison, MethodTest, tested
+from pyrite.analysis.statistics.paired import differences, mean_difference
+from pyrite.analysis.statistics.places import Place, Places
 from pyrite.analysis.statistics.power import sample_of_both, seeds_of_a_test
 from pyrite.analysis.statistics.summary import baseline_of
 from pyrite.ranking.evaluation.significance import holm
@@ -119,12 +121,14 @@ class Conclusion:
     rankers: Sequence[RankerTest] = ()
 
 
+TestLimit = Callable[[str], "int | None"]
+
+
 def conclude(
-    trials: pl.DataFrame,
+    places: Places,
     summary: pl.DataFrame,
-    queries: Queries | None = None,
     equal_within: float | None = None,
-    test_limit: Callable[[str], int | None] | None = None,
+    test_limit: TestLimit | None = None,
 ) -> Conclusion:
     """Conclude a study by its leading measure.
 
@@ -134,46 +138,44 @@ def conclude(
 
     Args:
         summary: the frame of `pyrite.analysis.statistics.summary.summarise`, with its baseline.
-        queries: the frame of `queries.parquet`; None compares runs alone.
         equal_within: the margin of the tests of equivalence; None makes none.
         test_limit: returns the most test queries that a run with these overrides may take (`limits.test`).
     """
-    every, columns = measurements(trials), method_columns(trials)
-    measure = evaluations(trials)[0][1]
-    by_query = values_by_run(queries, trials, measure)
-    rows = summary.filter(pl.col("measure") == measure, pl.col("ranker") != "bm25", pl.col("runs") > 0)
-    places = rows.partition_by("collection", "ranker", as_dict=True, maintain_order=True)
+    by_key = {tuple(place.key.values()): place for place in places.at(places.leading)}
+    key = ["collection", "ranker", "candidates", "measure"]
+    rows = summary.filter(measure=places.first[1]).filter(pl.col("ranker") != "bm25", pl.col("runs") > 0)
     verdicts: list[Verdict] = []
     origins: list[OriginDependence] = []
-    for (collection, ranker), of_ranker in places.items():
-        compared: dict[str, Comparison] = {}
-        concluded: dict[str, Verdict] = {}
-        for (origin,), part in of_ranker.partition_by("candidates", as_dict=True, maintain_order=True).items():
-            place = {"collection": collection, "ranker": ranker, "candidates": origin, "measure": measure}
-            methods = methods_of(every.filter(**place), columns)
-            family = {method: methods[method] for method in part["method"]}
-            part, family = _with_untrained(part, family, summary, every.filter(**place))
-            compared[origin] = Comparison(family, by_query.get(origin))
-            verdict = verdict_of(compared[origin], place, part, equal_within)
-            if verdict.queries is not None and test_limit is not None:
-                of_place = trials.filter(collection=collection, ranker=ranker)
-                verdict = replace(verdict, limit=next(map(test_limit, of_place["overrides"]), None))
-            concluded[origin] = verdict
-        verdicts += concluded.values()
-        origins += _across_origins(concluded, compared)
-    return Conclusion(verdicts, origins, _across_rankers(trials, every, by_query, measure, columns))
+    for of_ranker in rows.partition_by("collection", "ranker", maintain_order=True):
+        compared: dict[str, tuple[MethodComparison, Verdict]] = {}
+        for part in of_ranker.partition_by("candidates", maintain_order=True):
+            place = by_key[part.select(key).row(0)]
+            part, family = _with_untrained(part, {name: place.methods[name] for name in part["method"]}, summary, place)
+            comparison = MethodComparison(family, place.by_query)
+            verdict = _limited(verdict_of(comparison, place.key, part, equal_within), places.trials, test_limit)
+            compared[place.key["candidates"]] = comparison, verdict
+            verdicts.append(verdict)
+        origins += _across_origins(compared)
+    return Conclusion(verdicts, origins, list(_across_rankers(places)))
+
+
+def _limited(verdict: Verdict, trials: pl.DataFrame, test_limit: TestLimit | None) -> Verdict:
+    """Add to a verdict that asks for more queries how many the runs may take."""
+    if verdict.queries is None or test_limit is None:
+        return verdict
+    runs = trials.filter(collection=verdict.place["collection"], ranker=verdict.place["ranker"])
+    return replace(verdict, limit=next(map(test_limit, runs["overrides"]), None))
 
 
 def _with_untrained(
-    part: pl.DataFrame, family: dict[str, MethodRuns], summary: pl.DataFrame, results: pl.DataFrame
+    part: pl.DataFrame, family: dict[str, MethodRuns], summary: pl.DataFrame, place: Place
 ) -> tuple[pl.DataFrame, dict[str, MethodRuns]]:
     """Add the ranker before its training to the rows and methods of one place, if the user named it as the baseline."""
     if baseline_of(part) != UNTRAINED:
         return part, family
-    place = part.select("collection", "ranker", "candidates", "measure").unique()
-    rows = summary.filter(method=UNTRAINED).join(place, on=place.columns, how="semi")
+    rows = summary.filter(method=UNTRAINED, **place.key)
     most = max(family.values(), key=lambda runs: len(runs.runs))
-    twin = untrained_twin(most, results)
+    twin = untrained_twin(most, place.results)
     if twin is None or len(rows) != 1:
         return part, family
     both = {**family, UNTRAINED: twin}
@@ -181,11 +183,11 @@ def _with_untrained(
 
 
 def verdict_of(
-    comparison: Comparison, place: Mapping[str, str], part: pl.DataFrame, equal_within: float | None = None
+    comparison: MethodComparison, place: Mapping[str, str], part: pl.DataFrame, equal_within: float | None = None
 ) -> Verdict:
     """Conclude one place, from its methods and its rows of the summary (method, mean, seconds, and the baseline)."""
-    named = part["baseline"].drop_nulls().unique().to_list() if "baseline" in part.columns else []
-    baseline = named[0] if named and named[0] in comparison.methods else None
+    named = baseline_of(part)
+    baseline = named if named in comparison.methods else None
     rows = sorted(part.iter_rows(named=True), key=lambda row: (row["method"] != baseline, -row["mean"]))
     margin = SMALL if equal_within is None else equal_within
     verdict = Verdict(place, rows, baseline, margin=margin)
@@ -194,129 +196,155 @@ def verdict_of(
     seeds, unit = _paired_least(comparison)
     verdict = replace(verdict, seeds=seeds, unit=unit)
     if seeds < LEAST_SEEDS:
-        return verdict
-    costs = {row["method"]: row["seconds"] for row in rows}
-    decided = _decided(comparison, verdict, costs)
+        return replace(verdict, known_queries=_known_queries(comparison, rows[0]["method"]))
+    decided = Choice(comparison, verdict).verdict()
     return _planned(comparison, decided if equal_within is not None else replace(decided, equal=()))
 
 
-def _paired_least(comparison: Comparison) -> tuple[int, str]:
+def _paired_least(comparison: MethodComparison) -> tuple[int, str]:
     """Return the least number of runs that two methods share, and its unit."""
     first, second = min(combinations(comparison.methods, 2), key=lambda pair: comparison.pair(*pair).pairs)
-    runs = [run for method in (first, second) for run in comparison.methods[method].runs]
     seeds = comparison.pair(first, second).pairs
-    agents = [{run.agent for run in comparison.methods[method].runs} for method in (first, second)]
+    runs = [comparison.methods[method].runs for method in (first, second)]
+    agents = [{run.agent for run in of_method} for of_method in runs]
     if max(map(len, agents)) > 1:
         return seeds, "agents"
-    return seeds, "runs" if seeds > len({run.seed for run in runs}) else "seeds"
+    return seeds, "runs" if seeds > len({run.seed for of_method in runs for run in of_method}) else "seeds"
 
 
-def _decided(comparison: Comparison, verdict: Verdict, costs: Mapping[str, float | None]) -> Verdict:
-    """Return the verdict with what is recommended, and what can be concluded about the others."""
-    pairs, best = comparison.all_pairs(verdict.margin), comparison.best
-    worse = {(b, a) if test.difference > 0 else (a, b) for (a, b), test in pairs.items() if test.differs}
+class Choice:
+    """The choice of a method, and what can be concluded about the others.
 
-    def cheapest(methods: Sequence[str]) -> str:
-        """The one that trains fastest of those that are worse than none of the others."""
-        able = [method for method in methods if not any((method, other) in worse for other in methods)] or methods
-        return min(able, key=lambda name: (costs[name] is None, costs[name] or 0.0, -comparison.methods[name].mean))
+    Args:
+        comparison: the methods of one place.
+        verdict: the verdict so far.
+    """
 
-    baseline, lead = verdict.baseline, None
-    tests: dict[str, MethodTest] = {} if baseline is None else comparison.against(baseline, verdict.margin)
-    reference = take = baseline or cheapest(best.possible)
-    if better := [method for method, test in tests.items() if test.is_better]:
-        take = cheapest([method for method in better if method in best.possible] or better[:1])
-        lead = Lead(reference, tests[take].difference, tests[take].low, tests[take].high)
-    over_all = Lead(*comparison.lead(take))
-    sole = len(best.possible) == 1
-    if baseline is None and sole:
-        lead = over_all
-    beaten = [name for name in costs if name != take and (sole or (name, take) in worse)]
-    if lead is not None and lead.against not in beaten:
-        beaten = [lead.against, *beaten]
-    of_take = {a if b == take else b: test for (a, b), test in pairs.items() if take in (a, b)}
-    close = tests if take == baseline else of_take
-    return replace(
-        verdict,
-        take=take if baseline is not None or beaten or len(best.possible) < len(costs) else None,
-        best=sole,
-        better_than=beaten,
-        lead=lead,
-        possible=[method for method in best.possible if method != take],
-        ahead=best.ahead[take],
-        equal=[method for method, test in close.items() if test.equal < LEVEL and method not in beaten],
-        reference=reference,
-        tests=tests or comparison.against_chosen(reference, verdict.margin),
-    )
+    def __init__(self, comparison: MethodComparison, verdict: Verdict) -> None:
+        self.comparison = comparison
+        self.so_far = verdict
+        self.pairs = comparison.all_pairs(verdict.margin)
+        differing = [(pair, test) for pair, test in self.pairs.items() if test.differs]
+        self.worse = {pair[::-1] if test.difference > 0 else pair for pair, test in differing}
+        self.costs = {row["method"]: math.inf if row["seconds"] is None else row["seconds"] for row in verdict.rows}
+
+    def verdict(self) -> Verdict:
+        """Return the verdict with the choice."""
+        return self._of_all() if self.so_far.baseline is None else self._over_baseline(self.so_far.baseline)
+
+    def cheapest(self, methods: Sequence[str]) -> str:
+        """Return the method that trains fastest of those that are worse than none of the others."""
+        beaten = {worse for worse, better in self.worse if better in methods}
+        able = [method for method in methods if method not in beaten] or methods
+        return min(able, key=lambda name: (self.costs[name], -self.comparison.methods[name].mean))
+
+    def _of_all(self) -> Verdict:
+        """Choose from those that may be the best; none if all may be."""
+        best, comparison = self.comparison.best, self.comparison
+        take = self.cheapest(best.possible)
+        lead = Lead(*comparison.lead(take)) if len(best.possible) == 1 else None
+        verdict = self._with(take, lead, self._against(take))
+        told = verdict.better_than or len(best.possible) < len(self.costs)
+        tests = comparison.against_chosen(take, verdict.margin)
+        return replace(verdict, take=take if told else None, reference=take, tests=tests)
+
+    def _over_baseline(self, baseline: str) -> Verdict:
+        """Choose from those that are better than the baseline, or else the baseline."""
+        tests = self.comparison.against(baseline, self.so_far.margin)
+        better = [method for method, test in tests.items() if test.is_better]
+        if not better:
+            return replace(self._with(baseline, None, tests), reference=baseline, tests=tests)
+        possible = self.comparison.best.possible
+        take = self.cheapest([method for method in better if method in possible] or better[:1])
+        lead = Lead(baseline, tests[take].difference, tests[take].low, tests[take].high)
+        return replace(self._with(take, lead, self._against(take)), reference=baseline, tests=tests)
+
+    def _with(self, take: str, lead: Lead | None, close: Mapping[str, MethodTest]) -> Verdict:
+        """Return the verdict that recommends a method, with its tests against the others."""
+        best, beaten = self.comparison.best, self._beaten(take, lead)
+        return replace(
+            self.so_far,
+            take=take,
+            best=len(best.possible) == 1,
+            better_than=beaten,
+            lead=lead,
+            possible=[method for method in best.possible if method != take],
+            ahead=best.ahead[take],
+            equal=[method for method, test in close.items() if test.equal < LEVEL and method not in beaten],
+        )
+
+    def _beaten(self, take: str, lead: Lead | None) -> list[str]:
+        """Return the methods that one is better than: all if it is the best."""
+        others = [name for name in self.costs if name != take]
+        sole = len(self.comparison.best.possible) == 1
+        beaten = others if sole else [name for name in others if (name, take) in self.worse]
+        return beaten if lead is None or lead.against in beaten else [lead.against, *beaten]
+
+    def _against(self, take: str) -> dict[str, MethodTest]:
+        """Return the tests of the other methods against one, in the family of all pairs."""
+        return {a if b == take else b: test for (a, b), test in self.pairs.items() if take in (a, b)}
 
 
-def _planned(comparison: Comparison, verdict: Verdict) -> Verdict:
+def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
     """Return the verdict with the sample that would show a small difference from the nearest other method."""
     take = verdict.take or verdict.reference
-    pairs = [comparison.pair(method, take) for method in [*verdict.possible, *comparison.methods] if method != take]
-    both = pairs[0].both
-    values, first = comparison.by_query, comparison.methods[take].runs[0].name
-    known = len(values[first]) if both is not None and values and first in values else 0
-    needed: tuple[int | None, int | None] = (None, None)
-    level = LEVEL / max(len(comparison.methods) - 1, 1)
+    nearest = next(method for method in [*verdict.possible, *comparison.methods] if method != take)
+    pair, level = comparison.pair(nearest, take), LEVEL / max(len(comparison.methods) - 1, 1)
+    known = _known_queries(comparison, take) if pair.both.is_known else 0
+    verdict = replace(verdict, known_queries=known)
     if verdict.unit == "agents":  # more agents alone do not help, as the other method's seeds vary too
-        pass
-    elif both is not None and both.error:
-        needed = sample_of_both(both, known, verdict.margin, level)
-    elif pairs[0].spread > 0:
-        needed = seeds_of_a_test(verdict.margin, pairs[0].spread, level), None
-    return replace(verdict, needed=needed[0], queries=needed[1], known_queries=known)
+        return verdict
+    if pair.both.is_known and pair.both.error:
+        needed, queries = sample_of_both(pair.both, known, verdict.margin, level)
+        return replace(verdict, needed=needed, queries=queries)
+    return replace(verdict, needed=seeds_of_a_test(verdict.margin, pair.spread, level)) if pair.spread > 0 else verdict
 
 
-def _across_origins(verdicts: Mapping[str, Verdict], compared: Mapping[str, Comparison]) -> list[OriginDependence]:
+def _known_queries(comparison: MethodComparison, method: str) -> int:
+    """Return the number of queries whose values are known for a method."""
+    return len((comparison.by_query or {}).get(comparison.methods[method].runs[0].name, ()))
+
+
+def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) -> list[OriginDependence]:
     """Test whether the recommended method depends on the origin of the candidates.
 
     It does if two origins recommend different methods, whose difference has another sign in each, and the difference of
     these differences is tested (over seeds and queries, Holm over the pairs of origins).
     """
-    found = []
-    for one, other in combinations(verdicts, 2):
-        a, b = verdicts[one].take, verdicts[other].take
-        if a is None or b is None or a == b:
-            continue
-        families = (compared[one], compared[other])
+    pairs = combinations(((origin, verdict.take) for origin, (_, verdict) in compared.items() if verdict.take), 2)
+    dependences = []
+    for (one, a), (other, b) in pairs:
+        families = (compared[one][0], compared[other][0])
         known = [differences(each.methods[a].runs, each.methods[b].runs, each.by_query) for each in families]
-        if known[0].shape != known[1].shape or not len(known[0]) or not known[0].mean() > 0 > known[1].mean():
-            continue
-        between = known[0] - known[1]
-        crossed = crossed_difference(between[:, ~np.isnan(between).any(0)]) if between.ndim == 2 else None
-        by_run = between if between.ndim == 1 else np.nanmean(between, axis=1)
-        p = mean_difference(by_run).p if crossed is None else crossed.p
-        found.append(OriginDependence((one, other), (a, b), p))
-    adjusted = holm(np.array([each.p for each in found], np.float64))
-    return [replace(each, p=float(p)) for each, p in zip(found, adjusted, strict=True) if p < LEVEL]
+        if a != b and _turns(*known):
+            dependences.append(OriginDependence((one, other), (a, b), _p_of(known[0] - known[1])))
+    adjusted = holm(np.array([each.p for each in dependences], np.float64)).tolist()
+    return [replace(each, p=p) for each, p in zip(dependences, adjusted, strict=True) if p < LEVEL]
 
 
-def _across_rankers(
-    trials: pl.DataFrame,
-    every: pl.DataFrame,
-    by_query: Mapping[str, Mapping[str, Floats]],
-    measure: str,
-    columns: Sequence[str],
-) -> list[RankerTest]:
+def _turns(first: Floats, second: Floats) -> bool:
+    """Return whether two differences, of the same pairs, have different signs."""
+    return first.shape == second.shape and len(first) > 0 and bool(first.mean() > 0 > second.mean())
+
+
+def _p_of(between: Floats) -> float:
+    """Return p of the mean of paired differences, over seeds and queries if these can be tested."""
+    crossed = crossed_difference(known_queries(between))
+    return crossed.p if crossed.is_known else mean_difference(np.nanmean(between.reshape(len(between), -1), axis=1)).p
+
+
+def _across_rankers(places: Places) -> Iterator[RankerTest]:
     """Compare rankers trained with the same method, on the leading origin, with the first ranker of the study."""
-    origin = evaluations(trials)[0][0]
-    here = every.filter(candidates=origin, measure=measure)
-    several = every["collection"].n_unique() > 1
-    tests = list[RankerTest]()
-    for (collection,), part in here.partition_by("collection", as_dict=True, maintain_order=True).items():
-        first, *others = part["ranker"].unique(maintain_order=True).to_list()
-        against = methods_of(part.filter(ranker=first), columns)
+    by_collection: dict[str, list[Place]] = {}
+    for place in places.at():
+        by_collection.setdefault(place.key["collection"], []).append(place)
+    for collection, (first, *others) in by_collection.items():
         for other in others:
-            family = methods_of(part.filter(ranker=other), columns)
-            both = {
-                name: {other: family[name], first: against[name]} for name in sorted(family.keys() & against.keys())
-            }
-            able = {name: runs for name, runs in both.items() if all(len(side.values) for side in runs.values())}
-            pairs = [Comparison(runs, by_query.get(origin)).pair(other, first) for runs in able.values()]
-            place = str(collection) if several else ""
-            tests += [
-                RankerTest(other, first, name, place, test)
-                for name, test in zip(able, tested(pairs, SMALL), strict=True)
-            ]
-    return tests
+            rankers = other.key["ranker"], first.key["ranker"]
+            shared = sorted(other.methods.keys() & first.methods.keys())
+            able = [name for name in shared if len(other.methods[name].values) and len(first.methods[name].values)]
+            both = [dict(zip(rankers, (other.methods[name], first.methods[name]), strict=True)) for name in able]
+            pairs = [MethodComparison(runs, other.by_query).pair(*rankers) for runs in both]
+            on = collection if len(by_collection) > 1 else ""
+            for name, test in zip(able, tested(pairs, SMALL), strict=True):
+                yield RankerTest(*rankers, name, on, test)

@@ -19,11 +19,9 @@ from pyrite.analysis.reports.labels import p_value, signed, signed_interval
 from pyrite.analysis.reports.report import Report, Section, Table, items, verbatim
 from pyrite.analysis.reports.result_sections import measures_of, origin_name, results, side_by_side
 from pyrite.analysis.reports.verdict_section import verdict_section
-from pyrite.analysis.statistics.across_places import across_places
 from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.paired import mean_difference
-from pyrite.analysis.statistics.summary import summarise
-from pyrite.analysis.statistics.verdict import conclude
+from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.override import key_of, root_of
@@ -126,10 +124,10 @@ def over_seeds(
     sections = [Section("", [*differences, items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).lines:
         sections.append(Section("The same methods under both options", [paired], [paired]))
-    queries = queries_once(studies)
-    summary = summarise(trials, baseline, queries=queries)
+    comparison = Comparison(trials, queries_once(studies))
+    summary = comparison.summary(baseline)
     methods = side_by_side(summary, measures_of(summary)[0])
-    verdict = verdict_section(conclude(trials, summary, queries, test_limit=test_limit), summary)
+    verdict = verdict_section(comparison.verdict(summary, test_limit=test_limit), summary)
     return [verdict, *sections, *(replace(section, terminal=[methods]) for section in results(summary))]
 
 
@@ -169,7 +167,7 @@ def over_places(
     if baseline is not None:
         columns = map(column_of, factors(trials))
         baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
-    frame = across_places(trials, baseline, pl.concat(queries, how="diagonal_relaxed"))
+    frame = Comparison(trials, pl.concat(queries, how="diagonal_relaxed")).across(baseline)
     if frame.is_empty():
         named = "; ".join(map(_named_collections, studies))
         raise BadInput(f"the studies have neither a collection nor two methods in common ({named})")

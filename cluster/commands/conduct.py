@@ -38,15 +38,14 @@ OF_INPUTS = ("collections", "read", "facts", "skipped")
 _log = logging.getLogger(__name__)
 
 
-def run_command(verb: Verb, chosen: argparse.Namespace, console: Console, warm_up: str | None = None) -> int:
-    """Run a verb of the command line, and return the exit code.
-
-    Args:
-        warm_up: what other processes import while this one prepares; None starts none.
-    """
+def run_command(verb: Verb, chosen: argparse.Namespace, console: Console) -> int:
+    """Run a verb of the command line, and return the exit code."""
+    if (code := verb.before(chosen, console)) is not None:
+        return code
     storage: Storage | None = None
+    warm = verb.warm_up and chosen.from_shell
     try:
-        with Processes.for_command(chosen.overrides, warm_up) if warm_up else nullcontext() as workers:
+        with Processes.for_command(chosen.overrides, verb.warm_up) if warm else nullcontext() as workers:
             experiment = read(verb, chosen.overrides, chosen.resume)
             storage, experiment.workers = experiment.storage, workers
             return 1 if conduct(experiment, console) else 0

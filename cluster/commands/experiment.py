@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import shlex
 from abc import ABC, abstractmethod
@@ -151,6 +152,8 @@ class Verb:
             adds to the experiment.
         input: what its inputs are, for messages.
         same_folder: whether the same command continues in its folder also without `--resume`.
+        warm_up: what other processes import while this one prepares a command of a shell; empty starts none.
+        before: looks at the command line first; returns an exit code if nothing else is to be done.
     """
 
     name: str
@@ -163,6 +166,8 @@ class Verb:
     check_change: Callable[[Verb, str, str], None] = refuse_change
     input: str = "collection"
     same_folder: bool = False
+    warm_up: str = ""
+    before: Callable[[argparse.Namespace, Console], int | None] = lambda chosen, console: None
 
 
 def verb_named(name: str) -> Verb:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import shlex
 from collections.abc import Callable, Sequence
@@ -133,11 +132,8 @@ class LearnWork(Work):
 
 
 LEARN = Verb("learn", "learning", plan, prepare, MAY_CHANGE)
-
-
-def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite learn`."""
-    return run_command(LEARN, chosen, console)
+run_verb = partial(run_command, LEARN)
+"""Runs `pyrite learn`."""
 
 
 def _finished_episodes(storage: Storage, note: Callable[[str], None]) -> pl.DataFrame | None:

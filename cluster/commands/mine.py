@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -194,11 +194,8 @@ MINE = Verb(
     may_change=("workers", "cpu", "gpu", "memory", "custom", "address", "dashboard", "cache"),
     without_ray="workers=1",
 )
-
-
-def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite mine`."""
-    return run_command(MINE, chosen, console)
+run_verb = partial(run_command, MINE)
+"""Runs `pyrite mine`."""
 
 
 def _summary(totals: dict[str, int], functions: pl.DataFrame, cut: str) -> Table:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -226,11 +226,8 @@ POOL = Verb(
     without_ray="local=true",
     input="pool",
 )  # fmt: skip
-
-
-def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite pool`."""
-    return run_command(POOL, chosen, console)
+run_verb = partial(run_command, POOL)
+"""Runs `pyrite pool`."""
 
 
 def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, what: str = "baseline") -> str | None:

@@ -10,8 +10,8 @@ from rich.console import Console
 from pyrite.analysis.methods import with_factors
 from pyrite.analysis.reports.analysis_sections import power_section
 from pyrite.analysis.reports.report import Report
-from pyrite.analysis.statistics.power import power
 from pyrite.analysis.statistics.sequential import SequentialRule
+from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.jobs.working_folder import unquoted
@@ -50,7 +50,8 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     storage = Storage(chosen.power)
     options = read_config_of("study", storage)["study"] or {}
     trials = with_factors(required_trials(storage), options.get("factors"))
-    sections = power_section(power(trials, SequentialRule.of_options(options) if "equal_within" in options else None))
+    rule = SequentialRule.of_options(options) if "equal_within" in options else None
+    sections = power_section(Comparison(trials).power(rule))
     if not sections:
         raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")
     report = Report("", sections)

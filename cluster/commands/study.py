@@ -294,6 +294,18 @@ class StudyWork(Work):
         return failed
 
 
+def before(chosen: argparse.Namespace, console: Console) -> int | None:
+    """Name classes of the user's in files of overrides, and print the power of a finished study if that is asked."""
+    for path in chosen.words:
+        if foreign := foreign_classes(read_overrides(path)):
+            print_lines(console, f"{path} names classes outside Pyrite, which it runs: {', '.join(foreign)}")
+    if not chosen.power:
+        return None
+    from pyrite.cluster.commands.report import show_power
+
+    return show_power(chosen, console)
+
+
 STUDY = Verb(
     "study",
     "study",
@@ -306,16 +318,8 @@ STUDY = Verb(
     without_ray="local=true",
     continued=continued,
     check_change=check_change,
+    warm_up=WARM_UP,
+    before=before,
 )  # fmt: skip
-
-
-def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite study`, or print the power of a finished one."""
-    for path in chosen.words:
-        if foreign := foreign_classes(read_overrides(path)):
-            print_lines(console, f"{path} names classes outside Pyrite, which it runs: {', '.join(foreign)}")
-    if chosen.power:
-        from pyrite.cluster.commands.report import show_power
-
-        return show_power(chosen, console)
-    return run_command(STUDY, chosen, console, WARM_UP if chosen.from_shell else None)
+run_verb = partial(run_command, STUDY)
+"""Runs `pyrite study`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -116,12 +117,12 @@ def prepare(experiment: Experiment, console: Console) -> TrainWork:
     collection = artifacts.collection(planned.config)
     several = planned.config["resources"]["workers"] > 1
     shared = sum(artifacts.bytes_of(planned.config).values()) if several else 0
-    work = TrainWork(
+    kind = TrainWork if storage is None else partial(StoredTraining, storage=storage)
+    work = kind(
         experiment=experiment,
         load=Load(True, shared, shared, {"run": planned.name}, reads=list(local_paths(planned.config["ranker"]))),
         used=[(collection, planned.config)],
         planned=planned,
-        storage=storage,
         artifacts=artifacts,
         collection=collection,
     )
@@ -132,10 +133,9 @@ def prepare(experiment: Experiment, console: Console) -> TrainWork:
 
 @dataclass(kw_only=True)
 class TrainWork(Work):
-    """A run with its inputs, and what it has reached once it is trained."""
+    """A run with its inputs, and what it has reached once it is trained. It leaves nothing but what it prints."""
 
     planned: Planned
-    storage: Storage | None
     artifacts: Artifacts
     collection: Collection
     outcome: Outcome = field(init=False)
@@ -145,35 +145,22 @@ class TrainWork(Work):
         return content | {"run": self.planned.name}
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
-        from pyrite.cluster.runs.execute import execute_run
+        config, lines = self.planned.config, TrainingLines(self.planned, console, Watch(), None)
+        with self._begun(lines) as (start, parts):
+            self.outcome = start(config, parts, lines.progress, watch=run_tags("train", config))
 
-        planned = self.planned
-        if not self.experiment.local:
-            check_resources([planned.config], None)
-        measure = planned.config["validation"]["measure"]
-        watch = Watch() if tracking is None else RunWatch(LiveTable(Console(quiet=True), 1, 0, measure), tracking)
-        lines = TrainingLines(planned, console, watch, None if tracking is None else tracking.events)
-        later = None if self.experiment.local else later_bundles(planned.config)
-        start = launcher(planned.config, planned.name, lines.note)
-        parts = self.artifacts.parts(planned.config)
+    @contextmanager
+    def _begun(self, lines: TrainingLines) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Give what starts the run, and its parts; meanwhile say what workers wait for."""
+        config, local = self.planned.config, self.experiment.local
+        if not local:
+            check_resources([config], None)
+        later = () if local else later_bundles(config)
+        start, parts = launcher(config, self.planned.name, lines.note), self.artifacts.parts(config)
         with waits_said(lambda: [Ask("a run", later)], lines.wait) if later else nullcontext():
-            if self.storage is None:
-                self.outcome = start(planned.config, parts, lines.progress, watch=run_tags("train", planned.config))
-                return
-            task = task_of(planned, self.artifacts, self.storage)
-            watch.started(task)
-            made_of = self.artifacts.provenance(planned.config)
-            self.outcome = outcome = execute_run(
-                planned.name, planned.config, made_of, parts, self.storage, lines.progress, start
-            )
-        watch.ended(Done(task, {"best": mean_best(outcome), "numbers": outcome.means()}))
+            yield start, parts
 
     def report(self, console: Console) -> int:
-        if self.storage is not None:
-            tables = tables_of(self.storage, [self.planned], {self.planned.name: self.collection}, {})
-            write_tables(self.storage, tables)
-            write_guarded(self.storage, [self.planned], self.artifacts)
-            write_cards(self.storage, [self.planned], {self.planned.name: self.collection})
         if self.outcome.diverged:
             what = "The training diverged (its loss is no longer a number); its best weights before are measured."
             print_lines(console, what)
@@ -183,20 +170,43 @@ class TrainWork(Work):
             console.print(by_collection(rows, "zero-shot"), crop=False)
         for rows in data_set_rows(self.planned.name, self.outcome, self.collection):
             console.print(by_collection(rows, "by collection of the mixture"), crop=False)
-        if self.storage is not None:
-            print_failures(self.storage, console)
-            print_lines(console, f"results: {self.storage}")
-            if (repository := self.experiment.plan.push) is not None:
-                console.print(f"pushed: {push(self.storage, self.planned.name, repository)}", markup=False)
+        return 0
+
+
+@dataclass(kw_only=True)
+class StoredTraining(TrainWork):
+    """A run whose state, result and weights are in a folder."""
+
+    storage: Storage
+
+    def execute(self, console: Console, tracking: Tracking) -> None:
+        from pyrite.cluster.runs.execute import execute_run
+
+        planned, storage = self.planned, self.storage
+        watch = RunWatch(LiveTable(Console(quiet=True), 1, 0, planned.config["validation"]["measure"]), tracking)
+        lines, task = TrainingLines(planned, console, watch, tracking.events), task_of(planned, self.artifacts, storage)
+        with self._begun(lines) as (start, parts):
+            watch.started(task)
+            made_of = self.artifacts.provenance(planned.config)
+            self.outcome = execute_run(planned.name, planned.config, made_of, parts, storage, lines.progress, start)
+        watch.ended(Done(task, {"best": mean_best(self.outcome), "numbers": self.outcome.means()}))
+
+    def report(self, console: Console) -> int:
+        runs, collections = [self.planned], {self.planned.name: self.collection}
+        write_tables(self.storage, tables_of(self.storage, runs, collections, {}))
+        write_guarded(self.storage, runs, self.artifacts)
+        write_cards(self.storage, runs, collections)
+        super().report(console)
+        print_failures(self.storage, console)
+        print_lines(console, f"results: {self.storage}")
+        if (repository := self.experiment.plan.push) is not None:
+            console.print(f"pushed: {push(self.storage, self.planned.name, repository)}", markup=False)
         return 0
 
 
 TRAIN = Verb("train", "training", plan_run, prepare, may_change=("push", "track"), same_folder=True)
-
-
-def run_verb(chosen: argparse.Namespace, console: Console) -> int:
-    """Run `pyrite train`."""
-    return run_command(TRAIN, chosen, console)
+run_verb = partial(run_command, TRAIN)
+"""Runs `pyrite train`."""
 
 
 def _refuse_others(storage: Storage, planned: Planned) -> None:

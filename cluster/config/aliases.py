@@ -25,11 +25,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyrite.cluster.config.groups import group_options, groups_of, option
+from pyrite.cluster.config.groups import chosen_by_default, group_options, groups_of, option
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.relocated import new_path
@@ -44,62 +45,162 @@ FLAT = {"order.precision": "order_precision", "qrels.repeated": "qrels_repeated"
 ITSELF = "itself"
 """The name of the ranker that a guard takes from the command's own checkpoint."""
 CHECKPOINTS = ("ranker.checkpoint", "checkpoint")
-READS_CHECKPOINT = ("rank", "mine")
-"""Primary files whose option `ranker` names the class of a checkpoint."""
-OF_ONE = re.compile(r"^(\+*)(negatives|selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)$")
+FORMATS = frozenset({"collection", "collection._target_"})
+"""Keys that give the format of a collection."""
+OF_ONE = re.compile(r"(\+*)(selectors?)\.([A-Za-z]\w*)((?:\.\w+)*)")
 """An option of one function, as `selector.bm25.lam`."""
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An override as it was typed, and the others of its command.
+
+    Args:
+        config: the primary file of the verb.
+        later: the keys of the overrides after it.
+    """
+
+    text: str
+    key: str
+    value: str
+    config: str
+    overrides: Sequence[str]
+    later: frozenset[str]
+
+    @property
+    def plain(self) -> str:
+        """The value without quotes."""
+        return self.value.strip(QUOTES)
 
 
 def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
     """Return the overrides with all short forms written out; refuse those with an old name, and names given twice."""
     refuse_renamed(overrides, config)
-    for text in overrides:
-        if text.lstrip("+~").startswith(("hydra.", "hydra/")):
-            remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"
-            raise BadInput("Hydra's own options have no effect here", text, remedy)
-    written: list[str] = []
-    named = {"collection", "collection._target_"} & set(map(key_of, overrides))  # the format
-    for index, text in enumerate(overrides):
-        key, _, value = text.partition("=")
-        if config in READS_CHECKPOINT and key == "ranker.precision":
-            key, text = "precision", f"precision={value}"
-        if key.endswith("checkpoint") and (folder := packaged_model(value.strip(QUOTES))) is not None:
-            value, text = folder, f"{key}={as_override(folder)}"
-        if key == "trainer" and value:
-            text = f"trainer.run={value}"
-        elif key.startswith("trainer.") and key not in ("trainer.run", "trainer.format"):
-            text = f"++{text}"
-        if key in FLAT:
-            key, text = FLAT[key], f"{FLAT[key]}={value}"
-        if value == "null" and (key in groups_of(config) or _is_class_of_checkpoint(key, config)):
-            later = [other.partition("=")[0] for other in overrides[index + 1 :]]
-            written += [f"~{key}"] if key in groups_of(config) and key not in later else []
-        elif single := OF_ONE.match(key):
-            written += _of_one_function(single, value)
-        elif key == "collection.mix" and not named and "collection" in groups_of(config):
-            written += ["collection=mix", text]
-        elif key == "measures" and "(" in value and not set(QUOTES) & set(value):
-            written.append(f"{key}={_quoted_measures(value)}")
-        elif key == "objective" and value.startswith("["):
-            written += _sum_of_objectives(value)
-        elif key.startswith("objective.weights.") or (key == "negatives" and value.startswith("{")):
-            written.append(f"++{text}")
-        elif _is_class_of_checkpoint(key, config) and re.fullmatch(r"\w+", value):
-            node = {name: each for name, each in option("ranker", value).items() if name != "defaults"}
-            node |= {"checkpoint": None} if "checkpoint" in node else {}
-            written.append(f"ranker={as_override(node)}")
-        elif key.endswith("guard.ranker") and value not in ("null", ""):
-            named_by = _checkpoint_of(overrides, text) if value == ITSELF else value.strip(QUOTES)
-            place = packaged_model(named_by) or named_by
-            node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": place}
-            written.append(f"{key}={as_override(node)}")
-        elif "collection" in groups_of(config) and _is_path_alone(key, value.strip(QUOTES), named):
-            written += _collection_at(value.strip(QUOTES))
-        elif key == "function" and "@" in value:
-            written += _named_functions(text, value)
-        else:
-            written.append(text)
-    return written
+    return [text for place in range(len(overrides)) for text in _written(overrides, place, config)]
+
+
+def _written(overrides: Sequence[str], place: int, config: str) -> Iterable[str]:
+    """Return what the first short form that an override has stands for; itself if it has none."""
+    text = overrides[place]
+    key, _, value = text.partition("=")
+    later = frozenset(each.partition("=")[0] for each in overrides[place + 1 :])
+    typed = Typed(text, key, value, config, overrides, later)
+    forms = (form for verbs, *patterns, form in FORMS if all(map(fits, (verbs, *patterns), (config, key, value))))
+    return next((written for form in forms if (written := form(typed)) is not None), [text])
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Return whether a pattern fits a whole text."""
+    return re.fullmatch(pattern, text, re.DOTALL) is not None
+
+
+def _refuse_hydra(typed: Typed) -> list[str]:
+    remedy = "leave it out; out=FOLDER is the output folder, and a sweep is written as key=value1,value2"
+    raise BadInput("Hydra's own options have no effect here", typed.text, remedy)
+
+
+def _without_part(typed: Typed) -> list[str] | None:
+    """Return how Hydra writes that nothing of a group is chosen; None if the key is no group of the verb."""
+    if typed.key not in groups_of(typed.config):
+        return None
+    several = isinstance(chosen_by_default(typed.config)[typed.key], list)
+    return [] if typed.key in typed.later else [f"{typed.key}=[]" if several else f"~{typed.key}"]
+
+
+def _packaged(typed: Typed) -> list[str] | None:
+    folder = packaged_model(typed.plain)
+    return None if folder is None else [f"{typed.key}={as_override(folder)}"]
+
+
+def _sum_of_objectives(typed: Typed) -> list[str]:
+    names = [item.strip() for item in typed.value.strip("[] ").split(",")]
+    for name in names:
+        option("objective", name)  # raises BadInput with the objectives that exist
+    return ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
+
+
+def _class_of_checkpoint(typed: Typed) -> list[str]:
+    node = {name: each for name, each in option("ranker", typed.value).items() if name != "defaults"}
+    return [f"ranker={as_override(node | dict.fromkeys({'checkpoint'} & node.keys()))}"]
+
+
+def _guarding_ranker(typed: Typed) -> list[str]:
+    named = _checkpoint_of(typed.overrides, typed.text) if typed.value == ITSELF else typed.plain
+    node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": packaged_model(named) or named}
+    return [f"{typed.key}={as_override(node)}"]
+
+
+def _collection_at(typed: Typed) -> list[str] | None:
+    """Return the format and the path of a collection that is named by its path alone."""
+    from pyrite.ranking.collections.format_of import format_of
+
+    path = typed.plain
+    has_format = FORMATS & set(map(key_of, typed.overrides))
+    is_path = path.startswith("hf:") or os.sep in path or os.path.exists(new_path(path))
+    named = {"collection.path": has_format, "collection": not is_path or path in group_options()["collection"]}
+    if named[typed.key]:
+        return None
+    return [f"collection={format_of(new_path(path))}", f"collection.path={as_override(path)}"]
+
+
+def _mixed(typed: Typed) -> list[str] | None:
+    return None if FORMATS & set(map(key_of, typed.overrides)) else ["collection=mix", typed.text]
+
+
+def _of_one_function(typed: Typed) -> list[str] | None:
+    """Write out an option of one function.
+
+    `selector.NAME=VALUE` is an option of the selector itself if NAME is no function and VALUE is no selector.
+    """
+    signs, group, name, rest = OF_ONE.fullmatch(typed.key).groups()  # type: ignore[union-attr]
+    if rest:
+        return [f"{signs}selectors.{name}{rest}={typed.value}"]
+    if group == "selectors" or name in group_options()["function"] or typed.value in group_options()["selector"]:
+        option("selector", typed.value)  # raises BadInput with the selectors that exist
+        return [f"+selector@selectors.{name}={typed.value}"]
+    return None
+
+
+def _named_functions(typed: Typed) -> list[str]:
+    pairs = []
+    for item in (item.strip() for item in typed.value.strip("[] ").split(",")):
+        match = re.fullmatch(r"([A-Za-z_]\w*)@([A-Za-z_]\w*)|\w+", item)
+        if match is None:
+            raise BadInput(f"can't read {item!r}", typed.text, "write run_file@NAME, of letters, digits and _")
+        pairs.append((match[1] or item, match[2] or item))
+    if len({name for _, name in pairs}) < len(pairs):
+        raise BadInput("gives two functions one name", typed.text, "write another name after one @")
+    nodes = {name: as_override(option("function", part)[part]) for part, name in pairs}
+    return ["function=[]", *(f"+function.{name}={node}" for name, node in nodes.items())]
+
+
+ANY = r".*"
+OF_TEXTS = "config|learn|pool|judge|mine|rank"
+"""Primary files that choose a collection."""
+READS_CHECKPOINT = "rank|mine"
+"""Primary files whose option `ranker` names the class of a checkpoint."""
+Form = Callable[[Typed], list[str] | None]
+FORMS: tuple[tuple[str, str, str, Form], ...] = (
+    (ANY, r"[+~]*hydra[./].*", ANY, _refuse_hydra),
+    (READS_CHECKPOINT, r"ranker\.precision", ANY, lambda typed: [f"precision={typed.value}"]),
+    (READS_CHECKPOINT, r"ranker", r"null", lambda typed: []),
+    (READS_CHECKPOINT, r"ranker", r"\w+", _class_of_checkpoint),
+    (ANY, r"\w+", r"null", _without_part),
+    (ANY, r".*checkpoint", ANY, _packaged),
+    (ANY, r"trainer", r".+", lambda typed: [f"trainer.run={typed.value}"]),
+    (ANY, r"trainer\.(?!run$|format$).*", ANY, lambda typed: [f"++{typed.text}"]),
+    (ANY, "|".join(map(re.escape, FLAT)), ANY, lambda typed: [f"{FLAT[typed.key]}={typed.value}"]),
+    (ANY, OF_ONE.pattern, ANY, _of_one_function),
+    (ANY, r"negatives\.[A-Za-z]\w*|objective\.weights\..*", ANY, lambda typed: [f"++{typed.text}"]),
+    (ANY, r"negatives", r"\{.*", lambda typed: [f"++{typed.text}"]),
+    (OF_TEXTS, r"collection\.mix", ANY, _mixed),
+    (ANY, r"measures", r"(?=[^'\"]*$).*\(.*", lambda typed: [f"measures={_quoted_measures(typed.value)}"]),
+    (ANY, r"objective", r"\[.*", _sum_of_objectives),
+    (ANY, r".*guard\.ranker", r"(?!null$).+", _guarding_ranker),
+    (OF_TEXTS, r"collection|collection\.path", r"(?!.*\$\{).*", _collection_at),
+    (ANY, r"function", r".*@.*", _named_functions),
+)
+"""Patterns of the primary file, the key and the value of each short form, and what it stands for; the first counts."""
 
 
 def _checkpoint_of(overrides: Sequence[str], text: str) -> str:
@@ -186,65 +287,6 @@ def named_checkpoint(trained: str) -> str:
     if is_override(trained):
         raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
     return f"checkpoint={as_override(trained)}"
-
-
-def _is_path_alone(key: str, value: str, named: set[str]) -> bool:
-    """Return whether an override gives the path of a collection and none gives its format."""
-    if "${" in value or key not in ("collection", "collection.path"):
-        return False
-    if key == "collection.path":
-        return not named
-    is_path = value.startswith("hf:") or os.sep in value or os.path.exists(new_path(value))
-    return is_path and value not in group_options()["collection"]
-
-
-def _collection_at(path: str) -> list[str]:
-    from pyrite.ranking.collections.format_of import format_of
-
-    return [f"collection={format_of(new_path(path))}", f"collection.path={as_override(path)}"]
-
-
-def _is_class_of_checkpoint(key: str, config: str) -> bool:
-    return config in READS_CHECKPOINT and key == "ranker"
-
-
-def _of_one_function(match: re.Match[str], value: str) -> Iterator[str]:
-    """Write out an option of one function.
-
-    `selector.NAME=VALUE` is an option of the selector itself if NAME is no function and VALUE is no selector.
-    """
-    signs, group, name, rest = match.groups()
-    unchanged = f"{signs}{group}.{name}{rest}={value}"
-    if group == "negatives":
-        yield unchanged if rest else f"++{group}.{name}={value}"
-    elif rest:
-        yield f"{signs}selectors.{name}{rest}={value}"
-    elif value in group_options()["selector"]:
-        yield f"+selector@selectors.{name}={value}"
-    elif group == "selectors" or name in group_options()["function"]:
-        option("selector", value)  # raises BadInput with the selectors that exist
-    else:
-        yield unchanged
-
-
-def _sum_of_objectives(value: str) -> list[str]:
-    names = [item.strip() for item in value.strip("[] ").split(",")]
-    for name in names:
-        option("objective", name)  # raises BadInput with the objectives that exist
-    return ["objective=weighted_sum", *(f"+objective@objective.{name}={name}" for name in names)]
-
-
-def _named_functions(text: str, value: str) -> list[str]:
-    pairs = []
-    for item in (item.strip() for item in value.strip("[] ").split(",")):
-        match = re.fullmatch(r"([A-Za-z_]\w*)@([A-Za-z_]\w*)|\w+", item)
-        if match is None:
-            raise BadInput(f"can't read {item!r}", text, "write run_file@NAME, of letters, digits and _")
-        pairs.append((match[1] or item, match[2] or item))
-    if len({name for _, name in pairs}) < len(pairs):
-        raise BadInput("gives two functions one name", text, "write another name after one @")
-    nodes = {name: as_override(option("function", part)[part]) for part, name in pairs}
-    return ["function=[]", *(f"+function.{name}={node}" for name, node in nodes.items())]
 
 
 def as_override(value: Any) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.override import key_of
 from pyrite.ranking.errors import BadInput
 
 READ = ("collection", "vectors", "encoding")
 """Groups of options of what is read, which mining takes as they are."""
+REFRESH = ".refresh"
 SIMPLE = re.compile(r"='([\w.-]*/[\w./-]*)'$")
 """A value in quotes that Hydra reads alike without them, as the paths that experiments name."""
 
@@ -35,30 +37,57 @@ def mine_command(overrides: Sequence[str]) -> str | None:
 
 def _command(overrides: list[str]) -> str | None:
     config = compose(overrides)
-    counts: dict[str, int] = {name: int(count) for name, count in (config["negatives"] or {}).items()}
+    counts: dict[str, int] = {name: int(count) for name, count in config["negatives"].items() if count is not None}
     names = [name for name in config["function"] if name != "in_batch" and counts.get(name, 1) > 0]
     if not names or config[CHOICES]["policy"] != "fixed":
         return None
-    options = [text for text in overrides if root_of(text) in READ]
-    options.append(f"function={names[0]}" if len(names) == 1 else f"function=[{','.join(names)}]")
-    of_functions = [text for text in overrides if key_of(text).startswith(tuple(f"function.{name}." for name in names))]
-    options += [text for text in of_functions if ".refresh" not in key_of(text)]  # an index is built once
-    options.append(f"selector={config[CHOICES]['selector']}")
-    others = [f"selector.{name}" for name in config["function"] if name not in names]
-    of_selectors = [text for text in overrides if key_of(text).startswith("selector.")]
-    options += [text for text in of_selectors if not key_of(text).startswith(tuple(others))]
-    options += [text for text in overrides if root_of(text) == "guard"]
-    if len(names) > 1 and counts:
-        options += [f"negatives.{name}={counts[name]}" for name in names]
-    else:
-        options.append(f"count={counts.get(names[0], config['sampling']['negatives'])}")
-    selectors = [config["selector"], *(config["selectors"] or {}).values()]
-    alone = [vars(type(build(node, "selector", trust="composed"))).get("independent", False) for node in selectors]
-    if not all(alone) or "dense" in names:
-        options.append("checkpoint=YOUR_MODEL")
-    mined = compose(options, "mine")
-    if any(
-        mined["function"][name] | {"refresh": None} != config["function"][name] | {"refresh": None} for name in names
-    ):
+    options = [*_taken(overrides, config, names), *_counts(config, names, counts), *_checkpoint(config, names)]
+    if not _draws_alike(compose(options, "mine"), config, names):
         return None
     return shlex.join(["pyrite", "mine", *(SIMPLE.sub(r"=\1", text) for text in options)])
+
+
+def _taken(overrides: Sequence[str], config: dict[str, Any], names: Sequence[str]) -> list[str]:
+    """Return the options of what is read, of the functions with these names, of their selectors and of the guard."""
+    functions = names[0] if len(names) == 1 else f"[{','.join(names)}]"
+    left_out = tuple(f"selector.{name}" for name in config["function"] if name not in names)
+    return [
+        *_beginning(overrides, READ),
+        f"function={functions}",
+        # An index is built once.
+        *(
+            text
+            for text in _beginning(overrides, [f"function.{name}" for name in names])
+            if REFRESH not in key_of(text)
+        ),
+        f"selector={config[CHOICES]['selector']}",
+        *(text for text in overrides if key_of(text).startswith("selector.") and not key_of(text).startswith(left_out)),
+        *_beginning(overrides, ["guard"]),
+    ]
+
+
+def _beginning(overrides: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Return the overrides of keys and of all that stands below them."""
+    return [text for text in overrides if f"{key_of(text)}.".startswith(tuple(f"{key}." for key in keys))]
+
+
+def _counts(config: dict[str, Any], names: Sequence[str], counts: dict[str, int]) -> list[str]:
+    each = {name: counts.get(name, config["sampling"]["negatives"]) for name in names}
+    return (
+        [f"negatives.{name}={each[name]}" for name in names]
+        if len(names) > 1 and counts
+        else [f"count={each[names[0]]}"]
+    )
+
+
+def _checkpoint(config: dict[str, Any], names: Sequence[str]) -> list[str]:
+    """Return the placeholder of the ranker if it chooses."""
+    selectors = [config["selector"], *config["selectors"].values()]
+    kinds = [type(build(node, "selector", trust="composed")) for node in selectors]
+    alone = all(vars(kind).get("independent", False) for kind in kinds)
+    return [] if alone and "dense" not in names else ["checkpoint=YOUR_MODEL"]
+
+
+def _draws_alike(mined: dict[str, Any], config: dict[str, Any], names: Sequence[str]) -> bool:
+    once = {"refresh": None}
+    return all(mined["function"][name] | once == config["function"][name] | once for name in names)

@@ -116,7 +116,12 @@ def no_option(key: str, config: str, hint: str = "") -> BadInput:
     """Return the error for an option that does not exist, or does not exist any more."""
     if reason := why_removed(key):
         return BadInput(f"there is no option {key} any more: {reason}")
-    return BadInput(f"there is no option {key}{hint}", remedy=None if hint.endswith("?") else see(config))
+    what, _, meant = f"there is no option {key}{hint}".rpartition("; ")
+    return (
+        BadInput(what, remedy=meant)
+        if meant.endswith("?")
+        else BadInput(f"there is no option {key}{hint}", remedy=see(config))
+    )
 
 
 def _no_mapping(key: str, value: Any, _: str) -> BadInput:

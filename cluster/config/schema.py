@@ -180,7 +180,7 @@ class ScaleConfig(Config):
 
     seeds: Count | None = None
     overrides: list[str] = []
-    methods: Annotated[list[list[str]], Field(min_length=1)] | None = None
+    methods: Annotated[list[list[str]] | list[MethodConfig], Field(min_length=1)] | None = None
     learn: list[str] = []
 
 

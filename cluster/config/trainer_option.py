@@ -51,24 +51,28 @@ def check_trainer(config: Mapping[str, Any]) -> None:
         what = "a function reads data.dataset, and needs no format"
         raise BadInput(what, "trainer.format", "leave it out, or give a command with {data}")
     path, _, name = run.rpartition(":")
-    if not path.endswith(".py") or not Path(path).is_file():
-        remedy = "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}"
-        raise BadInput(
-            "there is no such file" if path.endswith(".py") else "names no function", f"trainer={run}", remedy
-        )
-    body = ast.parse(Path(path).read_text("utf-8"), path).body
-    found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
-    if not found:
-        named = ", ".join(node.name for node in body if isinstance(node, ast.FunctionDef)) or "none"
-        raise BadInput(f"{path} defines no function {name}", "trainer", f"it defines {named}")
-    arguments = found[-1].args
-    every = [each.arg for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
-    if len([*arguments.posonlyargs, *arguments.args]) < len(GIVEN) and arguments.vararg is None:
+    function = _function(path, name, run)
+    positional = [*function.args.posonlyargs, *function.args.args]
+    every = [each.arg for each in [*positional, *function.args.kwonlyargs]]
+    if len(positional) < len(GIVEN) and function.args.vararg is None:
         raise BadInput(f"{name} takes {', '.join(every)}", "trainer", f"define it as {name}(data, seed, folder, …)")
-    for option in options:
-        if option not in every and arguments.kwarg is None:
-            known = ", ".join(every[len(GIVEN) :]) or "none"
-            raise BadInput(f"{name} has no argument {option}", f"trainer.{option}", f"it has {known}")
+    unknown = [option for option in options if option not in every and function.args.kwarg is None]
+    if unknown:
+        known = ", ".join(every[len(GIVEN) :]) or "none"
+        raise BadInput(f"{name} has no argument {unknown[0]}", f"trainer.{unknown[0]}", f"it has {known}")
+
+
+def _function(path: str, name: str, run: str) -> ast.FunctionDef:
+    """Return the syntax of a function of the user's; refuse one that is not there."""
+    if not path.endswith(".py") or not Path(path).is_file():
+        what = "there is no such file" if path.endswith(".py") else "names no function"
+        raise BadInput(what, f"trainer={run}", "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}")
+    body = ast.parse(Path(path).read_text("utf-8"), path).body
+    functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    if name not in functions:
+        what = f"{path} defines no function {name}"
+        raise BadInput(what, "trainer", f"it defines {', '.join(functions) or 'none'}")
+    return functions[name]
 
 
 def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> None:

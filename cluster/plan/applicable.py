@@ -7,7 +7,7 @@ other runs without it.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from pyrite.cluster.config.compose import compose
@@ -24,29 +24,52 @@ LISTS = ("function", "origin")
 """Groups of which a point may choose several: `function.bm25.depth` is an option of one of them."""
 
 
+@dataclass(frozen=True)
+class _Keys:
+    """The keys of a study's points, by which an option belongs to each point or to some.
+
+    Args:
+        given: the user's keys.
+        optional: keys that a point's parts have.
+        of_some: keys of the selector or the number of negatives of one function that a point chooses.
+        experiments: keys of the experiment for parts that the user replaced.
+        own: parts whose class the user named.
+    """
+
+    given: Set[str]
+    optional: Set[str]
+    of_some: Set[str]
+    experiments: Set[str]
+    own: Set[str]
+
+    def apply(self, point: Point, key: str) -> bool:
+        """Return whether an option stays in a point."""
+        if "." in key and key not in self.given and root_of(key) in self.own:
+            return False
+        if key in self.of_some:
+            return _chooses(point.overrides, key)
+        return has_option(point.overrides, key) or key not in self.optional | self.experiments
+
+
 def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point]:
     """Return the points without the options that their parts do not have.
 
     Two kinds of options are left out: one that another point has, and one that the experiment gives to a part which
     the user replaced. An option that no point has stays, and composing refuses it.
     """
-    optional = {key for point in points for key in _keys(point) if has_option(point.overrides, key)}
-    of_some = {key for point in points for key in _keys(point) if _is_of_one(point.overrides, key)}
-    replaced = {key for point in points for key in _keys(point) if key not in given and root_of(key) in given}
-    own = {key.removesuffix("._target_") for key in given if key.endswith("._target_")}
-
-    def stays(point: Point, key: str) -> bool:
-        if "." in key and key not in given and root_of(key) in own:
-            return False
-        if key in of_some:
-            return _chooses(point.overrides, key)
-        return has_option(point.overrides, key) or key not in optional | replaced
-
+    pairs = {(point.overrides, key): None for point in points for key in _keys(point)}
+    keys = _Keys(
+        given=given,
+        optional={key for overrides, key in pairs if has_option(overrides, key)},
+        of_some={key for overrides, key in pairs if _is_of_one(overrides, key)},
+        experiments={key for _, key in pairs if key not in given and root_of(key) in given},
+        own={key.removesuffix("._target_") for key in given if key.endswith("._target_")},
+    )
     return [
         replace(
             point,
-            overrides=tuple(text for text in point.overrides if stays(point, key_of(text))),
-            intervals=tuple((key, interval) for key, interval in point.intervals if stays(point, key)),
+            overrides=tuple(text for text in point.overrides if keys.apply(point, key_of(text))),
+            intervals=tuple(pair for pair in point.intervals if keys.apply(point, pair[0])),
         )
         for point in points
     ]

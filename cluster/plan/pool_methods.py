@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,58 +63,70 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
     A user's class is a method under a name of the user's choice: `+method.NAME._target_=mymodule.Class`.
     """
-    known = group_options()["method"]
-    names: list[str] = []
-    options, others, custom = [], [], []
+    kinds: dict[str, list[str]] = {"named": [], "option": [], "other": []}
     for text in overrides:
         key = key_of(text)
-        if key == "method":
-            names = [name.strip() for value in values_of(text) for name in value.strip("[]").split(",")]
-            names = [name for name in names if name]
-        elif key.startswith("method."):
-            options.append(text)
-            custom += [_method_of(text)] if key.endswith("._target_") and _method_of(text) not in known else []
-        else:
-            others.append(text)
-    keys = {key_of(text) for text in others}
-    at_hand = keys & {"machine"} | ({"texts"} if "collection" in keys or not keys & {"runs", "pools"} else set())
-    every = [name for name in known if ALL in names and not _needs(name) - at_hand]
-    chosen = [name for given in names for name in (every if given == ALL else [given])]
-    for name in chosen:
-        if name not in known:
+        kinds["named" if key == "method" else "option" if key.startswith("method.") else "other"].append(text)
+    known = group_options()["method"]
+    classes = [_method_of(text) for text in kinds["option"] if key_of(text).endswith("._target_")]
+    custom = [name for name in classes if name not in known]
+    return list(dict.fromkeys([*_names(kinds["named"][-1:], kinds["other"]), *custom])), kinds["option"], kinds["other"]
+
+
+def _names(given: Sequence[str], others: Sequence[str]) -> Iterator[str]:
+    """Yield the names of methods that `method=` gives; `all` are those whose inputs the other options give."""
+    known = group_options()["method"]
+    names = [name.strip() for text in given for value in values_of(text) for name in value.strip("[]").split(",")]
+    for name in filter(None, names):
+        if name not in (*known, ALL):
             raise BadInput(f"there is no method {name!r}", remedy=f"choose among {', '.join(known)} and {ALL}")
-    return list(dict.fromkeys([*chosen, *custom])), options, others
+        yield from [name] if name != ALL else _every(set(map(key_of, others)))
+
+
+def _every(keys: Set[str]) -> list[str]:
+    """Return the methods that need no other inputs than those that keys give."""
+    texts = "collection" in keys or keys.isdisjoint({"runs", "pools"})
+    at_hand = (keys & {"machine"}) | ({"texts"} if texts else set())
+    return [name for name in group_options()["method"] if _needs(name) <= at_hand]
 
 
 def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]) -> list[Variant]:
     """Return each method with every combination of its swept options; refuse options of no method among them."""
     for text in options:
-        if _method_of(text) not in names:
-            raise BadInput(
-                f"{key_of(text)} is an option of none of these methods ({', '.join(names)})",
-                remedy="name it as method.NAME.option=…, with NAME among method=…",
-            )
-        if len(set(values_of(text))) < len(values_of(text)):
-            raise BadInput("gives a value twice", text, "give each once")
-    result, known = [], group_options()["method"]
+        _check_option(text, names)
+    known = group_options()["method"]
     plain = _plain([name for name in names if name in known]) if len(names) > 1 else {}
-    for name in names:
-        base = f"method={name}" if name in known else "method=[]"
-        given = {key_of(text): text for text in [*preset, *options] if _method_of(text) == name}
-        swept = {key for key, text in given.items() if len(values_of(text)) > 1}
-        for values in itertools.product(*(values_of(text) for text in given.values())):
-            chosen = dict(zip(given, values, strict=True))
-            overrides = tuple(f"{given[key].partition('=')[0]}={value}" for key, value in chosen.items())
-            unchanged = name in plain and not overrides
-            node = plain[name] if unchanged else compose([base, *overrides], "pool")["method"][name]
-            for part in _with_files(node):  # trials run in other folders
-                part["path"] = os.path.abspath(part["path"])
-            labels = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in given if key in swept]
-            label = f"{name}[{','.join(labels)}]" if labels else name
-            variant = Variant(label, name, (base, *overrides), node)
-            variant.build()
-            result.append(variant)
-    return result
+    return [
+        each for name in names
+        for each in _variants(name, [text for text in [*preset, *options] if _method_of(text) == name], plain.get(name))
+    ]  # fmt: skip
+
+
+def _check_option(text: str, names: Sequence[str]) -> None:
+    if _method_of(text) not in names:
+        what = f"{key_of(text)} is an option of none of these methods ({', '.join(names)})"
+        raise BadInput(what, remedy="name it as method.NAME.option=…, with NAME among method=…")
+    if len(set(values_of(text))) < len(values_of(text)):
+        raise BadInput("gives a value twice", text, "give each once")
+
+
+def _variants(name: str, options: Sequence[str], plain: dict[str, Any] | None) -> Iterator[Variant]:
+    """Yield a method with every combination of its options; `plain` is the method without any."""
+    base = f"method={name}" if name in group_options()["method"] else "method=[]"
+    given = {key_of(text): text for text in options}
+    choices = {key: values_of(text) for key, text in given.items()}
+    swept = [key for key, values in choices.items() if len(values) > 1]
+    for values in itertools.product(*choices.values()):
+        chosen = dict(zip(given, values, strict=True))
+        overrides = tuple(f"{given[key].partition('=')[0]}={value}" for key, value in chosen.items())
+        unchanged = plain if not overrides else None
+        node = unchanged or compose([base, *overrides], "pool")["method"][name]
+        for part in _with_files(node):  # trials run in other folders
+            part["path"] = os.path.abspath(part["path"])
+        labels = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in swept]
+        variant = Variant(f"{name}[{','.join(labels)}]" if labels else name, name, (base, *overrides), node)
+        variant.build()
+        yield variant
 
 
 def _plain(names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -133,11 +145,10 @@ def _needs(name: str) -> set[str]:
 
 def _with_files(node: Any) -> Iterator[dict[str, Any]]:
     """Yield the parts of a method that name a file by `path`."""
-    if isinstance(node, dict):
-        if isinstance(node.get("path"), str):
-            yield node
-        for value in node.values():
-            yield from _with_files(value)
+    parts = [node] if isinstance(node, dict) else []
+    yield from (part for part in parts if isinstance(part.get("path"), str))
+    for value in itertools.chain.from_iterable(part.values() for part in parts):
+        yield from _with_files(value)
 
 
 def _method_of(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -89,27 +89,36 @@ def points(
     _refuse_untrained_sweeps(given)
     _refuse_repeated_values(given)
     keys = set(map(key_of, given))
-    functions = None if labels or "policy" in keys else by_key(given).get("function")
-    numbers = any(root_of(key) == "negatives" for key in keys)
-    each_alone = functions is not None and (numbers or functions.is_sweep_override())
-    lines = [EACH_ALONE] if each_alone else methods or [[]]
+    if not labels and _each_alone(given, keys):
+        methods = [EACH_ALONE]
     # A user's path alone replaces the collection of the experiment, with its format.
     of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
+    replaced_by_user = {"collection"} if of_path else set()
     expanded: list[Point] = []
-    names: Sequence[str | None] = labels or [None] * len(lines)
-    for whole_line, label in zip(lines, names, strict=True):
+    for whole_line, label in zip(methods or [[]], labels or itertools.repeat(None), strict=labels is not None):
         for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
-            own = [text for text in (*common, *line) if not (of_path and key_of(text) == "collection")]
-            merged = by_key([*own, *user])
-            expanded += [replace(point, label=label) for point in _expand(list(merged.values()))]
-    expanded = [point for point in expanded if _fits(point, keys)]
+            own = [text for text in (*common, *line) if key_of(text) not in replaced_by_user]
+            expanded += [replace(point, label=label) for point in _expand(list(by_key([*own, *user]).values()))]
+    fitting = [point for point in expanded if _fits(point, keys)]
+    distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
+    _refuse_unlike_measurement(distinct)
+    return _name_swept(distinct)
+
+
+def _each_alone(given: Sequence[str], keys: Set[str]) -> bool:
+    """Return whether each function that the user gives is a method: if they are swept, or have numbers of negatives."""
+    functions = None if "policy" in keys else by_key(given).get("function")
+    return functions is not None and ("negatives" in map(root_of, keys) or functions.is_sweep_override())
+
+
+def _distinct(points: Iterable[Point]) -> list[Point]:
+    """Return one point of each combination; refuse a method that is labelled twice."""
     distinct: dict[Any, Point] = {}
-    for point in map(_whole, applicable_overrides(expanded, keys)):
+    for point in points:
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
         if known.label != point.label:
             raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
-    _refuse_unlike_measurement(list(distinct.values()))
-    return _name_swept(list(distinct.values()))
+    return list(distinct.values())
 
 
 def _refuse_lost_sweeps(given: Sequence[str]) -> None:
@@ -125,7 +134,7 @@ def _refuse_lost_sweeps(given: Sequence[str]) -> None:
             named = ",".join(names.sweep_string_iterator())
             parts = [option(group, name)["_target_"] for name in named.split(",") if name in group_options()[group]]
             first = named.split(",")[0]
-            remedy = f"to compare all, give {group}={first} {key}={','.join([*parts, override.value()])}"
+            remedy = f"to compare all, give {group}={first} {key}={','.join([*parts, str(override.value())])}"
             raise BadInput(f"replaces the class of each of {group}={named}", f"{key}={override.value()}", remedy)
 
 

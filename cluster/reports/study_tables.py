@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -88,70 +89,117 @@ def tables_of(
 
     Queries and steps are read again from the runs' results whenever their rows are asked for.
     """
-    from pyrite.cluster.runs.embeddings import embeddings_table
-    from pyrite.cluster.runs.zero_shot import data_set_rows, zero_shot_rows
-
-    rows, samplers, others, mixed, done, embedded, actions = [], [], [], [], [], [], []
-    measures: dict[str, pl.DataType] = {}
+    finished = FinishedRuns(storage, collections)
+    rows, small = [], {name: list[pl.DataFrame]() for name in SMALL}
     for planned in runs:
-        outcome, collection = read_outcome(storage, planned.name), collections[planned.name]
-        if planned.name in errors:
-            outcome = None  # a result from before, of other parts
-        row = trial_row(planned, collection, outcome, None if outcome else errors.get(planned.name, "did not run"))
-        stop = (stopped or {}).get(planned.name)
-        if outcome is None and planned.name not in errors and (out_of_time or stop):
-            row |= {"status": "stopped", "error": None}
-            row |= {"epochs": stop.at, "curve_validation": list(stop.curve)} if stop else {}
-        rows.append(row)
-        if outcome:
-            done.append(planned)
-            measures |= {name: pl.Float64() for values in outcome.values.values() for name in values}
-            measures |= {untrained_of(name): pl.Float64() for before in outcome.untrained.values() for name in before}
-            samplers += [{"run": planned.name, **row} for row in outcome.sampler]
-            actions += [{"run": planned.name, **row} for row in action_rows(outcome)]
-            others += zero_shot_rows(planned.name, outcome)
-            mixed += data_set_rows(planned.name, outcome, collection)
-            if outcome.embeddings:
-                embedded.append(planned.name)
+        failed, collection = planned.name in errors, collections[planned.name]
+        outcome = None if failed else read_outcome(storage, planned.name)  # which may be from before, of other parts
+        if outcome is None:
+            stop = (stopped or {}).get(planned.name)
+            row = trial_row(planned, collection, None, errors.get(planned.name, "did not run"))
+            rows.append(row | (_stopped(stop) if not failed and (out_of_time or stop) else {}))
+            continue
+        rows.append(trial_row(planned, collection, outcome, None))
+        finished.append(planned, outcome)
+        for name, make in SMALL.items():
+            small[name] += make(planned, outcome, collection)
     trials = trials_table(rows)
-
-    def known(run: str) -> Outcome:
-        outcome = read_outcome(storage, run)
-        assert outcome is not None  # it existed a moment ago, and nothing else writes here
-        return outcome
-
-    def outcomes(among: Iterable[Planned] = done) -> Iterator[tuple[Planned, Outcome]]:
-        return ((planned, known(planned.name)) for planned in among)
-
-    def queries() -> Iterator[pl.DataFrame]:
-        return (query_rows(planned, collections[planned.name], outcome) for planned, outcome in outcomes())
-
-    def steps() -> Iterator[pl.DataFrame]:
-        for planned, outcome in outcomes():
-            yield negative_tables.trace_table(planned.name, list(planned.config["function"]), outcome.traces)
-
+    joined = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in small.items() if parts}
     tables: Tables = {
         "trials": trials,
-        "queries": RunRows(pl.Schema(QUERY_SCHEMA | measures if done else {}), queries),
-        "samplers": pl.DataFrame(samplers, infer_schema_length=None),
-        "steps": RunRows(negative_tables.SCHEMA, steps),
+        "queries": RunRows(pl.Schema(finished.query_schema), finished.queries),
+        "samplers": joined.pop("samplers", pl.DataFrame()),
+        "steps": RunRows(negative_tables.SCHEMA, finished.steps),
     }
-    if actions:
-        tables["actions"] = pl.DataFrame(actions)
-    if others:
-        tables["zero_shot"] = pl.concat(others)
-    if mixed:
-        tables["data_sets"] = pl.concat(mixed)
-    first = set(first_runs(trials, [planned.name for planned in done])["run"])
-    examples = [
-        negative_tables.example_rows(planned, collections[planned.name], outcome)
-        for planned, outcome in outcomes(planned for planned in done if planned.name in first)
-    ]
-    if sum(map(len, examples)):
-        tables["examples"] = pl.concat(examples)
-    if embedded:
-        tables["embeddings"] = embeddings_table(trials, collections, embedded, lambda run: known(run).embeddings)
-    return tables
+    return tables | joined | finished.examples(trials) | finished.embeddings(trials)
+
+
+def _stopped(stop: Stop | None) -> dict[str, Any]:
+    """Return what is known of a run that was stopped, or not started."""
+    curve = {"epochs": stop.at, "curve_validation": list(stop.curve)} if stop else {}
+    return {"status": "stopped", "error": None, **curve}
+
+
+def _rows_of_run(planned: Planned, rows: Sequence[Mapping[str, Any]]) -> list[pl.DataFrame]:
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return [frame.select(pl.lit(planned.name).alias("run"), pl.all())] if len(frame) else []
+
+
+def _zero_shot(planned: Planned, outcome: Outcome, collection: Collection) -> list[pl.DataFrame]:
+    from pyrite.cluster.runs.zero_shot import zero_shot_rows
+
+    return list(zero_shot_rows(planned.name, outcome))
+
+
+def _data_sets(planned: Planned, outcome: Outcome, collection: Collection) -> list[pl.DataFrame]:
+    from pyrite.cluster.runs.zero_shot import data_set_rows
+
+    return list(data_set_rows(planned.name, outcome, collection))
+
+
+SMALL: Mapping[str, Callable[[Planned, Outcome, Collection], list[pl.DataFrame]]] = {
+    "samplers": lambda planned, outcome, _: _rows_of_run(planned, outcome.sampler),
+    "actions": lambda planned, outcome, _: _rows_of_run(planned, action_rows(outcome)),
+    "zero_shot": _zero_shot,
+    "data_sets": _data_sets,
+}
+"""The tables that are made of each run's result as it is read."""
+
+
+class FinishedRuns:
+    """The finished runs of a study, whose results are read again for the large tables.
+
+    Args:
+        storage: the study's folder.
+        collections: the collection of each run.
+    """
+
+    def __init__(self, storage: Storage, collections: Mapping[str, Collection]) -> None:
+        self._storage = storage
+        self._collections = collections
+        self._runs: list[Planned] = []
+        self._embedded: list[str] = []
+        self.query_schema: dict[str, pl.DataType] = {}
+
+    def append(self, planned: Planned, outcome: Outcome) -> None:
+        """Add a run."""
+        self._runs.append(planned)
+        self._embedded += [planned.name] if outcome.embeddings else []
+        measures = [*chain(*outcome.values.values()), *map(untrained_of, chain(*outcome.untrained.values()))]
+        self.query_schema = self.query_schema or dict(QUERY_SCHEMA)
+        self.query_schema |= dict.fromkeys(measures, pl.Float64())
+
+    def queries(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows of queries.parquet, run by run."""
+        for planned in self._runs:
+            yield query_rows(planned, self._collections[planned.name], self._outcome(planned.name))
+
+    def steps(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows of steps.parquet, run by run."""
+        for planned in self._runs:
+            traces = self._outcome(planned.name).traces
+            yield negative_tables.trace_table(planned.name, list(planned.config["function"]), traces)
+
+    def examples(self, trials: pl.DataFrame) -> Tables:
+        """Return the table of examples; none if no run kept some."""
+        first = set(first_runs(trials, [planned.name for planned in self._runs])["run"])
+        frames = [
+            negative_tables.example_rows(planned, self._collections[planned.name], self._outcome(planned.name))
+            for planned in self._runs if planned.name in first
+        ]  # fmt: skip
+        return {"examples": pl.concat(frames)} if sum(map(len, frames)) else {}
+
+    def embeddings(self, trials: pl.DataFrame) -> Tables:
+        """Return the table of embeddings; none if no run kept some."""
+        from pyrite.cluster.runs.embeddings import embeddings_table
+
+        table = (trials, dict(self._collections), self._embedded, lambda run: self._outcome(run).embeddings)
+        return {"embeddings": embeddings_table(*table)} if self._embedded else {}
+
+    def _outcome(self, run: str) -> Outcome:
+        outcome = read_outcome(self._storage, run)
+        assert outcome is not None  # it existed a moment ago, and nothing else writes here
+        return outcome
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
@@ -190,16 +238,21 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
         "cut": cut_of(config) or None,
     }
-    for origin in outcome.values:
-        for measure, values in outcome.values[origin].items():
-            row[f"{origin}:{measure}"] = float(values.mean())
-            row[f"{origin}:{measure}:bm25"] = float(outcome.bm25[origin][measure].mean())
-            if origin in outcome.untrained:
-                row[untrained_of(f"{origin}:{measure}")] = float(outcome.untrained[origin][measure].mean())
-            if origin in outcome.interpolated:
-                row[f"{origin}:{measure}:interpolated"] = float(outcome.interpolated[origin][measure].mean())
-    row |= {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
-    return row
+    row |= _measured(outcome)
+    return row | {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
+
+
+def _measured(outcome: Outcome) -> dict[str, float]:
+    """Return the means of a run's measures, each followed by those beside it."""
+    sides = {"": outcome.values, ":bm25": outcome.bm25, ":untrained": outcome.untrained,
+             ":interpolated": outcome.interpolated}  # fmt: skip
+    return {
+        f"{origin}:{measure}{end}": float(by_origin[origin][measure].mean())
+        for origin, measured in outcome.values.items()
+        for measure in measured
+        for end, by_origin in sides.items()
+        if origin in by_origin
+    }
 
 
 def action_rows(outcome: Outcome) -> list[dict[str, Any]]:

@@ -35,7 +35,8 @@ class Progress:
 
 
 class Clock:
-    """The seconds of training. `save` and `report` are due when the state is saved or progress is reported.
+    """The processor seconds of training, which other programs on the machine hardly change. `save` and `report` are due
+    when the state is saved or progress is reported.
 
     Args:
         before, done: seconds and steps before interrupts.
@@ -43,14 +44,15 @@ class Clock:
     """
 
     def __init__(self, before: float, done: int, save_every: float) -> None:
-        self.before, self.done, self.started = before, done, time.perf_counter()
+        self.before, self.done = before, done
+        self.started, self.processor = time.perf_counter(), time.process_time()
         self.save, self.report = Throttle(save_every), Throttle(PROGRESS_EVERY_S)
         self.save.due()  # not before the first interval has passed
         self.report.due()
 
     @property
     def seconds(self) -> float:
-        return self.before + time.perf_counter() - self.started
+        return self.before + time.process_time() - self.processor
 
     def left(self, done: int, steps: int) -> float | None:
         """Return the seconds for the other steps at the speed of this process."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from pyrite.ranking.batch import Batch
@@ -20,20 +22,18 @@ class Distinct(BatchOrder):
 
     def order(self, examples: Batch, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         shuffled = rng.permutation(len(examples))
-        rows: dict[int, list[int]] = {}
-        for row in shuffled.tolist():
-            rows.setdefault(int(examples.queries[row]), []).append(row)
+        table = pl.DataFrame({"query": examples.queries[shuffled], "row": shuffled})
+        groups = table.group_by("query", maintain_order=True).agg("row")["row"].to_list()
         # The most pairs first; of equally many, in the order of the shuffled pairs.
-        left = [(-len(pairs), place, query) for place, (query, pairs) in enumerate(rows.items())]
+        left = [(-len(pairs), place) for place, pairs in enumerate(groups)]
         heapq.heapify(left)
         batches: list[list[int]] = []
         while left:
             chosen = [heapq.heappop(left) for _ in range(min(size, len(left)))]
-            batches.append([rows[query].pop() for _, _, query in chosen])
-            for count, place, query in chosen:
+            batches.append([groups[place].pop() for _, place in chosen])
+            for count, place in chosen:
                 if count < -1:
-                    heapq.heappush(left, (count + 1, place, query))
-        whole = [batch for batch in batches if len(batch) == size]
-        rest = [row for batch in batches if len(batch) < size for row in batch]
-        mixed = [row for number in rng.permutation(len(whole)) for row in whole[number]]
-        return np.array([*mixed, *rest], np.int64)
+                    heapq.heappush(left, (count + 1, place))
+        whole = sum(len(batch) == size for batch in batches)  # those before the others: queries only become fewer
+        mixed = [*map(batches.__getitem__, rng.permutation(whole).tolist()), *batches[whole:]]
+        return np.array(list(itertools.chain.from_iterable(mixed)), np.int64)

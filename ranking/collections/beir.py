@@ -5,6 +5,7 @@ Thakur et al. 2021, *BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from pyrite.ranking.collections.opened import ENDINGS, plain_name
 from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, frames, not_read, spans_of, stamps, together
 from pyrite.ranking.collections.row_files import NO_DATA, check_parts
 from pyrite.ranking.collections.splits import SPLIT_FILES, TEST, split_named
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 TABLES = (".tsv", ".txt", ".csv", ".json", ".jsonl")
 """Endings of files of judgements."""
@@ -51,7 +52,7 @@ class Beir(FolderWithCandidates):
         return self.subset or super().name
 
     def sources(self) -> dict[str, str]:
-        files = [*self._files("corpus"), *self._files("queries"), *(file for _, file in self._qrels())]
+        files = [*self._files("corpus"), *self._files("queries"), *self._qrels()]
         return stamps([*files, *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
@@ -68,25 +69,22 @@ class Beir(FolderWithCandidates):
         return together(frames(self._texts("queries", faults), QUERIES), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        return judgements_of(self._qrels(), faults)
+        return judgements_of(self._qrels().items(), faults)
 
     def facts(self) -> dict[str, str]:
-        read = {file.name for _, file in self._qrels()}
-        beside = [file.name for file in sorted(self._qrels_folder().iterdir())]
-        others = [name for name in beside if name not in read and not NO_DATA.fullmatch(name)]
-        twins = {name: [f"{name}.jsonl{ending}" for ending in ("", *ENDINGS)] for name in ("corpus", "queries")}
-        unread = ((name, twin) for name, several in twins.items() for twin in several if (self.folder / twin).exists())
-        return not_read([*others, *(twin for name, twin in unread if twin != self._files(name)[0].name)])
+        read = {self._files("corpus")[0], self._files("queries")[0], *self._qrels()}
+        twins = (self.folder / f"{name}.jsonl{ending}" for name in ("corpus", "queries") for ending in ("", *ENDINGS))
+        beside = [*sorted(self._qrels_folder().iterdir()), *filter(Path.exists, twins)]
+        return not_read([file.name for file in beside if file not in read and not NO_DATA.fullmatch(file.name)])
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
-        for file in self._files(name):
-            yield from read_entries(file, faults)
+        return itertools.chain.from_iterable(read_entries(file, faults) for file in self._files(name))
 
     def _files(self, name: str) -> list[Path]:
         """Return the files of documents or queries: one with a usual name, or the parts in a folder of this name."""
         here = self.folder
-        names = [f"{name}.jsonl{packed}" for packed in ("", *ENDINGS)] + [f"{name}.parquet", f"{name}.json"]
-        present = [here / file for file in names if (here / file).exists()]
+        usual = (here / f"{name}{ending}" for ending in (*map(".jsonl{}".format, ("", *ENDINGS)), ".parquet", ".json"))
+        present = list(filter(Path.exists, usual))
         of_subset = sorted((here / f"{self.subset}-{name}").glob("*.parquet"))  # as MTEB has languages
         files = present[:1] or of_subset or self._chosen(sorted((here / name).glob("*.parquet")))
         if not files:
@@ -114,30 +112,28 @@ class Beir(FolderWithCandidates):
         """Return the files of the subset that `subset` names, if it names one."""
         return files if self.subset is None else [file for file in files if file.name.startswith(f"{self.subset}-")]
 
-    def _qrels(self) -> list[tuple[str | None, Path]]:
+    def _qrels(self) -> dict[Path, str]:
         """Return the split and path of each file of judgements; several if a split is in parts of parquet."""
         qrels = self._qrels_folder()
         there = sorted(qrels.iterdir()) if qrels.is_dir() else []
         in_folder = self.subset is not None and qrels.name == "qrels"  # with the files of other subsets
-        of_subset: list[tuple[str | None, Path]] = [(TEST, file) for file in self._chosen(there)]
-        files = of_subset if in_folder else self._of_splits(there)
+        files = dict.fromkeys(self._chosen(there), TEST) if in_folder else self._of_splits(there)
         if not files:
             raise self._without_qrels(qrels, there)
-        check_parts([file for _, file in files])
+        check_parts(files)
         return files
 
-    def _of_splits(self, present: list[Path]) -> list[tuple[str | None, Path]]:
+    def _of_splits(self, present: list[Path]) -> dict[Path, str]:
         """Return the split and path of the files that are called by a split; refuse two forms of one split."""
-        files: list[tuple[str | None, Path]] = []
+        files: dict[Path, str] = {}
         for split in SPLIT_FILES:
             parts = [file for file in present if file.suffix == ".parquet" and split_named(file.name) == split]
             plain = self._of_split(split, present)
-            if len(kinds := [*plain, *parts[:1]]) > 1:
-                both = " and ".join(file.name for file in kinds)
-                raise BadInput(
-                    f"two files of the split {split} ({both})", present[0].parent, "move one of them elsewhere"
-                )
-            files += [(split, file) for file in parts or plain]
+            kinds = [*plain, *parts[:1]]
+            both = " and ".join(file.name for file in kinds)
+            remedy = "move one of them elsewhere"
+            refuse(len(kinds) > 1, f"two files of the split {split} ({both})", self._qrels_folder(), remedy)
+            files |= dict.fromkeys(parts or plain, split)
         return files
 
     def _of_split(self, split: str, present: list[Path]) -> list[Path]:

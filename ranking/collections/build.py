@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -17,8 +18,8 @@ from pyrite.ranking.collections.arrow_files import batches, mapped, write
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.ids import id_files, write_ids
 from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces, piece_file, piece_files, write_pieces
-from pyrite.ranking.collections.reader import GIVEN, JUDGEMENTS, Reader
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.collections.reader import GIVEN, JUDGEMENTS, Reader, counted
+from pyrite.ranking.errors import BadInput, refuse
 
 MANY = 100
 """A quarter of the relevant pairs is worth a line if it is as many as this."""
@@ -47,13 +48,11 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     """
     # The small files first: most faults are found before the documents, which take long.
     queries = checks.distinct(checks.with_text(reader.read_queries(faults), "query", faults), faults)
-    if queries.is_empty():
-        raise _nothing("not one query", reader, faults)
+    _refuse_nothing(queries, "not one query", reader, faults)
     judgements = checks.table(reader.read_judgements(faults), JUDGEMENTS, "read_judgements")
     documents = _write_documents(reader, folder, faults, run)
     judgements, repeated = checks.sound(judgements, queries, documents, faults, reader.qrels_repeated)
-    if judgements.is_empty():
-        raise _nothing("not one judgement of a known document for a known query", reader, faults)
+    _refuse_nothing(judgements, "not one judgement of a known document for a known query", reader, faults)
     judged = judgements.select(pl.col("query"), "split").unique("query")
     unjudged = len(queries) - len(judged)
     queries = queries.join(judged, left_on="id", right_on="query", how="inner", maintain_order="left")
@@ -67,29 +66,23 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     unscored = given["score"].null_count() % max(1, len(given))  # of some, not of all
     facts = {
         **reader.facts(),
-        **_counted({
+        **counted({
             "judgements given again": (repeated, f" ({checks.MERGED.get(reader.qrels_repeated)})"),
             "queries without judgements": (unjudged, " left out"),
         }),
-        **_counted({what: (count, "") for what, count in faults.notes.items()}),
-        **_counted({"queries with the text of another": (joined, " joined to it, with their judgements")}),
+        **counted({what: (count, "") for what, count in faults.notes.items()}),
+        **counted({"queries with the text of another": (joined, " joined to it, with their judgements")}),
         **_of_splits(queries),
         **_dominant(judgements),
-        **_counted({"queries with a prompt of their own": (_with_prompt(final), f" of {len(final):,}")}),
-        **_counted({
+        **counted({"queries with a prompt of their own": (_with_prompt(final), f" of {len(final):,}")}),
+        **counted({
             "candidates of queries or documents that are not there": (len(read) - len(given), " left out"),
             "candidates without a score, where others have one": (unscored, f" of {len(given):,}"),
         }),
     }  # fmt: skip
-    tables: list[tuple[list[str], Iterator[pl.DataFrame]]] = [
-        (documents.columns, (part for file in piece_files(folder) for part in batches(file, _CHUNK // 5))),
-        *((part.columns, part.iter_slices(_CHUNK // 5)) for part in (
-            mapped(folder / f"{name}.arrow") for name in ("queries", "judgements"))),
-    ]  # fmt: skip
     if len(given):
         write(folder / GIVEN_FILE, GIVEN, [given])
-        tables.append((given.columns, given.iter_slices(_CHUNK // 5)))
-    fingerprint = _fingerprint(tables, facts)
+    fingerprint = _fingerprint(_tables(folder, documents.columns), facts)
     facts |= _of_test(queries, final)  # not in the fingerprint, which the splits of the queries are in
     about = {
         "name": reader.name,
@@ -105,6 +98,14 @@ def build(reader: Reader, folder: Path, faults: Faults, run: Run = in_turn) -> N
     (folder / ABOUT).write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
+def _tables(folder: Path, columns: list[str]) -> Iterator[tuple[list[str], Iterator[pl.DataFrame]]]:
+    """Yield the columns of each table of a collection and its parts, the documents first."""
+    yield columns, itertools.chain.from_iterable(batches(file, _CHUNK // 5) for file in piece_files(folder))
+    files = (folder / name for name in ("queries.arrow", "judgements.arrow", GIVEN_FILE))
+    for table in map(mapped, filter(Path.exists, files)):
+        yield table.columns, table.iter_slices(_CHUNK // 5)
+
+
 def _prompted(queries: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
     """Return queries with the column `prompt`, if there is any; a blank separates it from the text."""
     if prompts.is_empty():
@@ -112,11 +113,6 @@ def _prompted(queries: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
     first = prompts.drop_nulls().unique("query", keep="first", maintain_order=True)
     spaced = pl.when(pl.col("prompt").str.contains(r"(^|\s)$")).then(pl.col("prompt")).otherwise(pl.col("prompt") + " ")
     return queries.join(first.with_columns(spaced), left_on="id", right_on="query", how="left", maintain_order="left")
-
-
-def _counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
-    """Return the facts that are so for some, each a number and what follows it."""
-    return {what: f"{count:,}{more}" for what, (count, more) in counts.items() if count}
 
 
 def _dominant(judgements: pl.DataFrame) -> dict[str, str]:
@@ -165,18 +161,18 @@ def _known_candidates(
     of_queries = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
     known = checks.known_ids(documents, of_queries["document"]).rename("document").to_frame()
     known_ones = of_queries.join(known, on="document", how="semi", maintain_order="left")
-    if len(given) and not len(known_ones):
-        raise BadInput("no candidate is of a known query and document", reader.name, "are its ids those of the files?")
+    what = "no candidate is of a known query and document"
+    refuse(len(given) and not len(known_ones), what, reader.name, "are its ids those of the files?")
     return known_ones
 
 
-def _nothing(what: str, reader: Reader, faults: Faults) -> BadInput:
-    """Return the error for a collection of which nothing is left."""
-    if not faults.skipped:
-        files = ", ".join(Path(source).name for source in reader.sources())
-        return BadInput(what, reader.name, f"it was read from {files}")
+def _refuse_nothing(rows: pl.DataFrame, what: str, reader: Reader, faults: Faults) -> None:
+    """Refuse a collection of which nothing is left."""
     skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())
-    return BadInput(f"{what} is left: {skipped}", reader.name, "strict=true names the first")
+    refuse(rows.is_empty() and skipped, f"{what} is left: {skipped}", reader.name, "strict=true names the first")
+    if rows.is_empty():
+        files = ", ".join(Path(source).name for source in reader.sources())
+        raise BadInput(what, reader.name, f"it was read from {files}")
 
 
 def _write_documents(reader: Reader, folder: Path, faults: Faults, run: Run) -> pl.DataFrame:
@@ -197,10 +193,9 @@ def _written_by_tasks(reader: Reader, folder: Path, run: Run) -> bool:
         return False
     run(partial(portion_to_piece, reader, portions, folder), len(portions))
     written = piece_files(folder)
-    if len(written) == len(portions):
-        documents = mapped_pieces(written)
-        if not documents.is_empty() and _repeated(documents).is_empty():
-            return True
+    documents = mapped_pieces(written) if len(written) == len(portions) else pl.DataFrame()
+    if not documents.is_empty() and _repeated(documents).is_empty():
+        return True
     for file in written:
         file.unlink()
     return False
@@ -219,8 +214,7 @@ def _write_one_by_one(reader: Reader, folder: Path, faults: Faults) -> None:
     chunks = checks.documents_with_text(reader.read_documents(faults), faults)
     write_pieces(folder, STORED["documents"], chunks)
     documents = mapped_pieces(piece_files(folder))
-    if documents.is_empty():
-        raise _nothing("not one document", reader, faults)
+    _refuse_nothing(documents, "not one document", reader, faults)
     again = _repeated(documents)
     if len(again):
         file, line = _file_and_line(reader, int(again[0])) if faults.strict else ("", None)
@@ -260,7 +254,7 @@ def _file_and_line(reader: Reader, row: int) -> tuple[str, int | None]:
     raise RuntimeError("the documents changed while they were read")
 
 
-def _fingerprint(tables: Sequence[tuple[list[str], Iterator[pl.DataFrame]]], facts: Mapping[str, str]) -> str:
+def _fingerprint(tables: Iterable[tuple[list[str], Iterator[pl.DataFrame]]], facts: Mapping[str, str]) -> str:
     """Return a digest of the columns and parts of tables; documents are read, not mapped, so that memory is bounded."""
     digest = blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=8)
     for columns, parts in tables:

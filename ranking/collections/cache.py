@@ -25,7 +25,7 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.ids import IdTable
 from pyrite.ranking.collections.pieces import Run, in_turn, mapped_pieces
 from pyrite.ranking.collections.reader import OF_USE, Reader
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import default_cache
 from pyrite.ranking.reading import Reading
 from pyrite.ranking.whole_file import FULL
@@ -43,9 +43,8 @@ def cache_folder(place: str | Path | None) -> Path:
     Raises:
         BadInput: if it is a URI.
     """
-    if place and "://" in str(place):
-        remedy = "give a folder on a disk that all machines share, or leave it out: results still go to out=URI"
-        raise BadInput(f"{place} is a URI, which a cache no longer takes", "cache", remedy)
+    remedy = "give a folder on a disk that all machines share, or leave it out: results still go to out=URI"
+    refuse(place and "://" in str(place), f"{place} is a URI, which a cache no longer takes", "cache", remedy)
     return Path(place).expanduser() if place else default_cache()
 
 

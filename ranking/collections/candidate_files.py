@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, singledispatch
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from pyrite.ranking.collections.faults import Faults, RowFault
-from pyrite.ranking.collections.json_rows import DECODER, json_rows, parsed
+from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.json_rows import DECODER, is_row, json_rows, parsed
 from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.lines import lines
 from pyrite.ranking.collections.names import IDS, first_value
@@ -97,10 +98,8 @@ def _candidates(file: Path, faults: Faults) -> Iterable[Candidate] | pl.DataFram
 
 def _is_list(file: Path, line: str) -> bool:
     """Return whether lines are a query's id and documents' ids, or pairs of an id and a score."""
-    items = parsed(line) if line.startswith("[") else None
-    if not isinstance(items, list) or len(items) < 2 or isinstance(items[0], list):
-        return False
-    return not any(isinstance(item, dict) for item in items)
+    items: Any = parsed(line) if line.startswith("[") else None
+    return is_row(items) and not isinstance(items[0], list)
 
 
 def _is_row(file: Path, line: str) -> bool:
@@ -169,37 +168,54 @@ FORMS: tuple[tuple[Callable[[Path, str], bool], Callable[[Path, Faults], Iterabl
 def _of_rows(file: Path, rows: Iterable[tuple[int, Mapping[str, Any]]], faults: Faults) -> Iterator[Candidate]:
     """Yield the candidates of rows: a query's id, and lists of documents by name, with their scores."""
     for place, row in rows:
-        query = first_value(QUERIES, row)
-        names = [name for name in row if DOCUMENTS.fullmatch(name)]
-        if query is None or not names:
-            there = ", ".join(row) or "nothing"
-            faults.report("broken line", f"no qid, or neither pos nor neg: it has {there}", file, place)
-            continue
         try:
-            lists = [_scored(_ids(row[name]), row.get(SCORES_OF.get(name, ""))) for name in names]
+            yield from _of_row(row)
         except RowFault as fault:
             faults.report_row(fault, file, place)
-        else:
-            yield from ((str(query), *document) for found in lists for document in found)
+
+
+def _of_row(row: Mapping[str, Any]) -> list[Candidate]:
+    query = first_value(QUERIES, row)
+    names = list(filter(DOCUMENTS.fullmatch, row))
+    what = f"no qid, or neither pos nor neg: it has {', '.join(row) or 'nothing'}"
+    refuse_row(query is None or not names, what)
+    lists = [_scored(_ids(row[name]), row.get(SCORES_OF.get(name, ""))) for name in names]
+    return [(str(query), *document) for documents in lists for document in documents]
 
 
 def _scored(found: list[Scored], scores: Any) -> list[Scored]:
     """Return documents with the scores of a parallel list, if there is one."""
     beside = numbers(scores, "score")
-    if beside and len(beside) != len(found):
-        raise RowFault(f"not as many scores as documents ({len(beside)} for {len(found)})")
+    what = f"not as many scores as documents ({len(beside)} for {len(found)})"
+    refuse_row(len(beside) not in (0, len(found)), what)
     return [(name, given) for (name, _), given in zip(found, beside, strict=True)] if beside else found
 
 
-def _ids(value: Any) -> list[Scored]:
+@singledispatch
+def _ids(value: object) -> list[Scored]:
     """Return the ids of a value and their scores: an id, an object with one, lists of these, or lists by system."""
-    if isinstance(value, str) and value.startswith("["):  # a cell of CSV
-        value = parsed(value) or value
-    if isinstance(value, Mapping):
-        identifier, score = first_value(IDS, value), first_value(SCORES, value)
-        if identifier is not None:
-            return [(str(identifier), None if score is None else number(score, "score"))]
-        value = list(value.values())
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [document for item in value for document in _ids(item)]
-    return [] if value is None else [(str(value), None)]
+    return [(str(value), None)]
+
+
+@_ids.register
+def _of_nothing(value: None) -> list[Scored]:
+    return []
+
+
+@_ids.register
+def _of_text(value: str) -> list[Scored]:
+    items = parsed(value) if value.startswith("[") else None  # a cell of CSV
+    return _ids(items) if items else [(value, None)]
+
+
+@_ids.register
+def _of_object(value: Mapping) -> list[Scored]:
+    identifier, score = first_value(IDS, value), first_value(SCORES, value)
+    if identifier is None:
+        return _ids(list(value.values()))
+    return [(str(identifier), None if score is None else number(score, "score"))]
+
+
+@_ids.register
+def _of_list(value: list | tuple) -> list[Scored]:
+    return list(itertools.chain.from_iterable(map(_ids, value)))

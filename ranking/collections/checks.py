@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import polars as pl
@@ -9,11 +10,14 @@ import polars as pl
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.reader import DOCUMENTS
 from pyrite.ranking.collections.splits import SPLIT_FILES
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 _PRECEDENCE = pl.col("split").replace_strict({"test": 0, "dev": 1, "train": 2}, default=3, return_dtype=pl.Int32)
-TEXTS = (pl.String, pl.Categorical, pl.Enum)
-"""Types of a column of texts."""
+TYPES: tuple[Callable[[pl.DataType], bool], ...] = (
+    operator.methodcaller("is_integer"), operator.methodcaller("is_numeric"),
+    (pl.String, pl.Categorical, pl.Enum).__contains__,
+)  # fmt: skip
+"""Kinds of types that stand for each other in a column: whole numbers, numbers and texts."""
 MERGED = {"max": "the highest grade counts", "mean": "the mean of the grades counts"}
 """What becomes of the grades of a document that is judged more than once for a query."""
 
@@ -28,18 +32,22 @@ def table(rows: object, schema: Mapping[str, pl.DataType], method: str) -> pl.Da
     needs = f"{frame} with the columns {', '.join(schema)}"
     if not isinstance(rows, pl.DataFrame):
         raise BadInput(f"{method} of the reader gave {type(rows).__name__}", "collection", needs)
-    if missing := [name for name in schema if name not in rows.columns]:
-        raise BadInput(f"{method} of the reader gave no column {missing[0]}", "collection", needs)
+    missing = [name for name in schema if name not in rows.columns]
+    refuse(missing, f"{method} of the reader gave no column {{}}", "collection", needs)
+    _check_types(rows, schema, method)
+    splits = rows["split"].drop_nulls().unique().sort().to_list() if "split" in schema else []
+    unknown = [repr(split) for split in splits if split not in SPLIT_FILES]
+    remedy = f"write {', '.join(SPLIT_FILES)}, or null if there is none"
+    refuse(unknown, f"{method} of the reader gave the split {{}}", "collection", remedy)
+    return rows
+
+
+def _check_types(rows: pl.DataFrame, schema: Mapping[str, pl.DataType], method: str) -> None:
     for name, kind in schema.items():
         given = rows.schema[name]
-        alike = given.is_integer() if kind.is_integer() else given.is_numeric() if kind.is_numeric() else given in TEXTS
-        if not alike and given != pl.Null:
-            what = f"{method} of the reader gave {name} as {given}, not {kind}"
-            raise BadInput(what, "collection", f"cast it by pl.col({name!r}).cast(pl.{kind})")
-    if "split" in schema and (unknown := set(rows["split"].drop_nulls().unique()) - set(SPLIT_FILES)):
-        what = f"{method} of the reader gave the split {min(unknown)!r}"
-        raise BadInput(what, "collection", f"write {', '.join(SPLIT_FILES)}, or null if there is none")
-    return rows
+        is_kind = next(is_kind for is_kind in TYPES if is_kind(kind))
+        what, remedy = f"{name} as {given}, not {kind}", f"cast it by pl.col({name!r}).cast(pl.{kind})"
+        refuse(not is_kind(given) and given != pl.Null, f"{method} of the reader gave {what}", "collection", remedy)
 
 
 def with_text(read: object, what: str, faults: Faults) -> pl.DataFrame:
@@ -122,8 +130,8 @@ def sound(
     Raises:
         BadInput: if a judgement is repeated (`stop`), or for a fault if strict.
     """
-    if repeated not in (*MERGED, "stop"):
-        raise BadInput(f"qrels_repeated is {repeated!r}", "collection.qrels_repeated", "choose max, mean or stop")
+    wrong = repeated not in (*MERGED, "stop")
+    refuse(wrong, f"qrels_repeated is {repeated!r}", "collection.qrels_repeated", "choose max, mean or stop")
     known = known_ids(documents, judgements["document"])
     for name, ids, named in (("query", queries["id"], queries), ("document", known, documents)):
         exists, complaint = pl.col(name).is_in(ids.implode()), f"no {name} is called {{{name}!r}}"

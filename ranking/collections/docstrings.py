@@ -15,6 +15,7 @@ import dis
 import gc
 import importlib.util
 import inspect
+import itertools
 import json
 import marshal
 import os
@@ -24,14 +25,13 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from types import CodeType
 from typing import NamedTuple
 
 _ALONE = 2_000_000  # bytes that are parsed faster than a process starts
 _MOST_PROCESSES = 8
 
-# Statements that can contain a definition: `if TYPE_CHECKING:`, `try: … except ImportError: …` and so on.
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _LOAD_CONST = dis.opmap["LOAD_CONST"]
 _HAS_DOCSTRING = 0x4000000  # a flag of functions since Python 3.13; before, a function's first constant is None or it
@@ -69,18 +69,17 @@ def docstrings(
     """
     from pyrite.ranking.cores import cores  # not known to the program in a child process
 
-    sizes = [os.path.getsize(path) for _, path in files]
-    processes = 1 if sum(sizes) <= alone or not sys.executable else min(cores(), _MOST_PROCESSES)
+    tasks = [(number, *file, bytecode and not code, code) for number, file in enumerate(files)]
+    sizes = {task: os.path.getsize(task[2]) for task in tasks}
+    if sum(sizes.values()) <= alone or not sys.executable:
+        return list(_extracted(tasks))
     # Distributed by size, so that all processes have equal work.
-    order = sorted(range(len(files)), key=sizes.__getitem__, reverse=True)
-    wanted = (bytecode and not code, code)
-    shares = [[(number, *files[number], *wanted) for number in order[i::processes]] for i in range(processes)]
-    if sum(sizes) <= alone or not sys.executable:
-        extracted = [docstring for share in shares for docstring in _extracted(share)]
-    else:
-        with ThreadPoolExecutor(processes) as threads:
-            extracted = [docstring for part in threads.map(_in_a_process, shares) for docstring in part]
-    return sorted(extracted, key=lambda docstring: docstring.file)  # stable: lines stay in order
+    ordered = sorted(tasks, key=sizes.__getitem__, reverse=True)
+    processes = min(cores(), _MOST_PROCESSES)
+    with ThreadPoolExecutor(processes) as threads:
+        parts = threads.map(_in_a_process, (ordered[share::processes] for share in range(processes)))
+        extracted = itertools.chain.from_iterable(parts)
+        return sorted(extracted, key=lambda docstring: docstring.file)  # stable: lines stay in order
 
 
 def _in_a_process(share: list[tuple[int, str, str, bool, bool]]) -> list[Docstring]:
@@ -102,8 +101,8 @@ def _extracted(share: Iterable[tuple[int, str, str, bool, bool]]) -> Iterator[Do
         if functions:
             yield from _functions(number, _tree(source), module, source.decode("utf-8", "replace").splitlines())
             continue
-        code = _cached_bytecode(path) if bytecode else None
-        found = _of_tree(_tree(source), module, "module") if code is None else _of_code(code, module, "module")
+        code = (_cached_bytecode(path) if bytecode else None) or _compiled(source)
+        found = _of_code(code, module, "module")
         for _, name, kind, text in sorted(found, key=lambda one: one[0]):  # stable: by the lines of the definitions
             yield Docstring(number, name, kind, text)
 
@@ -163,42 +162,36 @@ def _function_docstring(code: CodeType) -> str | None:
 
 def _body_docstring(code: CodeType) -> str | None:
     """Return what a module or class stores first as `__doc__`, unless by an assignment, whose target has a position."""
-    before: dis.Instruction | None = None
-    for instruction in dis.get_instructions(code) if "__doc__" in code.co_names else ():
-        if instruction.opname in ("STORE_NAME", "STORE_GLOBAL") and instruction.argval == "__doc__":
-            constant = before.argval if before is not None and before.opname == "LOAD_CONST" else None
-            at, of_constant = instruction.positions, before and before.positions
-            assigned = at is not None and at.lineno is not None and at != of_constant
-            return constant if isinstance(constant, str) and not assigned else None
-        before = instruction
+    instructions = dis.get_instructions(code) if "__doc__" in code.co_names else ()
+    for before, instruction in itertools.pairwise(instructions):
+        if instruction.argval == "__doc__" and instruction.opname in ("STORE_NAME", "STORE_GLOBAL"):
+            is_text = before.opname == "LOAD_CONST" and isinstance(before.argval, str)
+            place = instruction.positions
+            assigned = place is not None and place.lineno is not None and place != before.positions
+            return before.argval if is_text and not assigned else None
     return None
+
+
+@contextmanager
+def _no_python() -> Iterator[None]:
+    """A context that passes over a source that is not Python of this version."""
+    with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        warnings.simplefilter("ignore")  # invalid escapes in other packages do not concern the user
+        yield
+
+
+def _compiled(source: bytes) -> CodeType:
+    """Compile a source; an empty module for one that is not Python of this version."""
+    with _no_python():
+        return compile(source, "<source>", "exec", dont_inherit=True, optimize=0)
+    return compile("", "<source>", "exec")
 
 
 def _tree(source: bytes) -> ast.AST:
     """Parse a source; an empty module for one that is not Python of this version."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other packages do not concern the user
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
-
-
-def _of_tree(node: ast.AST, name: str, kind: str) -> Iterator[tuple[int, str, str, str]]:
-    """Yield first line, name, kind and docstring of a module, class or function and of those in it."""
-    if kind:
-        text = ast.get_docstring(node)  # type: ignore[arg-type]
-        if text:
-            yield _first_line(node), name, kind, text
-    for block in _BLOCKS:
-        if _never_runs(node, block):
-            continue
-        for child in getattr(node, block, ()):
-            if isinstance(child, _DEFINITIONS):
-                inner = "class" if isinstance(child, ast.ClassDef) else "function"
-                yield from _of_tree(child, f"{name}.{child.name}", inner)
-            elif hasattr(child, "body"):
-                yield from _of_tree(child, name, "")
+    with _no_python():
+        return ast.parse(source)
+    return ast.Module([], [])
 
 
 def _functions(number: int, node: ast.AST, name: str, lines: Sequence[str]) -> Iterator[Docstring]:
@@ -211,22 +204,6 @@ def _functions(number: int, node: ast.AST, name: str, lines: Sequence[str]) -> I
                 code = [*lines[child.lineno - 1 : first.lineno - 1], *lines[first.end_lineno : child.end_lineno]]
                 yield Docstring(number, inner, "function", text, textwrap.dedent("\n".join(code)))
         yield from _functions(number, child, inner, lines)
-
-
-def _first_line(node: ast.AST) -> int:
-    """Return the line in which a definition begins, with its decorators; 0 for a module."""
-    lines = [each.lineno for each in (*getattr(node, "decorator_list", ()), node) if hasattr(each, "lineno")]
-    return min(lines, default=0)
-
-
-def _never_runs(node: ast.AST, block: str) -> bool:
-    """Return whether a block follows a constant that excludes it, as `if 0:`; Python compiles no such block."""
-    test = getattr(node, "test", None)
-    if not isinstance(test, ast.Constant):
-        return False
-    if block == "body" and isinstance(node, ast.If | ast.While):
-        return not test.value
-    return block == "orelse" and isinstance(node, ast.If) and bool(test.value)
 
 
 def _main() -> None:

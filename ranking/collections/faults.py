@@ -22,6 +22,14 @@ class RowFault(ValueError):
         self.what, self.remedy, self.kind, self.always = what, remedy, kind, always
 
 
+def refuse_row(
+    wrong: object, what: str, remedy: str = SKIP, *, kind: str = "broken line", always: bool = False
+) -> None:
+    """Raise `RowFault` if something is wrong with a row."""
+    if wrong:
+        raise RowFault(what, remedy, kind=kind, always=always)
+
+
 class Faults:
     """The report of all faults that readers meet, so that none decides by itself what follows.
 

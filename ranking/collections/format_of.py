@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyrite.ranking.collections.beir import Beir
@@ -11,7 +12,7 @@ from pyrite.ranking.collections.msmarco import MsMarco
 from pyrite.ranking.collections.pairs import Pairs
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.collections.trec import Trec
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, local_path
 
 FOLDERS = {"beir": Beir, "msmarco": MsMarco, "trec": Trec}
@@ -35,16 +36,19 @@ def format_of(path: str | Path) -> str:
     place = local_path(path)
     if place.is_file() or (place.suffix and not place.exists()):
         return "pairs"  # its reader reports what is wrong with a file
-    if not place.exists():
-        raise BadInput("no such folder", place, "check the path, or give the format with collection=NAME too")
-    if name := recognised(place):
-        return name
-    inside = sorted(place.iterdir())
-    inner = [folder for folder in inside if folder.is_dir() and recognised(folder)]
-    remedy = f"give collection=NAME, of {', '.join([*FOLDERS, 'pairs'])}; docs/guide/collections.md has their files"
-    remedy = f"name the folder in it: {inner[0]}" if inner else remedy
+    refuse(not place.exists(), "no such folder", place, "check the path, or give the format with collection=NAME too")
+    return recognised(place) or _refused(place)
+
+
+def _refused(folder: Path) -> str:
+    """Refuse a folder whose format no reader knows."""
+    inside = sorted(folder.iterdir())
+    inner = [str(inner) for inner in filter(Path.is_dir, inside) if recognised(inner)]
     holds = ", ".join(file.name for file in inside[:6]) or "nothing"
-    raise BadInput(f"can't recognise the format of the collection (the folder holds {holds})", place, remedy)
+    what = f"can't recognise the format of the collection (the folder holds {holds})"
+    refuse(inner, what, folder, f"name the folder in it: {''.join(inner[:1])}")
+    formats = ", ".join([*FOLDERS, "pairs"])
+    raise BadInput(what, folder, f"give collection=NAME, of {formats}; docs/guide/collections.md has their files")
 
 
 def reader_of(path: str | Path) -> Reader:
@@ -58,13 +62,10 @@ def recognised(folder: Path) -> str | None:
     if Beir(folder).subsets():
         return "beir"  # whose reader asks for one of them
     readers = {name: reader(folder) for name, reader in FOLDERS.items()}
-    for name, reader in readers.items():
-        if _finds(reader.sources):
-            return name
-    for name, reader in readers.items():
-        if _finds(lambda reader=reader: reader.portions(sys.maxsize)):  # type: ignore[misc]
-            return name
-    return "pairs" if _finds(Pairs(path=folder).sources) else None
+    whole = [(name, reader.sources) for name, reader in readers.items()]
+    begun = [(name, partial(reader.portions, sys.maxsize)) for name, reader in readers.items()]
+    checks = [*whole, *begun, ("pairs", Pairs(path=folder).sources)]
+    return next((name for name, files in checks if _finds(files)), None)
 
 
 def _finds(files: Callable[[], object]) -> bool:

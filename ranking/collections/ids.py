@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -77,20 +78,20 @@ def _before(run: pl.DataFrame, bound: str) -> int:
     return int(run["id"].search_sorted(pl.Series([bound]), side="left")[0])
 
 
+def _sampled(ids: pl.Series) -> pl.Series:
+    """Return some ids of a sorted run, at equal distances."""
+    return ids.gather(np.linspace(0, len(ids) - 1, min(len(ids), SAMPLED)).astype(np.uint32))
+
+
 def write_ids(folder: Path, pieces: list[Path], run: Run) -> None:
     """Write the table of a collection in several pieces: each is sorted, then parts of all are merged."""
     lengths = [len(mapped(piece)) for piece in pieces]
-    starts = [sum(lengths[:number]) for number in range(len(pieces))]
+    starts = [0, *itertools.accumulate(lengths[:-1])]
     run(partial(sort_ids, pieces, starts, folder), len(pieces))
     runs = [folder / f"run-{number:05d}.arrow" for number in range(len(pieces))]
-    drawn = [
-        mapped(file)["id"].gather(np.linspace(0, length - 1, min(length, SAMPLED)).astype(np.uint32))
-        for file, length in zip(runs, lengths, strict=True)
-        if length
-    ]
-    sample = pl.concat(drawn).sort()
-    cuts = [len(sample) * number // len(pieces) for number in range(len(pieces))]
-    bounds = sorted({str(sample[cut]) for cut in cuts})
+    sample = pl.concat([_sampled(mapped(file)["id"]) for file in runs]).sort()
+    cuts = np.arange(len(pieces)) * len(sample) // len(pieces)
+    bounds = sample.gather(cuts).unique().sort().to_list()
     run(partial(merge_ids, runs, bounds, folder), len(bounds))
     for file in runs:
         file.unlink()

@@ -21,7 +21,7 @@ import polars as pl
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, together
 from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 PICKLES = (
     "ir_datasets.indices.lz4_pickle", "ir_datasets.indices.zpickle_docstore",
@@ -63,8 +63,12 @@ class IrDatasets(Reader):
         first, *others = self._splits().values()
         documents = _dataset(first, "docs").docs_handler()
         for other in others:
-            if _dataset(other, "docs").docs_handler() != documents:
-                raise BadInput("its documents are not those of " + first, other, "take splits of one collection")
+            refuse(
+                _dataset(other, "docs").docs_handler() != documents,
+                "its documents are not those of " + first,
+                other,
+                "take splits of one collection",
+            )
         rows = (
             (document.doc_id, document.default_text(), None, None, f"{first} documents", number)
             for number, document in _all(_documents(documents), first)
@@ -138,8 +142,7 @@ def _dataset(id: str, needed: str) -> Any:
         dataset = _package().load(id)
     except KeyError:
         raise BadInput("ir_datasets knows no such id", id, "see https://ir-datasets.com for all") from None
-    if not dataset.has(needed):
-        raise BadInput(f"it has no {needed}", id, "take one of its parts, such as …/train or …/test")
+    refuse(not dataset.has(needed), f"it has no {needed}", id, "take one of its parts, such as …/train or …/test")
     return dataset
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyrite.ranking.collections.faults import Faults, RowFault
-from pyrite.ranking.collections.json_rows import Point, array_items, json_lines
+from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.json_rows import Point, are, array_items, json_lines
 from pyrite.ranking.collections.lines import lines
 from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first
 from pyrite.ranking.collections.row_files import read_rows
@@ -47,8 +47,8 @@ def _identifier(entry: object) -> str:
     name = first(NAMES, entry)
     if name is None:
         raise RowFault(f"no `_id` (or id, docid, docno, qid): it has {', '.join(entry) or 'nothing'}")
-    if not isinstance(entry[name], str | int) or isinstance(entry[name], bool | Point):
-        raise RowFault(f"`{name}` is not a string")
+    is_id = isinstance(entry[name], str | int) and not isinstance(entry[name], bool | Point)
+    refuse_row(not is_id, f"`{name}` is not a string")
     return str(entry[name])
 
 
@@ -58,14 +58,14 @@ def _text(entry: Any) -> str:
         raise RowFault(f"no `text` (or contents, passage, query): it has {', '.join(entry)}")
     # Some exports write null for what is empty, and a list of paragraphs.
     texts = {key: entry.get(key) or "" for key in (TITLE, name)}
-    if isinstance(texts[name], list) and all(isinstance(paragraph, str) for paragraph in texts[name]):
+    if isinstance(texts[name], list) and are(str, texts[name]):
         texts[name] = " ".join(texts[name])
-    if wrong := [key for key, text in texts.items() if not isinstance(text, str) or isinstance(text, Point)]:
-        raise RowFault(f"`{wrong[0]}` is not a string")
+    wrong = [key for key, text in texts.items() if type(text) is not str]  # a number is a kind of text
+    refuse_row(wrong, f"`{', '.join(wrong[:1])}` is not a string")
     return titled(texts[TITLE], texts[name])
 
 
 def _label(entry: Any, key: str) -> str | None:
     metadata = entry.get("metadata")
     label = metadata.get(key) if isinstance(metadata, dict) else None
-    return None if label is None or label == "" else str(label)
+    return None if label in (None, "") else str(label)

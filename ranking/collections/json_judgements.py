@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pyrite.ranking.collections.faults import Faults, RowFault
-from pyrite.ranking.collections.json_rows import json_lines, parsed
+from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.json_rows import are, json_lines, parsed
 from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first, first_value
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
 from pyrite.ranking.errors import BadInput
@@ -83,27 +84,26 @@ def _parse(text: str) -> Any:
 def _rows(entry: Any, value: str, names: Mapping[str, Sequence[str]]) -> Iterable[Row]:
     if not isinstance(entry, Object):
         raise RowFault(f"not a JSON object of query, document and {value}")
-    fields = _fields(entry, names)
-    if "query" in fields and "document" in fields:
+    fields, given = _fields(entry, names), dict(entry)
+    lacks = [name for name in ("query", "document") if name not in fields]
+    if not lacks:
         return [_row(fields["query"], fields, value)]
-    listed = first(LISTS, dict(entry))
-    if "query" in fields and listed is not None:
-        return _documents(fields["query"], dict(entry)[listed], value, names)
-    if entry and all(isinstance(documents, list) for _, documents in entry):
-        return (row for query, documents in entry for row in _documents(query, documents, value, names))
-    keys = ", ".join(name for name, _ in entry) or "nothing"
-    lacks = next((name for name in ("query", "document") if name not in fields), value)
-    what = f"not a JSON object of query, document and {value}: the {lacks} is missing, it has {keys}"
-    raise RowFault(what, f"call it {names[lacks][0]}, or write {{query: {{document: {value}}}}}")
+    listed = first(LISTS, given)
+    if lacks == ["document"] and listed is not None:
+        return _documents(fields["query"], given[listed], value, names)
+    if given and are(list, given.values()):
+        return itertools.chain.from_iterable(_documents(*pair, value, names) for pair in entry)
+    what = f"not a JSON object of query, document and {value}: the {lacks[0]} is missing, "
+    what += f"it has {', '.join(given) or 'nothing'}"
+    raise RowFault(what, f"call it {names[lacks[0]][0]}, or write {{query: {{document: {value}}}}}")
 
 
 def _row(query: Any, fields: Mapping[str, Any], value: str) -> Row:
     """Return a row from its fields; a run without scores is ordered by its ranks."""
-    if value not in fields and value == "score" and "rank" in fields:
-        return query, fields["document"], f"-{fields['rank']}", fields.get("tag")
-    if value not in fields:
-        raise RowFault(f"no {value}: it has {', '.join(fields)}")
-    return query, fields["document"], fields[value], fields.get("tag")
+    ranks = {"score": f"-{fields['rank']}"} if "rank" in fields else {}
+    values = ranks | dict(fields)
+    refuse_row(value not in values, f"no {value}: it has {', '.join(fields)}")
+    return query, fields["document"], values[value], fields.get("tag")
 
 
 def _documents(query: Any, documents: Any, value: str, names: Mapping[str, Sequence[str]]) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from pyrite.ranking.collections.lines import blocks, lines
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
 from pyrite.ranking.collections.pair_dialects import unnamed
 from pyrite.ranking.collections.splits import split_named
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 _GAP = re.compile(r"[\s,]*")
 Table = Mapping[str, Any]
@@ -43,7 +43,7 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
     for number, entry in entries_of(file, faults, encoding):
         if isinstance(entry, dict):
             yield from ((number, row) for row in _expanded(entry))
-        elif _is_row(entry):
+        elif is_row(entry):
             yield number, dict(zip(unnamed(len(entry)), entry, strict=True))
         else:
             what = "neither a JSON object nor a list of a query, a positive and negatives"
@@ -53,24 +53,26 @@ def json_rows(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[t
 def entries_of(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator[tuple[int, Any]]:
     """Yield what a file of JSON holds: the lines, the items of an array, or one object over several lines."""
     head = _head(file, encoding)
-    first = parsed(head) if head.startswith("[") else None
-    opens_object = head.split("\n", 1)[0].rstrip() == "{" and ".json" in file.name.lower()
-    if head.startswith("[") and not (isinstance(first, list) and not any(isinstance(it, (dict, list)) for it in first)):
+    if head.startswith("[") and not _is_flat(parsed(head)):
         return array_items(file, faults, encoding)
-    return _whole(file, faults, encoding) if opens_object else json_lines(file, faults, encoding)
+    opens_object = head.split("\n", 1)[0].rstrip() == "{" and ".json" in file.name.lower()
+    return (_whole if opens_object else json_lines)(file, faults, encoding)
 
 
-def _is_row(entry: Any) -> bool:
-    """Return whether an entry is a list of a query and documents."""
-    return isinstance(entry, list) and len(entry) > 1 and not any(isinstance(item, dict) for item in entry)
+def _is_flat(entry: Any) -> bool:
+    """Return whether an entry is a list of values, none of which is a list or an object."""
+    return isinstance(entry, list) and not {dict, list} & set(map(type, entry))
+
+
+def is_row(entry: Any) -> bool:
+    """Return whether an entry is a list of a query and documents, none of which is an object."""
+    return isinstance(entry, list) and len(entry) > 1 and dict not in map(type, entry)
 
 
 def _head(file: Path, encoding: str) -> str:
     """Return the beginning of a file without leading blanks: its whole first line, if that is not endless."""
     with open_bytes(file) as stream:
-        start = stream.readline(1 << 26)
-        while start and not start.strip():
-            start = stream.readline(1 << 26)
+        start = next(filter(bytes.strip, iter(lambda: stream.readline(1 << 26), b"")), b"")
     return start.decode(encoding_of(file, encoding), "replace").lstrip("\ufeff \t\r\n")
 
 
@@ -140,8 +142,9 @@ def array_items(file: Path, faults: Faults, encoding: str = "utf-8") -> Iterator
             number += rest.count("\n", position, end)
             position = end
         rest = rest[position:]
-    if not rest.lstrip().startswith("]"):
-        raise BadInput("the array is broken, or cut short", f"{file}:{number}", "is the file whole?")
+    refuse(
+        not rest.lstrip().startswith("]"), "the array is broken, or cut short", f"{file}:{number}", "is the file whole?"
+    )
 
 
 def _whole(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any]]:
@@ -154,34 +157,29 @@ def _whole(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int, Any
         raise BadInput("nested too deeply", file) from None
 
 
-def _are(kind: type, items: Iterable[Any]) -> bool:
+def are(kind: type, items: Iterable[Any]) -> bool:
+    """Return whether all items are of a kind."""
     return all(isinstance(item, kind) for item in items)
 
 
 def _is_by_split(table: Table) -> bool:
-    return all(map(split_named, table)) and _are(list, table.values())
+    return all(map(split_named, table)) and are(list, table.values())
 
 
 def _is_by_row(table: Table) -> bool:
-    return _are(dict, table.values()) and all(map(str.isdecimal, table))
+    return are(dict, table.values()) and all(map(str.isdecimal, table))
 
 
 def _is_by_column(table: Table) -> bool:
     """Return whether there is an object by the same rows for each column."""
-    rows = [list(value) for value in table.values() if isinstance(value, dict)]
-    return (
-        len(rows) == len(table)
-        and rows[0] != []
-        and all(map(str.isdecimal, rows[0]))
-        and rows.count(rows[0]) == len(rows)
-    )
+    keys = {*map(tuple, table.values())} if are(dict, table.values()) else set()
+    return len(keys) == 1 and keys != {()} and all(map(str.isdecimal, *keys))
 
 
 def _has_lists(table: Table) -> bool:
     """Return whether there is a list of as many items for each column, the first one of texts."""
-    lists = [value for value in table.values() if isinstance(value, list)]
-    lengths = set(map(len, lists))
-    return len(lists) == len(table) and len(lengths) == 1 and lengths != {0} and _are(str, lists[0])
+    lengths = {*map(len, table.values())} if are(list, table.values()) else set()
+    return len(lengths) == 1 and lengths != {0} and are(str, next(iter(table.values())))
 
 
 def _turned(table: Table) -> list[Mapping[str, Any]]:
@@ -212,7 +210,7 @@ def rows_of_columns(entry: Table) -> list[Mapping[str, Any]] | None:
 def _expanded(entry: Table) -> Iterator[Table]:
     """Yield the rows of an object: itself, or the questions that SQuAD has in its `data`."""
     data = entry.get("data")
-    if not isinstance(data, list) or not _are(dict, data):
+    if not isinstance(data, list) or not are(dict, data):
         yield entry
         return
     for item in data:

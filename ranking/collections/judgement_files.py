@@ -27,7 +27,7 @@ from pyrite.ranking.collections.run_dialects import (
     form_of,
     named_columns,
 )
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 RUN: Mapping[str, pl.DataType] = {
     "query": pl.String(),
@@ -74,10 +74,10 @@ def qrels_rows(path: str | Path, faults: Faults, encoding: str = "utf-8") -> Ite
         yield _with_ids(frame, path, faults).select([*READ_QRELS, "line"])
 
 
-def judgements_of(files: Sequence[tuple[str | None, Path]], faults: Faults) -> pl.DataFrame:
+def judgements_of(files: Iterable[tuple[Path, str | None]], faults: Faults) -> pl.DataFrame:
     """Return the judgements of files, each of which may belong to a split, as a frame of `JUDGEMENTS`."""
     parts = [pl.DataFrame(schema=JUDGEMENTS)]
-    for split, file in files:
+    for file, split in files:
         of_file = list(qrels_rows(file, faults))
         faults.note(f"files without judgements ({file.name})", not any(map(len, of_file)))
         named = (pl.lit(split, pl.String).alias("split"), pl.lit(str(file)).alias("file"))
@@ -152,17 +152,16 @@ def _head(path: str | Path, encoding: str) -> tuple[list[tuple[int, str]], bool]
         (hashed if row[1].lstrip().startswith("#") else head).append(row)
         if len(head) == HEAD:
             break
-    with_hash = bool(hashed) and not head and all(_ROW_WITH_HASH.fullmatch(line) for _, line in hashed)
-    return head or (hashed if with_hash else [(1, "")]), with_hash
+    if head or not hashed or not all(_ROW_WITH_HASH.fullmatch(line) for _, line in hashed):
+        return head or [(1, "")], False
+    return hashed, True
 
 
 def _of_table(path: str | Path, form: Form, faults: Faults, encoding: str, comments: bool) -> Iterator[pl.DataFrame]:
     """Yield the rows of a file of columns."""
-    types = {name: TYPES.get(name, pl.String()) for name in form.columns}
-    if "rank" in types and ("score" not in types or form.dialect.begins):
-        types["rank"] = pl.Int32()
-    if form.dialect is OF_PYRITE:
-        types["grade"] = pl.String()
+    ranked = {} if "score" in form.columns else {"rank": pl.Int32()}
+    known = {**TYPES, **ranked, **form.dialect.types}
+    types = {name: known.get(name, pl.String()) for name in form.columns}
     every = tables(
         path, types, faults, separator=form.separator, encoding=encoding, header=form.header, comments=comments,
         more=form.dialect.more, remedy=form.remedy,
@@ -205,18 +204,21 @@ def _parquet(
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise BadInput(f"can't be read ({str(error).splitlines()[0][:200]})", path, "is it whole?") from None
-    there = f"it has {', '.join(frame.columns)}"
+    there = f"it has {', '.join(frame.columns)}; rename one of them"
     frame.columns = named_columns([name.lower() for name in frame.columns], names)
-    if value == "score" and "score" not in frame.columns and "rank" in frame.columns:
+    columns = set(frame.columns)
+    if value == "score" and {"rank", "score"} & columns == {"rank"}:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
-    if value == "grade" and {"query", "document"} == set(frame.columns):
+    if value == "grade" and {"query", "document"} == columns:
         faults.note(str(RELEVANT.note), len(frame))
         frame = frame.with_columns(grade=1)
-    if missing := [name for name in ("query", "document", value) if name not in frame.columns]:
-        usual = ", ".join(names[missing[0]][:3])
-        raise BadInput(f"has no column of the {missing[0]} (such as {usual})", path, f"{there}; rename one of them")
-    tag = "tag" if "tag" in frame.columns else pl.lit(None).alias("tag")
-    yield from zip(frame.select("query", "document", value, tag).iter_rows(), itertools.count(1), strict=False)
+    missing = [
+        f"{name} (such as {', '.join(names[name][:3])})"
+        for name in ("query", "document", value) if name not in frame.columns
+    ]  # fmt: skip
+    refuse(missing, "has no column of the {}", path, there)
+    frame = frame if "tag" in frame.columns else frame.with_columns(tag=None)
+    yield from zip(frame.select("query", "document", value, "tag").iter_rows(), itertools.count(1), strict=False)
 
 
 def _typed(rows: Iterable[tuple[Row, int]], value: str, path: str | Path, faults: Faults) -> pl.DataFrame:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 
 from pyrite.ranking.collections.faults import SKIP, Faults
 from pyrite.ranking.collections.opened import encoding_of, open_bytes
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.collections.reader import frames
+from pyrite.ranking.errors import BadInput, refuse
 
 BLANK = r"[ \t\x0B\x0C]"
 QUOTED = (",", ";")
@@ -44,8 +45,12 @@ def blocks(
         BadInput: if there is no such file, its encoding is unknown, or it is damaged or truncated, strict or not.
     """
     marked = encoding_of(path, encoding) if within is None else encoding
-    if "\n".encode(encoding) != b"\n":
-        raise BadInput(f"{encoding} cannot be read line by line", path, "convert it to UTF-8 with iconv")
+    refuse(
+        "\n".encode(encoding) != b"\n",
+        f"{encoding} cannot be read line by line",
+        path,
+        "convert it to UTF-8 with iconv",
+    )
     number = 1
     if marked != encoding:  # by its mark: UTF-8, or decoded to it
         encoding = "utf-8"
@@ -153,21 +158,17 @@ def _quoted_fields(
     texts = (line for _, text in blocks(path, faults, encoding) for line in text.removesuffix("\n").split("\n"))
     kept = ("" if comments and line.lstrip().startswith("#") else line for line in texts)
     reader = csv.reader((f"{line}\n" for line in kept), delimiter=separator, skipinitialspace=True)
-    rows: list[list[str | int | None]] = []
+    schema: dict[str, pl.DataType] = {**dict.fromkeys(names, pl.String()), "line": pl.Int64()}
+    return frames(_numbered(reader, len(names)), schema, ROWS)
+
+
+def _numbered(reader: Any, width: int) -> Iterator[tuple[str | int | None, ...]]:
+    """Yield the rows of a reader that are not empty, each with its first line."""
     line = 1
     for fields in reader:
         if any(fields):
-            rows.append([*(fields if len(fields) == len(names) else [None] * len(names)), line])
+            yield *(fields if len(fields) == width else [None] * width), line
         line = reader.line_num + 1
-        if len(rows) >= ROWS:
-            yield _texts(rows, names)
-            rows = []
-    yield _texts(rows, names)
-
-
-def _texts(rows: list[list[str | int | None]], names: Sequence[str]) -> pl.DataFrame:
-    schema = {**dict.fromkeys(names, pl.String), "line": pl.Int64}
-    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _whole_lines(path: str | Path, within: tuple[int, int] | None, encoding: str) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,12 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.format_of import reader_of
+from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, together
-from pyrite.ranking.collections.splits import TEST, TRAIN, shuffled
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.collections.splits import TRAIN, with_test
+from pyrite.ranking.errors import refuse
 
+WHERE = "collection.mix"
 ENTRY = ("path", "share", "prompt", "name")
 TESTED = 0.1
 """The share of the queries that becomes the test of a collection without splits, as of pairs."""
@@ -79,7 +81,7 @@ class Mix(Reader):
                 yield part.named(frame.select(list(DOCUMENTS)), "id")
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        return together((part.named(part.reader.read_queries(faults), "id") for part in self._parts()), QUERIES)
+        return self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         judged = [_split(part, part.reader.read_judgements(faults)) for part in self._parts()]
@@ -98,11 +100,13 @@ class Mix(Reader):
         return together(kept, JUDGEMENTS)
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        given = (part.named(part.reader.read_given(faults), "query", "document") for part in self._parts())
-        return together(given, GIVEN)
+        return self._together(lambda part: part.named(part.reader.read_given(faults), "query", "document"), GIVEN)
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
-        return together((part.prompts(faults) for part in self._parts()), PROMPTS)
+        return self._together(lambda part: part.prompts(faults), PROMPTS)
+
+    def _together(self, read: Callable[[Member], pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+        return together(map(read, self._parts()), schema)
 
     def facts(self) -> dict[str, str]:
         drawn = {"queries of each collection that train": vars(self)["_drawn"]} if "_drawn" in vars(self) else {}
@@ -124,27 +128,26 @@ class Mix(Reader):
 
     def _read_entries(self) -> list[Member]:
         entries = [dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)} for entry in self.mix or ()]
-        where = "collection.mix"
-        if len(entries) < 2:
-            raise BadInput("mixes fewer than two collections", where, "name them, as [{path:A,share:2},{path:B}]")
+        refuse(len(entries) < 2, "mixes fewer than two collections", WHERE, "name them, as [{path:A,share:2},{path:B}]")
         for entry in entries:
-            if unknown := [key for key in entry if key not in ENTRY]:
-                raise BadInput(f"an entry has no {unknown[0]}", where, f"choose of {', '.join(ENTRY)}")
-            if not entry.get("path"):
-                raise BadInput("an entry has no path", where, "write {path:FOLDER,share:1}")
-            share = entry.get("share")
-            if share is not None and not (isinstance(share, int | float) and share > 0):
-                raise BadInput(f"the share of {entry['path']} is {share!r}", where, "give a number above 0")
-        weighed = any(entry.get("share") is not None for entry in entries)
+            refuse(sorted(entry.keys() - ENTRY), "an entry has no {}", WHERE, f"choose of {', '.join(ENTRY)}")
+            refuse(not entry.get("path"), "an entry has no path", WHERE, "write {path:FOLDER,share:1}")
+            what = f"the share of {entry['path']} is {entry.get('share')!r}"
+            refuse(not _is_share(entry.get("share")), what, WHERE, "give a number above 0")
+        weighed = any(entry.get("share") for entry in entries)
+        return self._members(entries, 1.0 if weighed else None)
+
+    def _members(self, entries: Sequence[Mapping[str, Any]], usual: float | None) -> list[Member]:
+        """Return the collections of entries; `usual` is the share of one that has none."""
         parts = []
         for entry in entries:
             reader = reader_of(entry["path"])
-            share = float(entry.get("share") or 1) if weighed else None
-            parts.append(Member(str(entry.get("name") or reader.name), reader, share, entry.get("prompt")))
+            name = str(entry.get("name") or reader.name)
+            parts.append(Member(name, reader, entry.get("share") or usual, entry.get("prompt")))
         names = [part.name for part in parts]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            remedy = "give one another name: {path:FOLDER,name:OTHER}"
-            raise BadInput(f"two collections are called {twice}", where, remedy)
+        refuse(
+            repeated(names), "two collections are called {}", WHERE, "give one another name: {path:FOLDER,name:OTHER}"
+        )
         return parts
 
     def _counts(self, trained: Sequence[int]) -> list[int]:
@@ -153,15 +156,18 @@ class Mix(Reader):
         Raises:
             BadInput: if one has none.
         """
-        for part, count in zip(self._parts(), trained, strict=True):
-            if not count:
-                remedy = "give it to evaluate= instead, which measures without training"
-                raise BadInput(f"{part.name} has no training queries", "collection.mix", remedy)
-        shares = [part.share for part in self._parts()]
-        if None in shares:
+        untrained = [part.name for part, count in zip(self._parts(), trained, strict=True) if not count]
+        remedy = "give it to evaluate= instead, which measures without training"
+        refuse(untrained, "{} has no training queries", WHERE, remedy)
+        shares = [part.share for part in self._parts() if part.share is not None]
+        if not shares:
             return list(trained)
-        unit = min(count / share for count, share in zip(trained, shares, strict=True) if share)
-        return [max(1, round(unit * share)) for share in shares if share]
+        unit = min(count / share for count, share in zip(trained, shares, strict=True))
+        return [max(1, round(unit * share)) for share in shares]
+
+
+def _is_share(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and value > 0)
 
 
 def _trained(rows: pl.DataFrame) -> list[str]:
@@ -173,7 +179,4 @@ def _split(part: Member, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the judgements of a collection; without any split, a tenth of its queries is the test."""
     if rows["split"].null_count() < len(rows):
         return rows.with_columns(pl.col("split").fill_null(TRAIN))
-    queries = shuffled(rows["query"].unique())
-    tested = pl.Series(queries[: max(1, round(TESTED * len(queries)))], dtype=pl.String)
-    split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
-    return rows.with_columns(split=split)
+    return with_test(rows, max(1, round(TESTED * rows["query"].n_unique())))

@@ -18,7 +18,7 @@ from pyrite.ranking.collections.lines import lines, tables
 from pyrite.ranking.collections.opened import ENDINGS
 from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, not_read, spans_of, stamps, together
 from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 _PASSAGE = {"id": pl.String(), "text": pl.String()}
 _DOCUMENT = {"id": pl.String(), "_url": pl.String(), "title": pl.String(), "body": pl.String()}
@@ -40,14 +40,14 @@ _USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         "2020qrels-docs.txt",
     ),
 }
-COLUMNS: Mapping[str, set[str]] = {
-    "id": {"id", "_id", "pid", "qid", "docid", "doc_id", "docno", "query_id", "passage_id"},
-    "text": {"text", "passage", "query", "contents", "document", "query_text"},
-    "title": {"title"},
-    "body": {"body"},
+COLUMNS: Mapping[str, str] = {
+    **dict.fromkeys(("id", "_id", "pid", "qid", "docid", "doc_id", "docno", "query_id", "passage_id"), "id"),
+    **dict.fromkeys(("text", "passage", "query", "contents", "document", "query_text"), "text"),
+    "title": "title",
+    "body": "body",
 }
-"""Names of columns in a header."""
-HEADER = {"url", *(name for names in COLUMNS.values() for name in names)}
+"""Our columns by their names in a header."""
+HEADER = {"url", *COLUMNS}
 """A line of only these is no document and no query."""
 
 
@@ -99,7 +99,7 @@ class MsMarco(FolderWithCandidates):
         return together(parts, QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        return judgements_of([(split, file) for split, (_, file) in self._splits().items()], faults)
+        return judgements_of([(file, split) for split, (_, file) in self._splits().items()], faults)
 
     def facts(self) -> dict[str, str]:
         guessed = [kind for kind in _USUAL_NAMES if not getattr(self, kind.split()[-1])]
@@ -109,27 +109,24 @@ class MsMarco(FolderWithCandidates):
         if self.documents:
             return self.named(self.documents)
         present = self._present("documents")
-        if not present:
-            usual = " or ".join(_USUAL_NAMES["documents"][:2])
-            raise BadInput(f"no {usual}", self.path, "name the file: collection.documents=FILE")
+        usual = " or ".join(_USUAL_NAMES["documents"][:2])
+        refuse(not present, f"no {usual}", self.path, "name the file: collection.documents=FILE")
         return present[0]
 
     def _splits(self) -> dict[str, tuple[Path, Path]]:
         """Return the files of queries and qrels of each split that has both."""
-        for option in (self.queries, self.qrels):
-            if unknown := set(option or {}) - {TRAIN, DEV, TEST}:
-                raise BadInput(f"no split is called {sorted(unknown)[0]!r}", self.path, "take train, dev or test")
+        unknown = sorted({*(self.queries or ()), *(self.qrels or ())} - {TRAIN, DEV, TEST})
+        refuse(list(map(repr, unknown)), "no split is called {}", self.path, "take train, dev or test")
         splits = {}
         for split in (TRAIN, DEV, TEST):
             queries, qrels = self._of_split(split, "queries"), self._of_split(split, "qrels")
             if queries and qrels:
                 splits[split] = queries, qrels
-            elif self.qrels and split in self.qrels:
-                remedy = f"name them: 'collection.queries={{{split}: FILE}}'"
-                raise BadInput(f"no queries for the qrels of {split}", self.path, remedy)
-        if not splits:
-            remedy = "name them: 'collection.queries={train: FILE}' 'collection.qrels={train: FILE}'"
-            raise BadInput("no split has both its queries and its qrels", self.path, remedy)
+            named = split not in splits and split in (self.qrels or ())
+            remedy = f"name them: 'collection.queries={{{split}: FILE}}'"
+            refuse(named, f"no queries for the qrels of {split}", self.path, remedy)
+        remedy = "name them: 'collection.queries={train: FILE}' 'collection.qrels={train: FILE}'"
+        refuse(not splits, "no split has both its queries and its qrels", self.path, remedy)
         return splits
 
     def _of_split(self, split: str, what: str) -> Path | None:
@@ -140,16 +137,16 @@ class MsMarco(FolderWithCandidates):
 
     def _present(self, kind: str) -> list[Path]:
         """Return the files with a usual name; the first one counts."""
-        names = (f"{name}{packed}" for name in _USUAL_NAMES[kind] for packed in ("", *ENDINGS))
-        return [self.folder / name for name in names if (self.folder / name).exists()]
+        files = (self.folder / f"{name}{packed}" for name in _USUAL_NAMES[kind] for packed in ("", *ENDINGS))
+        return list(filter(Path.exists, files))
 
 
 def _columns(file: Path, usual: Mapping[str, pl.DataType]) -> tuple[dict[str, pl.DataType], bool]:
     """Return the columns of a file, by the names of its header or by their number, and whether it has a header."""
     _, first = next(lines(file, Faults(strict=False)), (0, ""))
     cells = [cell.strip().lower() for cell in first.rstrip("\r").split("\t")]
-    named = [next((ours for ours, names in COLUMNS.items() if cell in names), f"_{n}") for n, cell in enumerate(cells)]
-    if set(cells) & COLUMNS["id"] and 1 < len(set(named)) == len(named) and {"text", "body"} & set(named):
+    named = [COLUMNS.get(cell, f"_{number}") for number, cell in enumerate(cells)]
+    if "id" in named and len(set(named)) == len(named) and {"text", "body"} & set(named):
         return dict.fromkeys(named, pl.String()), True
     columns = _DOCUMENT if len(cells) == 4 and usual is _PASSAGE else usual
     return dict(columns), len(set(cells)) > 1 and set(cells) <= HEADER

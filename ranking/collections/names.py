@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 TEXT = ("text", "contents", "content", "passage", "document", "body", "context")
@@ -33,3 +34,8 @@ def first(names: Sequence[str], present: Collection[str]) -> str | None:
 def first_value(names: Sequence[str], row: Mapping[str, Any]) -> Any:
     """Return the value of the first name that has one; None if all are null."""
     return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that are there more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]

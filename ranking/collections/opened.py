@@ -8,15 +8,18 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import pyarrow as pa
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
+
+T = TypeVar("T")
 
 RATIO, MOST = 200, 4_000_000_000
 """A file that decompresses to more than both, RATIO times its size and MOST bytes, is refused."""
@@ -50,7 +53,7 @@ def _is_tar(path: str | Path) -> tuple[str, str | Path, str]:
 def _head(path: str | Path, form: str | None, size: int) -> bytes:
     """Return the first bytes of a file, decompressed; none if damaged, which reading it reports with its line."""
     with open(path, "rb") as file, suppress(EOFError, zlib.error, OSError, lzma.LZMAError, pa.ArrowException):
-        head: bytes = _decompressed(file, form).read(size)
+        head: bytes = DECOMPRESSED[form](file).read(size)
         return head
     return b""
 
@@ -63,11 +66,15 @@ def compression_of(path: str | Path) -> str | None:
     """
     with open(path, "rb") as file:
         head = file.read(512)
-    if head[257:262] == TAR:
-        raise BadInput(*_is_tar(path))
-    if (other := next((other for magic, other in OTHERS.items() if head.startswith(magic)), None)) is not None:
-        raise BadInput(other[0], path, other[1])
-    return next((ending for magic, ending in FORMS.items() if head.startswith(magic)), None)
+    refuse(head[257:262] == TAR, *_is_tar(path))
+    what, remedy = _begins(head, OTHERS) or ("", "")
+    refuse(what, what, path, remedy)
+    return _begins(head, FORMS)
+
+
+def _begins(head: bytes, known: Mapping[bytes, T]) -> T | None:
+    """Return what is known of the first bytes of a file."""
+    return next((value for magic, value in known.items() if head.startswith(magic)), None)
 
 
 @contextmanager
@@ -84,24 +91,21 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     form: str | None = None
     try:
         form = compression_of(path)
-        ending = next((ending[1:] for ending in ENDINGS if str(path).lower().endswith(ending)), None)
-        if form is None and ending is not None:
-            kind = "gzip" if ending == "gz" else ending
-            remedy = f"copy it again, or rename it without .{ending} if it is not compressed"
-            raise BadInput(f"not a {kind} file, or truncated at its very start", path, remedy)
-        if form is not None and _head(path, form, 512)[257:262] == TAR:
-            raise BadInput(*_is_tar(path))
+        ending = Path(path).suffix.lower()
+        kind = {".gz": "gzip"}.get(ending, ending[1:])
+        remedy = f"copy it again, or rename it without {ending} if it is not compressed"
+        packed_by_name = form is None and ending in ENDINGS
+        refuse(packed_by_name, f"not a {kind} file, or truncated at its very start", path, remedy)
+        refuse(form is not None and _head(path, form, 512)[257:262] == TAR, *_is_tar(path))
         with open(path, "rb") as file:
-            stream = _decompressed(file, form)
+            stream = DECOMPRESSED[form](file)
             yield stream if form is None else bounded(stream, path)
     except FileNotFoundError:
         raise BadInput("no such file", path) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, pa.ArrowException) as error:
-        raise BadInput(f"truncated or damaged .{form} ({error})", path, "copy it again") from None
-    except OSError as error:
-        if form is not None and error.errno is None:  # of bz2 and Zstandard
+    except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowException, OSError) as error:
+        if form is not None and getattr(error, "errno", None) is None:  # of a library that unpacks
             raise BadInput(f"truncated or damaged .{form} ({error})", path, "copy it again") from None
-        raise BadInput(f"cannot be read ({error.strerror or error})", path) from None
+        raise BadInput(f"cannot be read ({getattr(error, 'strerror', None) or error})", path) from None
 
 
 class _Bounded(io.RawIOBase):
@@ -117,9 +121,8 @@ class _Bounded(io.RawIOBase):
         content = self._inner.read(len(buffer))
         buffer[: len(content)] = content
         self._left -= len(content)
-        if self._left < 0:
-            what = f"decompresses to more than {RATIO} times its size and {MOST / 1e9:.0f} GB"
-            raise BadInput(what, self._path, f"if it is right: {ANY_SIZE}=1 in the environment")
+        what = f"decompresses to more than {RATIO} times its size and {MOST / 1e9:.0f} GB"
+        refuse(self._left < 0, what, self._path, f"if it is right: {ANY_SIZE}=1 in the environment")
         return len(content)
 
 
@@ -131,17 +134,14 @@ def bounded(stream: Any, path: str | Path) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Bounded(stream, path, most), 1 << 17))
 
 
-def _decompressed(file: BinaryIO, form: str | None) -> Any:
-    match form:
-        case "gz":
-            return gzip.GzipFile(fileobj=file)
-        case "bz2":
-            return bz2.BZ2File(file)
-        case "xz":
-            return lzma.LZMAFile(file)
-        case "zst":
-            return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file), "zstd"))
-    return file
+DECOMPRESSED: Mapping[str | None, Callable[[BinaryIO], Any]] = {
+    "gz": lambda file: gzip.GzipFile(fileobj=file),
+    "bz2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+    "zst": lambda file: io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file), "zstd")),
+    None: lambda file: file,
+}
+"""How a file is decompressed, by the ending for its compression."""
 
 
 def encoding_of(path: str | Path, given: str = "utf-8") -> str:
@@ -152,10 +152,9 @@ def encoding_of(path: str | Path, given: str = "utf-8") -> str:
         raise BadInput(f"unknown encoding {given!r}", path, "utf-8 and cp1252 are the usual ones") from None
     with open_bytes(path):  # which refuses what can't be read
         head = _head(path, compression_of(path), 4)
-    return next((encoding for mark, encoding in MARKS.items() if head.startswith(mark)), given)
+    return _begins(head, MARKS) or given
 
 
 def plain_name(path: Path) -> str:
     """Return a file's name in lower case, without the ending of a compression."""
-    name = path.name.lower()
-    return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
+    return re.sub(rf"\.({'|'.join(FORMS.values())})$", "", path.name.lower())

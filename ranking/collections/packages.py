@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 # The packages of the built-in collection, whatever else is installed: a change of this list changes the collection.
 PACKAGES = (
@@ -44,8 +44,7 @@ def tree(folder: Path) -> list[Source]:
         BadInput: if there is no such folder, or no Python in it.
     """
     modules = _tree(folder, prefix=f"{folder.name}." if (folder / "__init__.py").exists() else "")
-    if not modules:
-        raise BadInput("no Python files in it" if folder.is_dir() else "no such folder", folder)
+    refuse(not modules, "no Python files in it" if folder.is_dir() else "no such folder", folder)
     return modules
 
 
@@ -63,12 +62,11 @@ def sources(distribution: Distribution) -> list[Source]:
     """Return the modules that a distribution installed, without its tests."""
     record = distribution.read_text("RECORD")
     # The list of files as text: importlib's objects for a hundred thousand files take seconds.
-    files = [row[0] for row in csv.reader(record.splitlines()) if row] if record else map(str, distribution.files or [])
-    return [
-        Source(module, Path(str(distribution.locate_file(file))))
-        for file in sorted(files)
-        if (module := _module(file)) is not None
-    ]
+    rows = (
+        filter(None, csv.reader(record.splitlines())) if record else ([str(file)] for file in distribution.files or [])
+    )
+    files = sorted(file for file, *_ in rows)
+    return [Source(_module(file), Path(str(distribution.locate_file(file)))) for file in files if _module(file)]
 
 
 def _tree(folder: Path, prefix: str = "") -> list[Source]:
@@ -77,19 +75,13 @@ def _tree(folder: Path, prefix: str = "") -> list[Source]:
         folders[:] = sorted(set(folders) - _NO_PACKAGES)
         for file in sorted(files):
             path = Path(parent, file)
-            module = _module(path.relative_to(folder).as_posix(), prefix)
-            if module is not None:
-                modules.append(Source(module, path))
-    return modules
+            modules.append(Source(_module(path.relative_to(folder).as_posix(), prefix), path))
+    return [source for source in modules if source.module]
 
 
-def _module(file: str, prefix: str = "") -> str | None:
-    """Return the dotted name of a module by its path; None if it is not a module, or a test."""
-    if not file.endswith(".py") or _FOR_TESTS.search(file):
-        return None
-    parts = file.removesuffix(".py").split("/")
-    if parts[-1] == "__init__":
-        parts.pop()
-    if not all(part.isidentifier() for part in parts):
-        return None
-    return f"{prefix}{'.'.join(parts)}".rstrip(".") or None
+def _module(file: str, prefix: str = "") -> str:
+    """Return the dotted name of a module by its path; empty if it is not a module, or a test."""
+    path = re.sub(r"(^|/)__init__\.py$|\.py$", "", file)
+    parts = path.split("/") if path else []
+    is_module = file.endswith(".py") and not _FOR_TESTS.search(file) and all(map(str.isidentifier, parts))
+    return f"{prefix}{'.'.join(parts)}".rstrip(".") if is_module else ""

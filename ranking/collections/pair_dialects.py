@@ -21,17 +21,17 @@ POSITIVE = (
 )  # fmt: skip
 LABEL = ("label", "labels", "relevance", "relevant", "is_relevant", "rel", "grade", "is_duplicate")
 NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
-SCORES = (
-    ("scores",), ("score",), ("pos_scores", "neg_scores"),
-    *((name,) for name in ("similarity", "similarity_score", "relevance_score", "ce_score", "teacher_score", "rating")),
-)  # fmt: skip
-"""Names of the columns in other tools, in the order in which they are preferred."""
 SEPARATE = ("pos_scores", "neg_scores")
 BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""
-TITLED = ("document", "passage", "context", "passage_text", "text")
-"""Columns of a positive whose title is in a column of its own, as in a corpus."""
+SCORES = (
+    ("scores",), ("score",), SEPARATE, ("similarity",), ("similarity_score",), ("relevance_score",), ("ce_score",),
+    ("teacher_score",), ("rating",), (BESIDE,),
+)  # fmt: skip
+"""Names of the columns in other tools, in the order in which they are preferred."""
 TITLES = (TITLE, "passage_title", "document_title", "doc_title", "context_title")
+TITLED = dict.fromkeys(("document", "passage", "context", "passage_text", "text"), TITLES)
+"""Columns of a positive whose title is in a column of its own, as in a corpus, and the names of that column."""
 LIKE_NEGATIVES = re.compile(r"neg|bad|wrong|incorrect|reject|distract|irrelevant|hard", re.I)
 LIKE_LABELS = re.compile(r"label|stars?|relev|grade|judge?ment|class", re.I)
 """Names that look like negatives or labels, and are none of the usual ones."""
@@ -80,6 +80,10 @@ class Foreign(NamedTuple):
     what: str
     remedy: str
 
+    def fits(self, names: Sequence[str]) -> bool:
+        """Return whether a file with some names is one."""
+        return self.needs <= set(names) <= (self.only or set(names))
+
 
 FOREIGN = (
     Foreign(frozenset({"qid", "pos", "neg"}), frozenset(), "holds ids, not texts (qid, pos, neg)", NAME_BESIDE),
@@ -100,25 +104,25 @@ def unnamed(count: int) -> list[str]:
     return names[:count]
 
 
-def without_columns(names: Sequence[str], named: Mapping[str, str | None], given: bool) -> RowFault:
+def without_columns(names: Sequence[str], named: Mapping[str, str | None]) -> RowFault:
     """Return the fault of a row without the column of its query or its positive.
 
     Args:
         names: the columns that it has.
         named: the column of the query and of the positive, by the options or a usual name; None if there is none.
-        given: whether an option names the missing one.
     """
-    absent = [kind for kind, name in named.items() if name not in names]
-    if not given and (ids := list(filter(PAIRED_IDS.match, names))):
-        return RowFault(f"holds ids, not texts ({', '.join(ids)})", NAME_BESIDE, always=True)
-    foreign = (one for one in FOREIGN if one.needs <= set(names) and (not one.only or set(names) <= one.only))
-    if not given and (known := next(foreign, None)):
-        return RowFault(known.what, known.remedy, always=True)
-    usual = f"has no column of the {' or the '.join(absent)} by a usual name"
-    what = usual if named[absent[0]] is None else f"has no column {named[absent[0]]!r}"
     there = f"it has {', '.join(names)}" if names else "it is empty"
-    remedy = f"{there}; name it by {' '.join(f'collection.{kind}=COLUMN' for kind in absent)}"
-    return RowFault(what, remedy, always=not given)
+    absent = {kind: name for kind, name in named.items() if name not in names}
+    remedy = f"{there}; name it by {' '.join(map('collection.{}=COLUMN'.format, absent))}"
+    given = next(iter(absent.values()))
+    if given is not None:
+        return RowFault(f"has no column {given!r}", remedy)
+    usual = f"has no column of the {' or the '.join(absent)} by a usual name"
+    ids = ", ".join(filter(PAIRED_IDS.match, names))
+    if ids:
+        return RowFault(f"holds ids, not texts ({ids})", NAME_BESIDE, always=True)
+    known = ((one.what, one.remedy) for one in FOREIGN if one.fits(names))
+    return RowFault(*next(known, (usual, remedy)), always=True)
 
 
 def listed_column(written: Collection[str]) -> str | None:
@@ -131,13 +135,11 @@ def grades_of_classes(names: Sequence[str]) -> list[int] | None:
 
     Classes of which those that are not relevant come first are grades already: 0, 1, 2.
     """
-    numbers = [int(name) for name in names if re.fullmatch(r"-?\d+", name)]
-    if len(numbers) == len(names):
-        return numbers
+    if all(re.fullmatch(r"-?\d+", name) for name in names):
+        return list(map(int, names))
     relevant = [bool(RELEVANT.fullmatch(name.strip())) for name in names]
-    said = [is_so or bool(NOT_RELEVANT.fullmatch(name.strip())) for name, is_so in zip(names, relevant, strict=True)]
-    if not all(said) or not any(relevant):
+    known = [RELEVANT.fullmatch(name.strip()) or NOT_RELEVANT.fullmatch(name.strip()) for name in names]
+    if not all(known) or not any(relevant):
         return None
-    return (
-        list(range(len(names))) if relevant == sorted(relevant) and not relevant[0] else [int(one) for one in relevant]
-    )
+    ordered = relevant == sorted(relevant) and not relevant[0]
+    return list(range(len(names)) if ordered else map(int, relevant))

@@ -19,7 +19,7 @@ import polars as pl
 from pyrite.ranking.bounds import Between, checked
 from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
-from pyrite.ranking.collections.faults import Faults, RowFault
+from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.pair_dialects import BESIDE
 from pyrite.ranking.collections.reader import (
     DOCUMENTS,
@@ -28,6 +28,7 @@ from pyrite.ranking.collections.reader import (
     PROMPTS,
     QUERIES,
     Reader,
+    counted,
     frames,
     not_read,
     stamps,
@@ -43,8 +44,8 @@ from pyrite.ranking.collections.row_files import (
     unread_files,
 )
 from pyrite.ranking.collections.row_forms import Parts, RowForm
-from pyrite.ranking.collections.splits import TEST, TRAIN, shuffled, split_named
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.collections.splits import TRAIN, split_named, with_test
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI, local_path
 
 CHUNK = 50_000
@@ -112,7 +113,7 @@ class Pairs(Reader):
         return path.name.split(".")[0]
 
     def sources(self) -> dict[str, str]:
-        return stamps([file for _, file in [*self._files(), *self._beside()]])
+        return stamps([*self._files(), *self._beside()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
         yield from batches(self._content(faults).documents, CHUNK // 3)
@@ -129,12 +130,7 @@ class Pairs(Reader):
         judged = judged.select(pl.col(name).cast(kind) for name, kind in JUDGEMENTS.items())
         if not set(judged["split"].drop_nulls().unique()) <= {TRAIN}:
             return judged.with_columns(pl.col("split").fill_null(TRAIN))
-        queries = shuffled(judged["query"].unique())
-        tested = pl.Series(queries[: round(self.test * len(queries))], dtype=pl.String)
-        if tested.is_empty():
-            return judged.with_columns(split=pl.lit(None, pl.String))
-        split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
-        return judged.with_columns(split=split)
+        return with_test(judged, round(self.test * judged["query"].n_unique()))
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
         return self._content(faults).prompts
@@ -148,13 +144,13 @@ class Pairs(Reader):
     def source(self) -> dict[str, Any]:
         return self._content(Faults(strict=False)).source
 
-    def _files(self) -> list[tuple[str | None, Path]]:
+    def _files(self) -> dict[Path, str | None]:
         return row_files(local_path(self.path))
 
-    def _beside(self) -> list[tuple[str | None, Path]]:
+    def _beside(self) -> dict[Path, str | None]:
         """Return the tables with ids and scores of the rows in `data`, which `pyrite mine` writes."""
         folder = local_path(self.path) / "ids"
-        return row_files(folder) if folder.is_dir() else []
+        return row_files(folder) if folder.is_dir() else {}
 
     def _content(self, faults: Faults) -> _Content:
         """Read all rows once: their faults are reported the first time."""
@@ -174,16 +170,16 @@ class Pairs(Reader):
     def _fill(self, content: _Content, faults: Faults) -> None:
         form = RowForm(self.query, self.positive, self.negatives, self.scores, self.label, self.relevant_from)
         files = self._files()
-        check_parts([file for _, file in files])
-        unnamed = [file.name for split, file in files if split is None]
+        check_parts(files)
+        unnamed = [file.name for file, split in files.items() if split is None]
         if 0 < len(unnamed) < len(files):
             content.facts["files without a split in their name"] = f"{', '.join(unnamed[:3])} read as train"
-            files = [(split or TRAIN, file) for split, file in files]
-        content.facts |= not_read(unread_files(local_path(self.path), [file for _, file in files]))
+            files = {file: split or TRAIN for file, split in files.items()}
+        content.facts |= not_read(unread_files(local_path(self.path), files))
         content.write_documents(self._read_files(files, form, content, faults))
         content.finish()
-        if self.scores is not None and not content.rows["score"].count():
-            raise BadInput("no row has a score", self.path, "leave collection.scores out, or name the column of scores")
+        lacking = self.scores is not None and not content.rows["score"].count()
+        refuse(lacking, "no row has a score", self.path, "leave collection.scores out, or name the column of scores")
         if others := form.unread():
             columns = (f"{', '.join(names)} (collection.{option}= chooses it)" for option, names in others.items())
             content.facts["columns that are not read"] = ", ".join(columns)
@@ -191,47 +187,56 @@ class Pairs(Reader):
 
     def _read_files(
         self,
-        files: Sequence[tuple[str | None, Path]],
+        files: Mapping[Path, str | None],
         form: RowForm,
         content: _Content,
         faults: Faults,
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add the rows of all files to the content, and yield each document that is new: id, text, file, line."""
         options = TextOptions(self.separator, self.encoding, self.quote)
-        ids = [read_rows(file, faults, options) for _, file in self._beside()]
-        beside = itertools.chain.from_iterable(ids)
-        for split, file in files:
-            kind = kind_of(file)
+        tables = [read_rows(file, faults, options) for file in self._beside()]
+        ids = itertools.chain.from_iterable(tables) if tables else None
+        for file, split in files.items():
             form.classes = classes_of(file)
-            count, names, labelled, skipped = 0, dict[str, None](), None, dict(faults.skipped)
-            for line, row in read_rows(file, faults, options, form.names()):
-                count += 1
-                if count == 1 and kind != "json":
-                    _check(form, list(row), file, without_header=kind == "csv")
-                if not row.keys() <= names.keys():
-                    names |= dict.fromkeys(row)
-                if ids:
-                    row = _with_ids(row, next(beside, None), file)
-                try:
-                    parts = form.parts(row)
-                    if labelled not in (None, parts.labelled):
-                        raise RowFault("has no label, or those before have none")
-                except RowFault as fault:
-                    faults.report_row(fault, file, line)
-                    continue
-                labelled = parts.labelled
-                if parts.empty:
-                    faults.report("empty text", "a document is empty", file, line, times=parts.empty)
-                content.source["rows"] += 1
-                of_row = split_named(row["split"]) if isinstance(row.get("split"), str) else None
-                content.splits += of_row is not None
-                if of_row is None and row.get("split") not in (None, ""):
-                    content.other_splits[str(row["split"])] += 1
-                yield from content.add(parts, of_row or split, str(file), line, faults)
-            if not count and skipped == faults.skipped:
-                faults.report("empty file", "has no rows", file)
-            elif count and kind == "json":
-                _check(form, list(names), file)  # rows may differ: a column has to be in one of them
+            rows = _checked(read_rows(file, faults, options, form.names()), form, file, faults)
+            rows = rows if ids is None else _with_ids(rows, ids, file)
+            for line, row, parts in _taken_apart(rows, form, file, faults):
+                yield from content.add(parts, content.split_of(row) or split, str(file), line, faults)
+
+
+def _taken_apart(
+    rows: Iterator[Row], form: RowForm, file: Path, faults: Faults
+) -> Iterator[tuple[int, Mapping[str, Any], Parts]]:
+    """Yield the rows of a file that are whole, and their parts; all rows of a file have labels, or none."""
+    labelled: bool | None = None
+    for line, row in rows:
+        try:
+            parts = form.parts(row)
+            refuse_row(labelled not in (None, parts.labelled), "has no label, or those before have none")
+        except RowFault as fault:
+            faults.report_row(fault, file, line)
+            continue
+        labelled = parts.labelled
+        if parts.empty:
+            faults.report("empty text", "a document is empty", file, line, times=parts.empty)
+        yield line, row, parts
+
+
+def _checked(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> Iterator[Row]:
+    """Yield the rows of a file, and refuse it without the columns that are needed: at its first row, which may be no
+    header, or at the end of JSON, whose rows differ."""
+    names, skipped = dict[str, None](), dict(faults.skipped)
+    kind = kind_of(file)
+    for line, row in rows:
+        if not names and kind != "json":
+            _check(form, list(row), file, without_header=kind == "csv")
+        if not row.keys() <= names.keys():
+            names |= dict.fromkeys(row)
+        yield line, row
+    if names and kind == "json":
+        _check(form, list(names), file)
+    if not names and skipped == faults.skipped:
+        faults.report("empty file", "has no rows", file)
 
 
 class _Content:
@@ -256,6 +261,7 @@ class _Content:
         self, parts: Parts, split: str | None, file: str, line: int, faults: Faults
     ) -> Iterator[tuple[str, str, str, int]]:
         """Add a row, and yield its documents that are new."""
+        self.source["rows"] += 1
         text = " ".join(parts.query.lower().split())
         query, is_new = self._query_ids.of(text, parts.query_id, file, line, faults)
         if is_new:
@@ -270,6 +276,16 @@ class _Content:
             if is_new:
                 yield identifier, text, file, line
             self._rows.append((query, identifier, document.grade, document.score, split, file, line))
+
+    def split_of(self, row: Mapping[str, Any]) -> str | None:
+        """Return the split that a row names; None if it names none, or an unknown one, which is counted."""
+        value = row.get("split")
+        if value in (None, ""):
+            return None
+        split = split_named(value) if isinstance(value, str) else None
+        self.splits += split is not None
+        self.other_splits[str(value)] += split is None
+        return split
 
     def write_documents(self, documents: Iterator[tuple[str, str, str, int]]) -> None:
         """Write documents as they come."""
@@ -287,21 +303,21 @@ class _Content:
         self.rows, self.prompts = self._rows.frame(), self._prompts.frame()
         self.queries = _filled(self._asked.frame(), QUERIES)
         for kind, ids in (("queries", self._query_ids), ("documents", self._document_ids)):
-            if ids.others:
-                self.facts[f"{kind} with several ids for one text"] = f"{ids.others:,} rows, read under the first id"
+            self.facts |= counted(
+                {f"{kind} with several ids for one text": (ids.others, " rows, read under the first id")}
+            )
             ids.by_digest.clear()
-        if self.splits:
-            self.facts["files with a column of splits"] = f"{self.splits:,} rows name theirs"
-        if self.other_splits:
-            named = ", ".join(list(self.other_splits)[:3])
-            total = self.other_splits.total()
-            self.facts["rows whose split is unknown"] = f"{total:,} ({named}), read as if without one"
+        others = +self.other_splits
+        unknown = ", ".join(list(others)[:3])
         pair = ["query", "document"]
         negatives = self.rows.lazy().filter(pl.col("grade").is_null()).select(pair)
         relevant = self.rows.lazy().filter(pl.col("grade") > 0).select(pair)
         wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
-        if wrong:
-            self.facts["candidates given as negatives that are relevant"] = f"{wrong:,} (relevant counts)"
+        self.facts |= counted({
+            "files with a column of splits": (self.splits, " rows name theirs"),
+            "rows whose split is unknown": (others.total(), f" ({unknown}), read as if without one"),
+            "candidates given as negatives that are relevant": (wrong, " (relevant counts)"),
+        })  # fmt: skip
 
 
 class _Ids:
@@ -394,13 +410,14 @@ def _check(form: RowForm, columns: Sequence[str], file: Path, without_header: bo
         raise BadInput(fault.what, file, remedy) from None
 
 
-def _with_ids(row: Mapping[str, Any], ids: Row | None, file: Path) -> dict[str, Any]:
-    """Return a row with the ids and scores of the table next to it."""
-    if ids is None:
-        raise BadInput("has more rows than the tables in `ids`", file, "mine it again, or delete the folder `ids`")
-    _, beside = ids
-    named = {"query_id": beside["query_id"], "document_ids": beside["document_ids"], BESIDE: beside["scores"]}
-    return dict(row) | named
+def _with_ids(rows: Iterator[Row], ids: Iterator[Row], file: Path) -> Iterator[Row]:
+    """Yield rows with the ids and scores of the table next to them."""
+    for line, row in rows:
+        _, beside = next(ids, (0, {}))
+        what, remedy = "has more rows than the tables in `ids`", "mine it again, or delete the folder `ids`"
+        refuse(not beside, what, file, remedy)
+        named = {"query_id": beside["query_id"], "document_ids": beside["document_ids"], BESIDE: beside["scores"]}
+        yield line, dict(row) | named
 
 
 def _filled(rows: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:

@@ -6,9 +6,10 @@ rest explains, like a question and its answer.
 
 from __future__ import annotations
 
+import itertools
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -25,7 +26,7 @@ from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.packages import Source
 from pyrite.ranking.collections.reader import DOCUMENTS, JUDGEMENTS, QUERIES, Reader, frames, stamps, together
 from pyrite.ranking.collections.splits import DEV, TEST, TRAIN
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _FEWEST_MEMBERS = 3
@@ -44,6 +45,15 @@ class _Entry(NamedTuple):
     first: str
     rest: str
     whole: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its module and its dotted name."""
+        return self.module, self.name
+
+    def is_topic(self, fewest: int) -> bool:
+        """Return whether its first paragraph has enough words for a topic, and it is no function."""
+        return self.kind != "function" and _has_words(self.first, fewest)
 
     def row(self, text: str) -> tuple[object, ...]:
         return self.id, text, self.module.partition(".")[0], self.module, self.module, None
@@ -90,13 +100,25 @@ class Pydocs(Reader):
 
     def __post_init__(self) -> None:
         known = [STANDARD_LIBRARY, *packages.PACKAGES]
-        if self.documents == "code" and self.queries == "topics":
-            raise BadInput("topics have docstrings as documents", "collection.documents=code", "leave one of them out")
+        refuse(
+            self.documents == "code" and self.queries == "topics",
+            "topics have docstrings as documents",
+            "collection.documents=code",
+            "leave one of them out",
+        )
         for name in self.packages or ():
-            if name not in known:
-                raise BadInput(f"no package {name!r} is read", "collection.packages", f"choose from {', '.join(known)}")
-            if name != STANDARD_LIBRARY and name not in packages.installed():
-                raise BadInput(f"{name} is not installed", "collection.packages", f"pip install {name}")
+            refuse(
+                name not in known,
+                f"no package {name!r} is read",
+                "collection.packages",
+                f"choose from {', '.join(known)}",
+            )
+            refuse(
+                name != STANDARD_LIBRARY and name not in packages.installed(),
+                f"{name} is not installed",
+                "collection.packages",
+                f"pip install {name}",
+            )
 
     @property
     def name(self) -> str:
@@ -119,9 +141,8 @@ class Pydocs(Reader):
         if self.folders is not None:
             return {}
         facts = {"packages": ", ".join(f"{name} {version}" for name, version in self._versions.items())}
-        absent = [
-            name for name in self.packages or packages.PACKAGES if name not in self._versions and name != "python"
-        ]
+        known = {*self._versions, STANDARD_LIBRARY}
+        absent = [name for name in self.packages or packages.PACKAGES if name not in known]
         return facts | ({"packages that are not installed": ", ".join(absent)} if absent else {})
 
     @cached_property
@@ -138,14 +159,12 @@ class Pydocs(Reader):
     @cached_property
     def _sources(self) -> list[Source]:
         if self.folders is not None:
-            modules = [source for folder in self.folders for source in packages.tree(Path(folder).expanduser())]
+            trees = [packages.tree(Path(folder).expanduser()) for folder in self.folders]
         else:
-            read = self.packages is None or STANDARD_LIBRARY in self.packages
-            modules = packages.standard_library() if read else []
-            modules += [
-                source for distribution in self._installed.values() for source in packages.sources(distribution)
-            ]
-        distinct = {source.path: source for source in modules if source.path.is_file()}
+            trees = list(map(packages.sources, self._installed.values()))
+            if STANDARD_LIBRARY in (self.packages or [STANDARD_LIBRARY]):
+                trees.insert(0, packages.standard_library())
+        distinct = {source.path: source for source in itertools.chain(*trees) if source.path.is_file()}
         return sorted(distinct.values(), key=lambda source: (source.module, source.path))
 
     @cached_property
@@ -193,29 +212,18 @@ def _pairs(entries: Sequence[_Entry], query_words: int, document_words: int) -> 
 
 
 def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) -> _Documentation:
-    members: dict[tuple[str, str], list[_Entry]] = {}  # by the module and dotted name of their parent
-    for entry in entries:
-        if entry.kind != "module" and _has_words(entry.whole, document_words):
-            members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
-
-    def has_topic(entry: _Entry) -> bool:
-        several = len(members.get((entry.module, entry.name), ())) >= _FEWEST_MEMBERS
-        return entry.kind != "function" and several and _has_words(entry.first, query_words)
-
-    documents: dict[str, _Entry] = {}  # by their text: equal docstrings of several members are one document
-    texts: dict[str, str] = {}  # text by id
-    for entry in (member for group in members.values() for member in group):
-        text = entry.rest if has_topic(entry) else entry.whole
-        if _has_words(text, document_words):
-            documents.setdefault(_flat(text), entry)
-            texts[entry.id] = text
+    members = _members(entries, document_words)
+    topical = {
+        entry.id: entry for entry in entries
+        if len(members.get(entry.place, ())) >= _FEWEST_MEMBERS and entry.is_topic(query_words)
+    }  # fmt: skip
+    texts, documents = _documents(itertools.chain(*members.values()), topical, document_words)
 
     topics: dict[str, tuple[_Entry, dict[str, None]]] = {}
-    for entry in filter(has_topic, entries):
+    for entry in topical.values():
         _, relevant = topics.setdefault(entry.first, (entry, {}))
-        for member in members[entry.module, entry.name]:
-            if member.id in texts:
-                relevant[documents[_flat(texts[member.id])].id] = None
+        answers = (texts[member.id] for member in members[entry.place] if member.id in texts)
+        relevant |= dict.fromkeys(documents[_flat(answer)].id for answer in answers)
 
     content = _Documentation([entry.row(texts[entry.id]) for entry in documents.values()], [], [])
     for text, (entry, relevant) in topics.items():
@@ -223,6 +231,32 @@ def _topics(entries: Sequence[_Entry], query_words: int, document_words: int) ->
             content.queries.append(entry.row(text))
             content.judgements.extend((entry.id, id, 1, _split(text), entry.module, None) for id in relevant)
     return content
+
+
+def _members(entries: Iterable[_Entry], fewest: int) -> dict[tuple[str, str], list[_Entry]]:
+    """Return the docstrings that are long enough, by the module and dotted name of their parent."""
+    members: dict[tuple[str, str], list[_Entry]] = {}
+    for entry in entries:
+        if entry.kind != "module" and _has_words(entry.whole, fewest):
+            members.setdefault((entry.module, entry.name.rpartition(".")[0]), []).append(entry)
+    return members
+
+
+def _documents(
+    members: Iterable[_Entry], topics: Container[str], fewest: int
+) -> tuple[dict[str, str], dict[str, _Entry]]:
+    """Return the texts of members by their ids, and the document of each text.
+
+    Equal docstrings of several members are one document. The first paragraph of a topic is none.
+    """
+    texts: dict[str, str] = {}
+    documents: dict[str, _Entry] = {}
+    for entry in members:
+        text = entry.rest if entry.id in topics else entry.whole
+        if _has_words(text, fewest):
+            documents.setdefault(_flat(text), entry)
+            texts[entry.id] = text
+    return texts, documents
 
 
 def _split(text: str) -> str:

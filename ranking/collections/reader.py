@@ -13,7 +13,7 @@ import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.opened import compression_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import local_path
 from pyrite.ranking.part import Part
 from pyrite.ranking.reading import Reading
@@ -156,9 +156,8 @@ class FolderReader(Reader):
             BadInput: if it is not a folder.
         """
         named = local_path(self.path)
-        if not named.is_dir():
-            what = "not a folder" if named.exists() else "no such folder"
-            raise BadInput(what, named, "check the path (collection.path=)")
+        what = "not a folder" if named.exists() else "no such folder"
+        refuse(not named.is_dir(), what, named, "check the path (collection.path=)")
         return named
 
     def named(self, file: str) -> Path:
@@ -221,6 +220,11 @@ def groups_of(files: Sequence[Path], size: int) -> list[list[Path]]:
 def not_read(files: Sequence[str]) -> dict[str, str]:
     """Return the fact about files that may hold data and are not read."""
     return {"files that are not read": f"{len(files):,} ({', '.join(files[:3])})"} if files else {}
+
+
+def counted(counts: Mapping[str, tuple[int, str]]) -> dict[str, str]:
+    """Return the facts that are so for some, each a number and what follows it."""
+    return {what: f"{count:,}{more}" for what, (count, more) in counts.items() if count}
 
 
 def stamps(files: Iterable[Path]) -> dict[str, str]:

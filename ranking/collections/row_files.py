@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.json_rows import Point, json_rows, rows_of_columns
-from pyrite.ranking.collections.opened import ENDINGS, compression_of, encoding_of, open_bytes, plain_name
+from pyrite.ranking.collections.names import repeated
+from pyrite.ranking.collections.opened import compression_of, encoding_of, open_bytes, plain_name
 from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
 from pyrite.ranking.collections.splits import split_named
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 ROWS = 10_000
 """The number of rows of a parquet or Arrow file that are read at once."""
@@ -39,8 +40,9 @@ ENDINGS_OF_TABLES = ", ".join(ending for endings in KINDS.values() for ending in
 REMEDIES = {
     (".xlsx", ".xls", ".ods"): "save it as CSV in UTF-8",
     (".zip", ".tar", ".tar.gz", ".tgz", ".7z", ".rar"): "unpack it",
+    ("",): f"give it an ending by its format: {ENDINGS_OF_TABLES}",
 }
-"""What to do with files that are no tables, by the endings of their names."""
+"""What to do with files that are no tables, by the endings of their names; the first that fits counts."""
 NO_DATA = re.compile(
     r"\..*|(readme|license|licence|copying|changelog|citation)\b.*|.*\.(md|lock|py)|dataset_infos?\.json|state\.json",
     re.I,
@@ -67,7 +69,7 @@ class TextOptions:
     quote: str | None = None
 
 
-def row_files(path: Path) -> list[tuple[str | None, Path]]:
+def row_files(path: Path) -> dict[Path, str | None]:
     """Return the files of a table and the split that each name shows, None if it shows none.
 
     Args:
@@ -79,35 +81,34 @@ def row_files(path: Path) -> list[tuple[str | None, Path]]:
     """
     if path.is_file():
         kind_of(path)
-        return [(split_named(path.name), path)]
-    if not path.is_dir():
-        raise BadInput("no such file or folder", path, "check the path (collection.path=)")
+        return {path: split_named(path.name)}
+    refuse(not path.is_dir(), "no such file or folder", path, "check the path (collection.path=)")
     files = next(filter(None, (layout(path) for layout in (_saved_splits, _saved, _tables))), None)
     if files is None:
         raise _without_tables(path)
     return files
 
 
-def _saved_splits(folder: Path) -> list[tuple[str | None, Path]]:
+def _saved_splits(folder: Path) -> dict[Path, str | None]:
     """Return the files of splits that the library datasets has saved."""
-    index = folder / "dataset_dict.json"
-    splits: list[str] = _json(index)["splits"] if index.is_file() else []
-    return [(split_named(name), file) for name in splits for _, file in _saved(folder / name)]
+    splits: list[str] = _json(folder / "dataset_dict.json").get("splits", [])
+    return {file: split_named(name) for name in splits for file in _saved(folder / name)}
 
 
-def _saved(folder: Path) -> list[tuple[str | None, Path]]:
+def _saved(folder: Path) -> dict[Path, str | None]:
     """Return the files of a table that the library datasets has saved."""
-    state = folder / "state.json"
-    entries = _json(state)["_data_files"] if state.is_file() else []
-    return [(None, folder / str(entry["filename"])) for entry in entries]
+    entries = _json(folder / "state.json").get("_data_files", [])
+    return {folder / str(entry["filename"]): None for entry in entries}
 
 
-def _tables(folder: Path) -> list[tuple[str | None, Path]]:
+def _tables(folder: Path) -> dict[Path, str | None]:
     """Return the tables of a folder, or of its folder `data`, and those in folders named by splits."""
     folder = _of_data(folder)
-    of_splits = [inner for inner in sorted(folder.iterdir()) if split_named(inner.name)]
-    files = [(split_named(file.name), file) for file in _tables_in(folder)]
-    return files + [(split_named(inner.name), file) for inner in of_splits for file in _tables_in(inner)]
+    files = {file: split_named(file.name) for file in _tables_in(folder)}
+    for inner in sorted(folder.iterdir()):
+        split = split_named(inner.name)
+        files |= dict.fromkeys(_tables_in(inner) if split else [], split)
+    return files
 
 
 def _of_data(folder: Path) -> Path:
@@ -127,7 +128,7 @@ PART = re.compile(r"(?P<before>.*?)(?P<number>\d+)(?P<of>[-_. ]of[-_. ])(?P<coun
 """The name of a part of a table, as train-00000-of-00003.parquet."""
 
 
-def check_parts(files: Sequence[Path]) -> None:
+def check_parts(files: Iterable[Path]) -> None:
     """Refuse files whose names show that a part of them is missing."""
     parts: dict[tuple[Path, str, str, str, str], dict[int, str]] = {}
     for match, file in ((match, file) for file in files if (match := PART.fullmatch(file.name))):
@@ -135,38 +136,39 @@ def check_parts(files: Sequence[Path]) -> None:
         parts.setdefault(key, {})[int(match["number"])] = match["number"]
     for (folder, before, of, count, after), numbers in parts.items():
         first = int(int(count) in numbers)  # counted from 0, or from 1
-        missing = next((number for number in range(first, int(count) + first) if number not in numbers), None)
-        if missing is not None:
-            width = len(next(iter(numbers.values())))
-            name = f"{before}{missing:0{width}}{of}{count}{after}"
-            remedy = f'copy it there; to read the others alone, rename them without "{of}{count}"'
-            raise BadInput(f"is missing ({len(numbers)} of {int(count)} parts are there)", folder / name, remedy)
+        width = len(next(iter(numbers.values())))
+        missing = sorted({*range(first, int(count) + first)} - numbers.keys())
+        names = [f"{before}{number:0{width}}{of}{count}{after}" for number in missing]
+        remedy = f'copy it there; to read the others alone, rename them without "{of}{count}"'
+        what = f"is missing ({len(numbers)} of {int(count)} parts are there)"
+        refuse(names, what, folder / "".join(names[:1]), remedy)
 
 
-def unread_files(path: Path, read: Sequence[Path]) -> list[str]:
+def unread_files(path: Path, read: Iterable[Path]) -> list[str]:
     """Return the names of files and folders next to those that are read, which may hold data too."""
     if not path.is_dir() or (path / "ids").is_dir():  # `pyrite mine` wrote it
         return []
     folders = {path, *(file.parent for file in read)}
     held = {*read, *folders, path / "dataset_dict.json", *(folder.parent for folder in folders)}
-    others = (
-        other for folder in sorted(folders) for other in sorted(folder.iterdir()) if other not in held
-    )  # fmt: skip
-    holds = (other for other in others if not NO_DATA.fullmatch(other.name) and (other.is_file() or _tables_in(other)))
+    others = {*itertools.chain.from_iterable(map(Path.iterdir, folders))} - held
+    holds = filter(_may_hold_rows, sorted(others, key=lambda other: (other.parent, other)))
     return [str(other.relative_to(path)) for other in holds]
 
 
+def _may_hold_rows(other: Path) -> bool:
+    return not NO_DATA.fullmatch(other.name) and (other.is_file() or bool(_tables_in(other)))
+
+
 def _tables_in(folder: Path) -> list[Path]:
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [file for file in files if not file.is_dir() and _kind(file) and not NO_DATA.fullmatch(file.name)]
+    files = [file for file in sorted(folder.glob("*")) if not file.is_dir() and not NO_DATA.fullmatch(file.name)]
+    return list(filter(_kind, files))
 
 
 def kind_of(file: Path) -> str:
     """Return the format of a file, a key of `KINDS`; raise `BadInput` if its name does not show it."""
     kind = _kind(file)
     if kind is None:
-        remedy = f"give it an ending by its format: {ENDINGS_OF_TABLES}"
-        remedy = next((it for endings, it in REMEDIES.items() if file.name.lower().endswith(endings)), remedy)
+        remedy = next(remedy for endings, remedy in REMEDIES.items() if file.name.lower().endswith(endings))
         raise BadInput("is no table by its name", file, remedy)
     return kind
 
@@ -188,39 +190,40 @@ def read_rows(
     """
     try:
         compression_of(file)
-        match kind_of(file):
-            case "csv":
-                yield from csv_rows(file, faults, options, names)
-            case "json":
-                yield from _json_rows(file, faults, options)
-            case "parquet":
-                with pq.ParquetFile(file) as table:
-                    yield from _of_batches(table.iter_batches(ROWS))
-            case "arrow":
-                with pa.memory_map(str(file)) as source:
-                    yield from _of_batches(_batches(source))
+        yield from READERS[kind_of(file)](file, faults, options, names)
     except (pa.ArrowException, OSError) as error:
         message = str(error).splitlines()[0][:200]
         raise BadInput(f"can't be read ({message})", file, "is it whole, and what its name says?") from None
 
 
-def _batches(source: Any) -> Iterator[pa.RecordBatch]:
+def _parquet_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
+    with pq.ParquetFile(file) as table:
+        yield from _of_batches(table.iter_batches(ROWS))
+
+
+def _arrow_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
+    with pa.memory_map(str(file)) as source:
+        yield from _of_batches(_arrow(source)[1])
+
+
+def _arrow(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema and the batches of an Arrow file, or of a stream."""
     try:
-        return iter(pa.ipc.open_stream(source))
+        stream = pa.ipc.open_stream(source)
+        return stream.schema, iter(stream)
     except pa.ArrowInvalid:
         file: Any = pa.ipc.open_file(source)
-        return map(file.get_batch, range(file.num_record_batches))
+        return file.schema, map(file.get_batch, range(file.num_record_batches))
 
 
 def _of_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
-    number = 0
-    for batch in batches:
-        for start in range(0, len(batch), ROWS):
-            part = batch.slice(start, ROWS)
-            columns = {name: _values(part.column(place)) for place, name in enumerate(part.schema.names)}
-            for row in range(len(part)):
-                number += 1
-                yield number, {name: values[row] for name, values in columns.items()}
+    parts = (batch.slice(start, ROWS) for batch in batches for start in range(0, len(batch), ROWS))
+    yield from enumerate(itertools.chain.from_iterable(map(_dicts, parts)), 1)
+
+
+def _dicts(part: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    names = part.schema.names
+    return (dict(zip(names, row, strict=True)) for row in zip(*map(_values, part.columns), strict=True))
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -228,36 +231,33 @@ def _values(column: pa.Array) -> list[Any]:
     if column.type in (pa.binary(), pa.large_binary(), pa.binary_view()):
         column = column.cast(pa.large_string())  # bytes of UTF-8
     values: list[Any] = column.to_pylist()
-    return (
-        [None if value is None else Point(repr(value)) for value in values]
-        if pa.types.is_floating(column.type)
-        else values
-    )
+    if not pa.types.is_floating(column.type):
+        return values
+    return [None if value is None else Point(repr(value)) for value in values]
 
 
 def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str] = ()) -> Iterator[Row]:
     """Yield the rows of a CSV or TSV file; see `read_rows`."""
     csv.field_size_limit(sys.maxsize)  # a cell may hold a whole document
     tabs = plain_name(file).endswith(".tsv")
+    encoding = encoding_of(file, options.encoding)
     with open_bytes(file) as stream:
         # Bytes that are not in the encoding become halves of surrogate pairs, by which their row is recognised.
-        encoding = encoding_of(file, options.encoding)
         text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
-        first, start = _peek(text)
+        filled = ((number, line) for number, line in enumerate(text, 1) if line.strip("\r\n"))
+        start, first = next(filled, (1, ""))
         said = re.fullmatch(r"sep=(.)\s*", first)  # as Excel writes it
         if said:
-            first, more = _peek(text)
-            start += more
-        usual = "\t" if tabs else separator_of(first)
-        separator = options.separator or (said[1] if said else usual)
-        if "\0" in first:
-            remedy = f"if it is UTF-16 without its mark, set {faults.encoding}=utf-16-le"
-            raise BadInput(f"a NUL character, which is no {encoding} text", f"{file}:{start}", remedy)
+            start, first = next(filled, (start, ""))
+        usual = said[1] if said else "\t" if tabs else separator_of(first)
+        separator = options.separator or usual
+        remedy = f"if it is UTF-16 without its mark, set {faults.encoding}=utf-16-le"
+        refuse("\0" in first, f"a NUL character, which is no {encoding} text", f"{file}:{start}", remedy)
         cells = next(csv.reader([first], delimiter=separator), [])
         named = not tabs or _is_header(cells, names)
         if not named:
             _check_texts(cells, f"{file}:{start}")
-        quote = options.quote if options.quote is not None else '"' * named
+        quote = '"' * named if options.quote is None else options.quote
         quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
         table = csv.reader(itertools.chain([first], text), delimiter=separator, strict=True, **quoting)
         yield from _of_table(table, file, faults, encoding, named, start)
@@ -265,36 +265,26 @@ def csv_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[s
 
 def _check_texts(cells: Sequence[str], place: str) -> None:
     """Refuse a first row without a header that has numbers, which are ids or labels."""
-    numbers = [number for number, cell in enumerate(cells, 1) if cell.strip().isdigit()]
-    if not numbers or len(cells) < 2:
+    if len(cells) < 2:
         return
-    if len(numbers) == len(cells):
-        raise BadInput("every cell of the first row is a number: are they ids, not texts?", place, NAME_BESIDE)
-    what = f"cell {numbers[0]} of the first row is a number, and no header says whether it is an id or a label"
-    raise BadInput(what, place, "write a header above, such as qid, query, positive, negative, label, between tabs")
+    numbers = [number for number, cell in enumerate(cells, 1) if cell.strip().isdigit()]
+    what = "every cell of the first row is a number: are they ids, not texts?"
+    refuse(len(numbers) == len(cells), what, place, NAME_BESIDE)
+    what = "cell {} of the first row is a number, and no header says whether it is an id or a label"
+    refuse(numbers, what, place, "write a header above, such as qid, query, positive, negative, label, between tabs")
 
 
 def _is_header(cells: Sequence[str], names: Sequence[str]) -> bool:
     """Return whether a first row names columns: words without blanks, one of them known, or all with underscores."""
     words = [cell.strip(' "\r\n').lower() for cell in cells]
-    if not all(re.fullmatch(r"[\w.-]*", word) for word in words):
-        return False
-    return bool(set(words) & set(names)) or all(re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word) for word in words)
-
-
-def _peek(text: Any) -> tuple[str, int]:
-    """Return the next line that is not blank, and the number of lines read."""
-    for number, line in enumerate(text, 1):
-        if line.strip("\r\n"):
-            return line, number
-    return "", 1
+    known = {*words} & {*names} or all(re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", word) for word in words)
+    return bool(known) and all(re.fullmatch(r"[\w.-]*", word) for word in words)
 
 
 def separator_of(header: str) -> str:
     """Return the separator of a header: the first of comma, semicolon and tab that divides it."""
-    return next(
-        (sign for sign in (",", ";", "\t", "|") if len(next(csv.reader([header], delimiter=sign), [])) > 1), ","
-    )
+    counts = {sign: len(next(csv.reader([header], delimiter=sign), [])) for sign in (",", ";", "\t", "|")}
+    return next((sign for sign, count in counts.items() if count > 1), ",")
 
 
 def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool, first: int) -> Iterator[Row]:
@@ -303,8 +293,8 @@ def _of_table(table: Any, file: Path, faults: Faults, encoding: str, named: bool
     ahead = list(itertools.islice(rows, 1))
     line, top = ahead[0] if ahead else (first, [])
     header = [cell.strip() for cell in top] if named else unnamed(len(top))
-    if again := next((name for name in header if name and header.count(name) > 1), None):
-        raise BadInput(f"two columns are called {again!r}", f"{file}:{line}", "rename one of them")
+    again = list(map(repr, repeated(filter(None, header))))
+    refuse(again, "two columns are called {}", f"{file}:{line}", "rename one of them")
     for start, cells in itertools.chain([] if named else ahead, rows):
         wrong = re.search("[\udc80-\udcff]", "".join(cells))
         if len(cells) != len(header):
@@ -334,7 +324,7 @@ def _cells(table: Any, file: Path, faults: Faults, first: int) -> Iterator[tuple
             yield start, cells
 
 
-def _json_rows(file: Path, faults: Faults, options: TextOptions) -> Iterator[Row]:
+def _json_rows(file: Path, faults: Faults, options: TextOptions, names: Sequence[str]) -> Iterator[Row]:
     entries = json_rows(file, faults, options.encoding)
     ahead = list(itertools.islice(entries, 2))
     # Only the one object of a file may be a whole table: the texts of a row may be in lists of one length too.
@@ -342,16 +332,22 @@ def _json_rows(file: Path, faults: Faults, options: TextOptions) -> Iterator[Row
     yield from ((ahead[0][0], row) for row in table) if table is not None else itertools.chain(ahead, entries)
 
 
+READERS: Mapping[str, Callable[[Path, Faults, TextOptions, Sequence[str]], Iterator[Row]]] = {
+    "csv": csv_rows, "json": _json_rows, "parquet": _parquet_rows, "arrow": _arrow_rows,
+}  # fmt: skip
+"""How the formats of `KINDS` are read."""
+
+
 def _kind(file: Path) -> str | None:
-    packed = file.name.lower().endswith(ENDINGS)
-    kind = next((kind for kind, endings in KINDS.items() if plain_name(file).endswith(endings)), None)
-    return None if packed and kind in ("parquet", "arrow") else kind
+    # Tables in parquet and Arrow compress their columns; a packed file of them is none.
+    names = {"parquet": file.name.lower(), "arrow": file.name.lower()}
+    plain = plain_name(file)
+    return next((kind for kind, endings in KINDS.items() if names.get(kind, plain).endswith(endings)), None)
 
 
 def classes_of(file: Path) -> dict[str, list[str]]:
     """Return the names of the classes of a table's columns, as the library datasets saves them with it."""
-    info = file.parent / "dataset_info.json"
-    features = _json(info).get("features") if info.is_file() else _features(file)
+    features = _json(file.parent / "dataset_info.json").get("features") or _features(file)
     found = features.items() if isinstance(features, Mapping) else ()
     named = {name: feature.get("names") for name, feature in found if isinstance(feature, Mapping)}
     return {name: names for name, names in named.items() if isinstance(names, list)}
@@ -359,25 +355,26 @@ def classes_of(file: Path) -> dict[str, list[str]]:
 
 def _features(file: Path) -> Any:
     """Return the library's description of the columns of a parquet or Arrow file; None if it has none."""
-    metadata = {"parquet": lambda: pq.read_metadata(file).metadata, "arrow": lambda: _metadata(file)}.get(
-        _kind(file) or ""
-    )
     try:
-        return json.loads((metadata() if metadata else {})[b"huggingface"])["info"]["features"]
+        return json.loads(METADATA[str(_kind(file))](file)[b"huggingface"])["info"]["features"]
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading its rows reports what is wrong
         return None
 
 
-def _metadata(file: Path) -> Any:
+def _arrow_metadata(file: Path) -> Any:
     with pa.memory_map(str(file)) as source:
-        try:
-            return pa.ipc.open_stream(source).schema.metadata
-        except pa.ArrowInvalid:
-            return pa.ipc.open_file(source).schema.metadata
+        return _arrow(source)[0].metadata
+
+
+METADATA: Mapping[str, Callable[[Path], Any]] = {
+    "parquet": lambda file: pq.read_metadata(file).metadata,
+    "arrow": _arrow_metadata,
+}
 
 
 def _json(file: Path) -> Any:
+    """Return the content of a file of JSON; an empty object if there is none."""
     try:
-        return json.loads(file.read_text("utf-8"))
+        return json.loads(file.read_text("utf-8")) if file.is_file() else {}
     except (OSError, ValueError) as error:
         raise BadInput(f"can't be read ({error})", file, "save the dataset again") from None

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from pyrite.ranking.collections.faults import RowFault
-from pyrite.ranking.collections.names import first
+from pyrite.ranking.collections.faults import RowFault, refuse_row
+from pyrite.ranking.collections.names import first_value
 from pyrite.ranking.collections.pair_dialects import (
     BESIDE,
     LABEL,
@@ -111,65 +111,64 @@ class RowForm:
             self._known[key] = self._columns(key)
         row, columns = _plain(row, self._known[key])
         query = query_text(row.get(columns.query))
-        if not query.strip():
-            raise RowFault("the query is empty", kind="empty text")
-        positives = documents(row.get(columns.positive), f"column {columns.positive}")
-        if not positives:
-            raise RowFault(f"the document (column {columns.positive}) is empty", kind="empty text")
-        if columns.title is not None:
-            positives = [_titled(row[columns.title], document) for document in positives]
+        refuse_row(not query.strip(), "the query is empty", kind="empty text")
+        positives = self._positives(row, columns)
         negatives = [one for name in columns.negatives for one in documents(row.get(name), f"column {name}")]
-        if not all(document.text.strip() for document in positives):
-            raise RowFault("a document is empty", kind="empty text")
+        refuse_row(not all(document.text.strip() for document in positives), "a document is empty", kind="empty text")
         graded = _named(self._graded(positives, negatives, row, columns), row)
         kept = [document for document in graded if document.text.strip()]
-        query_id = identifier(row.get("query_id", row.get("qid")))
-        prompt = row.get(columns.prompt) if columns.prompt else None
-        words = prompt if isinstance(prompt, str) else None
-        return Parts(query, query_id, kept, columns.label is not None, len(graded) - len(kept), words)
+        prompt = row.get(columns.prompt or "")
+        return Parts(
+            query, identifier(row.get("query_id", row.get("qid"))), kept, columns.label is not None,
+            len(graded) - len(kept), prompt if isinstance(prompt, str) else None,
+        )  # fmt: skip
 
     def check(self, names: Sequence[str]) -> None:
         """Raise a `RowFault` if the columns of a table, or all names in its rows, lack one that is needed."""
         columns = self._columns(tuple(names))
-        options = {"negatives": columns.negatives, "scores": columns.scores, "label": filter(None, [columns.label])}
-        wanted = ((name, option) for option, several in options.items() for name in several)
-        for name, option in {name: option for name, option in wanted if name not in names}.items():
-            remedy = f"it has {', '.join(names)}; see collection.{option}"
+        options = {"negatives": columns.negatives, "scores": columns.scores, "label": (columns.label,)}
+        wanted = {name: option for option, several in options.items() for name in several}
+        lacking = [name for name in wanted if name not in (*names, None)]
+        for name in lacking[:1]:
+            remedy = f"it has {', '.join(names)}; see collection.{wanted[name]}"
             raise RowFault(f"has no column {name!r}", remedy, always=True)
 
     def _columns(self, names: tuple[str, ...]) -> _Columns:
         """Return the columns of a row by their names, the given ones or the usual ones."""
-        written = {name.lower(): name for name in reversed(names)}  # Query and QUERY are the usual query
-        given = {"query": self.query, "positive": self.positive}
-        listed = None if any(given.values()) else listed_column(written)
+        # Query and QUERY are the usual query.
+        written = {name.lower(): name for name in reversed(names)} | dict(zip(names, names, strict=True))
+        listed = None if self.query or self.positive else listed_column(written)
         if listed is not None:
-            names, written = (*names, "query", "positive"), written | {"query": "query", "positive": "positive"}
-        usual = {"query": QUERY, "positive": POSITIVE}
-        named = {kind: given[kind] or written.get(first(usual[kind], written) or "") for kind in usual}
-        absent = [kind for kind, name in named.items() if name not in names]
-        if absent:
-            raise without_columns(names, named, given=given[absent[0]] is not None)
-        query, positive = str(named["query"]), str(named["positive"])
-        usual_ones = [name for name in names if NEGATIVES.match(name) and name != positive]
-        negatives = usual_ones if self.negatives is None else _listed(self.negatives)
-        title = written.get(first(TITLES, written) or "") if positive.lower() in TITLED else None
-        label = self.label or written.get(first(LABEL, written) or "")
-        prompt = written.get(first(PROMPT, written) or "")
+            return replace(self._columns((*names, "query", "positive")), listed=written[listed])
+        query, positive = self.query or first_value(QUERY, written), self.positive or first_value(POSITIVE, written)
+        if not {query, positive} <= set(names):
+            raise without_columns(names, {"query": query, "positive": positive})
+        usual = {"title": TITLED.get(positive.lower(), ()), "label": LABEL, "prompt": PROMPT}
+        others = {kind: name for kind, several in usual.items() if (name := first_value(several, written)) != query}
+        negatives = [name for name in names if NEGATIVES.match(name) and name != positive]
         return _Columns(
-            written.get(listed or ""), query, positive, None if title == query else title, tuple(negatives),
-            self._score_columns(names, written), label, prompt if prompt != query else None,
+            None, query, positive, others.get("title"), _chosen(self.negatives, negatives),
+            self._score_columns(names, written), self.label or others.get("label"), others.get("prompt"),
         )  # fmt: skip
 
     def _score_columns(self, names: Sequence[str], written: Mapping[str, str]) -> tuple[str, ...]:
         """Return the columns of scores; none if there is none."""
-        role = self.scores if isinstance(self.scores, str) and self.scores in ROLES else None
-        usual = ((role,), *SCORES) if role else SCORES
-        found = next((several for several in usual if set(several) <= written.keys()), ())
-        if role and not found:
-            raise RowFault("has no column of scores", f"it has {', '.join(names)}; call it score or scores")
-        given = found if self.scores is None or role else _listed(self.scores)
-        chosen = given or (BESIDE,) * (BESIDE in names)
-        return tuple(name if name in names else written.get(name, name) for name in chosen)
+        role = [(self.scores,)] if self.scores in ROLES else []
+        found = next((several for several in (*role, *SCORES) if set(several) <= written.keys()), ())
+        what = "has no column of scores"
+        refuse_row(role and not found, what, f"it has {', '.join(names)}; call it score or scores")
+        chosen = found if role else _chosen(self.scores, found)
+        return tuple(written.get(name, name) for name in chosen)
+
+    def _positives(self, row: Mapping[str, Any], columns: _Columns) -> list[Document]:
+        """Return the documents of the column of positives, each with the title of the row."""
+        positives = documents(row.get(columns.positive), f"column {columns.positive}")
+        if not positives:
+            raise RowFault(f"the document (column {columns.positive}) is empty", kind="empty text")
+        if columns.title is not None:
+            title = " ".join(part.text for part in documents(row[columns.title], "the title"))
+            positives = [document._replace(text=titled(title, document.text)) for document in positives]
+        return positives
 
     def _graded(
         self, positives: list[Document], negatives: list[Document], row: Mapping[str, Any], columns: _Columns
@@ -178,33 +177,22 @@ class RowForm:
         every = [*positives, *negatives]
         scores = self._scores(len(positives), len(negatives), row, columns)
         if columns.label:
-            grades = self._labels(row, columns, len(positives), len(every))
+            grades = self._labels(row, str(columns.label), len(positives), len(every))
+        elif scores and not negatives and columns.scores not in ((BESIDE,), SEPARATE):
+            grades = self._grades_of_scores(scores, columns)
         else:
             grades = [1] * len(positives) + [None] * len(negatives)
-        are_labels = scores and not (columns.label or negatives or columns.scores in ((BESIDE,), SEPARATE))
-        if are_labels and self.relevant_from is not None:
-            below = self.relevant_from
-            grades = [None if None in scores else int(score >= below) for score in scores]  # type: ignore[operator]
-        elif are_labels and self.scores != "teacher" and not columns.negatives:
-            remedy = "a score is no label: give a relevant document's lowest one (collection.relevant_from=0.8), "
-            remedy += "or say that all documents are relevant (collection.scores=teacher)"
-            raise RowFault(f"has scores ({', '.join(columns.scores)}) and no labels", remedy, always=True)
-        of_row = zip(every, grades, scores or [None] * len(every), strict=True)
-        return [
-            document._replace(grade=grade, score=document.score if score is None else score)
-            for document, grade, score in of_row
-        ]
+        rows = zip(every, grades, scores or [document.score for document in every], strict=True)
+        return [document._replace(grade=grade, score=_or(score, document.score)) for document, grade, score in rows]
 
-    def _labels(self, row: Mapping[str, Any], columns: _Columns, ahead: int, count: int) -> list[int | None]:
+    def _labels(self, row: Mapping[str, Any], column: str, ahead: int, count: int) -> list[int | None]:
         """Return the grade of each document by its label; None for negatives without one."""
-        labels = numbers(row.get(str(columns.label)), "label")
-        if not labels:
-            raise RowFault(f"no label (column {columns.label})")
-        if len(labels) not in (ahead, count):
-            raise RowFault("not as many labels as documents")
-        names = self.classes.get(str(columns.label))
+        labels = numbers(row.get(column), "label")
+        refuse_row(not labels, f"no label (column {column})")
+        refuse_row(len(labels) not in (ahead, count), "not as many labels as documents")
+        names = self.classes.get(column)
         if names is not None and self.relevant_from is None:
-            labels = [_of_class(label, names, str(columns.label)) for label in labels]
+            labels = [_of_class(label, names, column) for label in labels]
         return [*map(self._grade, labels), *[None] * (count - len(labels))]
 
     def _grade(self, label: float | None) -> int:
@@ -217,25 +205,41 @@ class RowForm:
             raise RowFault(f"a label is no whole number ({label:g}): is it a score?", remedy)
         return int(label)
 
+    def _grades_of_scores(self, scores: Sequence[float | None], columns: _Columns) -> list[int | None]:
+        """Return the grades of documents that have scores, and neither labels nor negatives."""
+        known = [score for score in scores if score is not None]
+        if self.relevant_from is not None:
+            below = self.relevant_from
+            return [int(score >= below) for score in known] if len(known) == len(scores) else [None] * len(scores)
+        remedy = "a score is no label: give a relevant document's lowest one (collection.relevant_from=0.8), "
+        remedy += "or say that all documents are relevant (collection.scores=teacher)"
+        what = f"has scores ({', '.join(columns.scores)}) and no labels"
+        refuse_row(self.scores != "teacher" and not columns.negatives, what, remedy, always=True)
+        return [1] * len(scores)
+
     def _scores(self, ahead: int, behind: int, row: Mapping[str, Any], columns: _Columns) -> list[float | None]:
         """Return a score per document, None if it has none; an empty list if none has."""
         given = [numbers(row.get(name), "score") for name in columns.scores]
-        if not any(given):
+        scores = list(itertools.chain.from_iterable(given))
+        if not scores:
             return []
         if columns.scores == SEPARATE:
             return [*_as_many(given[0], ahead, "pos_scores"), *_as_many(given[1], behind, "neg_scores")]
-        scores = [score for several in given for score in several]
         if self.scores == "margin":
             margins = [None if margin is None else -margin for margin in scores]
             return [*[0.0] * ahead, *_as_many(margins, behind, "margins", "negatives")]
-        of_pair = ahead == behind == len(columns.scores) == len(scores) == 1
-        if of_pair and self.scores is None and not isinstance(row.get(columns.scores[0]), list):
-            what = f"has one score ({columns.scores[0]}) for a document and a negative"
-            remedy = "if it is the margin between them, set collection.scores=margin; if it is the negative's, "
-            raise RowFault(what, f"{remedy}collection.scores={columns.scores[0]}", always=True)
+        if self.scores is None and ahead == behind == len(columns.scores) == len(scores) == 1:
+            _refuse_one_score(row, columns.scores[0])
         if len(scores) not in (ahead + behind, behind):
             raise RowFault(f"not as many scores as documents ({len(scores)} for {ahead + behind})")
         return [None] * (ahead + behind - len(scores)) + scores
+
+
+def _refuse_one_score(row: Mapping[str, Any], column: str) -> None:
+    """Refuse one score of a document and a negative that is in no list: it is unclear what it scores."""
+    what = f"has one score ({column}) for a document and a negative"
+    remedy = "if it is the margin between them, set collection.scores=margin; if it is the negative's, "
+    refuse_row(not isinstance(row.get(column), list), what, f"{remedy}collection.scores={column}", always=True)
 
 
 def _plain(row: Mapping[str, Any], columns: _Columns) -> tuple[Mapping[str, Any], _Columns]:
@@ -252,27 +256,27 @@ def _plain(row: Mapping[str, Any], columns: _Columns) -> tuple[Mapping[str, Any]
 
 def _unlisted(value: Any, name: str) -> dict[str, Any]:
     """Return the columns of texts that are in one list: a query, a positive and negatives."""
-    if not isinstance(value, list) or len(value) < 2:
-        raise RowFault(f"column {name} is no list of a query and a positive")
+    is_list = isinstance(value, list) and len(value) > 1
+    refuse_row(not is_list, f"column {name} is no list of a query and a positive")
     return LISTED[name.lower()](value)
 
 
-def _titled(title: Any, document: Document) -> Document:
-    """Return a document with the title of its row."""
-    words = [part.text for part in documents(title, "the title")]
-    return document._replace(text=titled(" ".join(words), document.text))
+def _chosen(option: str | Sequence[str] | None, usual: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that an option names; the usual ones if it is not set."""
+    if isinstance(option, str):
+        return (option,)
+    return tuple(usual if option is None else option)
 
 
-def _listed(option: str | Sequence[str]) -> tuple[str, ...]:
-    return (option,) if isinstance(option, str) else tuple(option)
+def _or(score: float | None, other: float | None) -> float | None:
+    return other if score is None else score
 
 
 def _as_many(
     numbers: list[float | None], count: int, what: str, of: str = "documents"
 ) -> list[float | None]:  # fmt: skip
     """Return a number per document: those that are given, or None for all."""
-    if numbers and len(numbers) != count:
-        raise RowFault(f"{len(numbers)} {what} for {count} {of}")
+    refuse_row(len(numbers) not in (0, count), f"{len(numbers)} {what} for {count} {of}")
     return numbers or [None] * count
 
 
@@ -280,12 +284,11 @@ def _of_class(label: float | None, names: Sequence[str], column: str) -> float |
     """Return the grade of a class that a file names."""
     grades = grades_of_classes(names)
     if grades is None:
-        classes = ", ".join(f"{number} is {name}" for number, name in enumerate(names))
+        classes = ", ".join(map("{} is {}".format, range(len(names)), names))
         remedy = "if higher is more relevant, set collection.relevant_from=1, or name another column (collection.label)"
-        raise RowFault(
-            f"column {column} has classes of which it is not known which are relevant ({classes})", remedy, always=True
-        )
-    if label is None or not 0 <= label < len(names):
+        what = f"column {column} has classes of which it is not known which are relevant ({classes})"
+        raise RowFault(what, remedy, always=True)
+    if label is None or label not in range(len(names)):
         raise RowFault(f"no label (column {column})")
     return float(grades[int(label)])
 
@@ -296,6 +299,5 @@ def _named(found: list[Document], row: Mapping[str, Any]) -> list[Document]:
     if ids is None:
         return found
     ids = [ids] if isinstance(ids, str) else ids
-    if len(ids) != len(found):
-        raise RowFault(f"not as many ids as documents ({len(ids)} for {len(found)})")
+    refuse_row(len(ids) != len(found), f"not as many ids as documents ({len(ids)} for {len(found)})")
     return [document._replace(id=identifier(name)) for document, name in zip(found, ids, strict=True)]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
 from typing import Any, NamedTuple
 
-from pyrite.ranking.collections.faults import SKIP, RowFault
+from pyrite.ranking.collections.faults import SKIP, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import Point
-from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first, first_value
+from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first_value
 
 
 class Document(NamedTuple):
@@ -23,55 +25,68 @@ class Document(NamedTuple):
     score: float | None = None
 
 
+@singledispatch
 def documents(value: Any, what: str) -> list[Document]:
     """Return the documents of a value: a text, a passage (an object), messages of a chat, or a list of these.
 
     Args:
         what: the column, for messages.
     """
-    if type(value) is str and not value.startswith("["):  # nearly all
-        return [Document(value)] if value.strip() else []
-    read = next((read for fits, read in SHAPES if fits(value)), None)
-    if read is None:
-        raise RowFault(f"{what} is no text ({type(value).__name__})")
-    return read(value, what)
+    raise RowFault(f"{what} is no text ({type(value).__name__})")
 
 
 def query_text(value: Any) -> str:
     """Return the text of a query: a text, a number, or messages of a chat."""
     texts = [document.text for document in documents(value, "the query")]
-    if len(texts) > 1 and all(map(str.isdecimal, texts)):
-        what = f"the query is a list of {len(texts)} numbers, as a tokenizer makes them, and no text"
-        raise RowFault(what, "bring the texts", always=True)
-    if len(texts) > 1:
-        remedy = "write one text per query, or set strict=false to skip and count such rows"
-        raise RowFault(f"the query is a list of {len(texts)} texts", remedy)
-    return "".join(texts)
+    if len(texts) < 2:
+        return "".join(texts)
+    what = f"the query is a list of {len(texts)} numbers, as a tokenizer makes them, and no text"
+    refuse_row(all(map(str.isdecimal, texts)), what, "bring the texts", always=True)
+    remedy = "write one text per query, or set strict=false to skip and count such rows"
+    raise RowFault(f"the query is a list of {len(texts)} texts", remedy)
 
 
 def identifier(value: Any) -> str | None:
     """Return an id as it is written; numbers with a point are none."""
     if value in (None, ""):
         return None
-    if isinstance(value, Point) or not isinstance(value, str | int):
-        raise RowFault(f"the id {str(value)[:40]} is no text: write ids as texts")
-    return _text(value)
+    is_id = isinstance(value, str | int) and not isinstance(value, Point)
+    refuse_row(not is_id, f"the id {str(value)[:40]} is no text: write ids as texts")
+    return written(value)
 
 
+WRITTEN = {word: number for number, name in enumerate(("false", "true")) for word in (name, name.upper(), name.title())}
+"""The numbers of truth values."""
+
+
+@singledispatch
 def numbers(value: Any, what: str) -> list[float | None]:
     """Return the numbers of a value or a list; None for a null in a list."""
-    if isinstance(value, str) and value.startswith("["):
-        value = _unpacked(value, object, what)
-    if value is None or value == "":
-        return []
-    items = value if isinstance(value, list | tuple) else [value]
-    return [None if item is None and items is value else number(item, what) for item in items]
+    return [number(value, what)]
+
+
+@numbers.register
+def _of_no_number(value: None, what: str) -> list[float | None]:
+    return []
+
+
+@numbers.register
+def _of_several(value: list | tuple, what: str) -> list[float | None]:
+    return [None if item is None else number(item, what) for item in value]
+
+
+@numbers.register
+def _of_written_number(value: str, what: str) -> list[float | None]:
+    items = _unpacked(value, object, what) if value.startswith("[") else value
+    if isinstance(items, list):
+        return numbers(items, what)
+    return [number(value, what)] if value else []
 
 
 def number(value: Any, what: str) -> float:
     """Return the number that a value is, or that a text writes, within the range of single precision."""
     try:
-        read = float({"true": 1, "false": 0}.get(value.lower(), value) if isinstance(value, str) else value)
+        read = float(WRITTEN.get(value, value))
     except (TypeError, ValueError):
         comma = re.fullmatch(r"[+-]?\d+,\d+", str(value))
         usual = {"label": "write 1 for relevant and 0 for not"}.get(what, SKIP)
@@ -83,56 +98,65 @@ def number(value: Any, what: str) -> float:
     return read
 
 
-def _is_messages(value: Any) -> bool:
-    """Return whether a list holds messages of a chat."""
-    return bool(value) and all(isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in value)
+@documents.register
+def _of_nothing(value: None, what: str) -> list[Document]:
+    return []
 
 
-def _has_lists(value: Any) -> bool:
-    """Return whether an object holds lists alone."""
-    return bool(value) and all(isinstance(item, list) for item in value.values())
+@documents.register
+def _of_text(value: str, what: str) -> list[Document]:
+    if value.startswith("["):
+        items = _unpacked(value, str, what)
+        return [Document(items)] if isinstance(items, str) else documents(items, what)
+    return [Document(value)] if value.strip() else []
 
 
-def _of_text(value: str | int | float, what: str) -> list[Document]:
-    text = _text(value)
-    return [Document(text)] if text.strip() or isinstance(value, Point) else []
+@documents.register
+def _of_point(value: Point, what: str) -> list[Document]:
+    return [] if value.lower() == "nan" else [Document(str(value))]  # a missing text
 
 
-def _of_written_list(value: str, what: str) -> list[Document]:
-    items = _unpacked(value, str, what)
-    return [Document(items)] if isinstance(items, str) else documents(items, what)
+@documents.register
+def _of_number(value: int | float, what: str) -> list[Document]:
+    return [Document(written(value))]
 
 
-def _of_messages(value: list[Mapping[str, Any]], what: str) -> list[Document]:
-    contents = (_content(item["content"]) for item in value)
-    return [Document(" ".join(filter(None, contents)))]
+@documents.register
+def _of_list(value: list | tuple, what: str) -> list[Document]:
+    if _are_messages(value):
+        contents = (_content(item["content"]) for item in value)
+        return [Document(" ".join(filter(None, contents)))]
+    parts = (documents(item, what) or [Document("")] * isinstance(item, str) for item in value)
+    return list(itertools.chain.from_iterable(parts))
 
 
-def _of_list(value: list[Any], what: str) -> list[Document]:
-    read: list[Document] = []
-    for item in value:
-        blank = isinstance(item, str) and not item.strip()
-        read += [Document("")] if blank else documents(item, what)
-    return read
+@documents.register
+def _of_object(value: Mapping, what: str) -> list[Document]:
+    passages = value.get("passage_text")  # as MS MARCO at the hub has its passages
+    if isinstance(passages, list):
+        return documents(passages, what)
+    if not value or not all(isinstance(item, list) for item in value.values()):
+        return [_passage(value, what)]
+    if value.keys() & set(TEXT):  # a list of objects, as the library datasets turns it
+        return [_passage(dict(zip(value, items, strict=True)), what) for items in zip(*value.values(), strict=True)]
+    return _of_list(list(value.values()), what)  # negatives by the system that found them
 
 
-def _of_columns(value: Mapping[str, list[Any]], what: str) -> list[Document]:
-    """Return the documents of a list of objects, as the library datasets turns it."""
-    return [_passage(dict(zip(value, items, strict=True)), what) for items in zip(*value.values(), strict=True)]
+def _are_messages(items: Sequence[Any]) -> bool:
+    """Return whether items are the messages of a chat."""
+    return bool(items) and all(isinstance(item, Mapping) and {"role", "content"} <= item.keys() for item in items)
 
 
 def _passage(value: Mapping[str, Any], what: str) -> Document:
     """Return the document of an object with a text, a title and an id, as Tevatron and DPR have it."""
     texts = {name: text for name, text in value.items() if isinstance(text, str)}
-    name = first(TEXT, texts)
-    if name is None:
-        keys = ", ".join(map(str, value)) or "nothing"
-        raise RowFault(f"{what} has an object without a text: it has {keys}")
-    if value.get(TITLE) and TITLE not in texts:
-        raise RowFault(f"{what} has a title that is no text")
-    given = identifier(first_value(IDS, value))
-    [score] = numbers(value.get("score"), "score") or [None]
-    return Document(titled(value.get(TITLE), texts[name]), given, None, score)
+    text = first_value(TEXT, texts)
+    refuse_row(text is None, f"{what} has an object without a text: it has {', '.join(map(str, value)) or 'nothing'}")
+    title = value.get(TITLE)
+    refuse_row(title and TITLE not in texts, f"{what} has a title that is no text")
+    score, *more = numbers(value.get("score"), "score") or [None]
+    refuse_row(more, f"{what} has an object with {len(more) + 1} scores for one text")
+    return Document(titled(title, text), identifier(first_value(IDS, value)), None, score)
 
 
 def titled(title: Any, text: str) -> str:
@@ -140,33 +164,16 @@ def titled(title: Any, text: str) -> str:
     return f"{title} {text}" if title else text
 
 
-_Shape = tuple[Callable[[Any], Any], Callable[[Any, str], list[Document]]]
-SHAPES: tuple[_Shape, ...] = (
-    (lambda value: value is None, lambda value, what: []),
-    (lambda value: isinstance(value, Point) and value.lower() == "nan", lambda value, what: []),  # a missing text
-    (lambda value: isinstance(value, str) and value.startswith("["), _of_written_list),
-    (lambda value: isinstance(value, str | int | float), _of_text),
-    (lambda value: isinstance(value, list | tuple) and _is_messages(value), _of_messages),
-    (lambda value: isinstance(value, list | tuple), _of_list),
-    # As MS MARCO at the hub has its passages.
-    (lambda value: isinstance(value, Mapping) and isinstance(value.get("passage_text"), list),
-     lambda value, what: documents(value["passage_text"], what)),
-    (lambda value: isinstance(value, Mapping) and _has_lists(value) and value.keys() & set(TEXT), _of_columns),
-    # Negatives by the system that found them.
-    (lambda value: isinstance(value, Mapping) and _has_lists(value),
-     lambda value, what: _of_list(list(value.values()), what)),
-    (lambda value: isinstance(value, Mapping), lambda value, what: [_passage(value, what)]),
-)  # fmt: skip
-"""The shapes of a value that holds documents, in the order in which they are tried, and how each is read."""
-
-
 def _content(value: Any) -> str:
     """Return the text of a chat message: a text, or parts of which some are text."""
-    parts = value if isinstance(value, list) else [{"text": value}] if isinstance(value, str) else []
-    return " ".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and part.get("text"))
+    if isinstance(value, str):
+        return value
+    texts = (part.get("text") for part in value or () if isinstance(part, Mapping))
+    return " ".join(map(str, filter(None, texts)))
 
 
-def _text(value: str | int | float) -> str:
+def written(value: Any) -> str:
+    """Return a value as it is written in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -176,9 +183,12 @@ def _unpacked(text: str, kind: type, what: str) -> Any:
     A list as NumPy prints it, which can't be taken apart, is refused.
     """
     items = _python(text) if text.endswith("]") else None
-    if items is None and kind is str and re.match(r"""\[(['"]).*\1\s+(['"]).*\2\]$""", text, re.S):
-        remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
-        raise RowFault(f"{what} is a list as NumPy prints it, without commas", remedy)
+    remedy = "write lists as JSON, or one column per document (negative_1, negative_2)"
+    refuse_row(
+        items is None and kind is str and re.match(r"""\[(['"]).*\1\s+(['"]).*\2\]$""", text, re.S),
+        f"{what} is a list as NumPy prints it, without commas",
+        remedy,
+    )
     return items if items is not None and all(isinstance(item, kind) for item in items) else text
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import polars as pl
+
 from pyrite.ranking.collections.faults import SKIP
 from pyrite.ranking.collections.lines import BLANK, QUOTED
 from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first
@@ -72,6 +74,7 @@ class Dialect:
         values: columns with the same value in each line.
         least: the share of the lines that must be in this form.
         more: whether text after the last column is left out and counted.
+        types: types of columns that differ from the usual ones.
         note: a note on the lines of such a file.
         refused: why such a file is not read, and the remedy.
     """
@@ -83,6 +86,7 @@ class Dialect:
     values: Mapping[str, int] = field(default_factory=dict)
     least: float = 0.0
     more: bool = False
+    types: Mapping[str, pl.DataType] = field(default_factory=dict)
     note: str | None = None
     refused: tuple[str, str] | None = None
 
@@ -95,6 +99,11 @@ class Dialect:
     def _kinds(self) -> list[re.Pattern[str]]:
         pairs = (column.partition(":") for column in self.columns.split())
         return [KINDS[kind or _USUAL.get(name, "any")] for name, _, kind in pairs]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is read, and known by the number of its columns alone."""
+        return not (self.begins or self.refused or self.values)
 
     def share(self, rows: Sequence[Sequence[str]]) -> float:
         """Return the share of rows that are in this form; 0 if it begins otherwise, or lacks some of all."""
@@ -118,13 +127,13 @@ RUN_DIALECTS = (
         "judgements", "query _iteration:zero document grade:whole",
         refused=("its columns are those of judgements (query, 0, document, grade)", QRELS_FILE),
     ),
-    Dialect("ColBERT", "query document rank:rank score", begins={"rank": r"[01](\.0*)?"}),
+    Dialect("ColBERT", "query document rank:rank score", begins={"rank": r"[01](\.0*)?"}, types={"rank": pl.Int32()}),
     Dialect(
         "judgements", "query _iteration document grade:whole",
         refused=("its columns are those of judgements (query, iteration, document, grade), and none is a rank from 1",
                  QRELS_FILE),
     ),
-    Dialect("MS MARCO", "query document rank:rank", ANY, begins={"rank": "[01]"}),
+    Dialect("MS MARCO", "query document rank:rank", ANY, begins={"rank": "[01]"}, types={"rank": pl.Int32()}),
     Dialect("Tevatron", "query document score", ANY),
 )  # fmt: skip
 """The forms of runs, in the order in which they are preferred."""
@@ -153,13 +162,15 @@ QREL_DIALECTS = (
     ),
 )  # fmt: skip
 """The forms of judgements, in the order in which they are preferred."""
+TREC_COLUMNS = {"score": 6, "grade": 4}
+"""The number of columns of TREC's runs and judgements."""
 HEADED = Dialect("a table with a header", "")
 GRADED = Dialect("judgements", "", refused=("its header names grades and no scores", QRELS_FILE))
 BEIR = Dialect(
     "judgements", "",
     refused=("its header is that of BEIR's judgements, and the scores are whole numbers", QRELS_FILE),
 )  # fmt: skip
-OF_PYRITE = Dialect("a table of `pyrite judge --export`", "")
+OF_PYRITE = Dialect("a table of `pyrite judge --export`", "", types={"grade": pl.String()})
 RELEVANT = Dialect(
     "pairs of ids", "", values={"grade": 1}, note="judgements without a grade, each of which is relevant"
 )
@@ -204,26 +215,24 @@ def form_of(
         names: our names of columns, and those of other tools.
         needs: the columns of which a header must name one, in addition to query and document: a grade; a score or rank.
     """
-    if form := next(
-        filter(None, (_by_header(head, separator, names, needs) for separator in (TAB, *QUOTED, BLANKS))), None
-    ):
-        return form
-    forms = [(dialect, separator) for dialect in dialects for separator in dialect.separators]
+    headed = (_by_header(head, separator, names, needs) for separator in (TAB, *QUOTED, BLANKS))
+    return next(filter(None, headed), None) or _without_header(head, dialects, needs)
+
+
+def _without_header(head: Sequence[str], dialects: Sequence[Dialect], needs: Sequence[str]) -> Form:
+    """Return the dialect of most lines; if they are in none, one with as many columns, whose reader reports a fault."""
     rows = {separator: [cells_of(line, separator) for line in head] for separator in ANY}
+    forms = [(dialect, separator) for dialect in dialects for separator in dialect.separators]
     shares = [dialect.share(rows[separator]) for dialect, separator in forms]
     if best := max(shares):
         dialect, separator = forms[shares.index(best)]
         return Form(dialect.names, separator, dialect)
-    # In none of these forms: the complaint about the first line reports what a form with as many columns has.
-    plain = {
-        len(dialect.names): dialect for dialect in reversed(dialects)
-        if not (dialect.begins or dialect.refused or dialect.values)
-    }  # fmt: skip
+    plain = {len(dialect.names): dialect for dialect in reversed(dialects) if dialect.is_plain}
     width = len(rows[BLANKS][0])
-    usual = next(dialect for dialect in dialects if dialect.name == "TREC")
-    dialect = plain.get(width, usual)
-    remedy = SKIP if width in plain else _header_to_write(width, needs)
-    return Form(dialect.names, BLANKS, dialect, remedy=remedy)
+    if width in plain:
+        return Form(plain[width].names, BLANKS, plain[width])
+    usual = plain[TREC_COLUMNS[needs[0]]]
+    return Form(usual.names, BLANKS, usual, remedy=_header_to_write(width, needs))
 
 
 def _header_to_write(width: int, needs: Sequence[str]) -> str:
@@ -244,23 +253,24 @@ def _by_header(
     cells = [cell.strip(' "').lower() for cell in cells_of(head[0], separator)]
     columns = named_columns(cells, names)
     missing = [name for name in ("query", "document") if name not in columns]
-    if not missing and set(needs) & set(columns):
-        whole = (KINDS["whole"].fullmatch(cells_of(line, separator)[-1]) for line in head[1:])
-        judged = cells == BEIR_QRELS and "rank" in needs and all(whole)
-        return Form(
-            columns, separator, BEIR if judged else OF_PYRITE if cells[: len(OWN)] == OWN else HEADED, header=True
-        )
-    if not missing and len(columns) == 2 and "grade" in needs:
-        return Form(columns, separator, RELEVANT, header=True)
+    dialect = None if missing else _headed(cells, columns, needs, [cells_of(line, separator)[-1] for line in head[1:]])
+    if dialect is not None:
+        return Form(columns, separator, dialect, header=True)
     others = set(cells) - KNOWN - {"0"}
     if len(KNOWN & set(cells)) < 2 or any(map(KINDS["grade"].fullmatch, others)):
         return None
     lacks = [*missing, needs[0]][0]
     what = f"the header has no column of the {lacks} (such as {', '.join(names[lacks][:3])})"
-    refused = (what, f"it has {', '.join(cells)}; call one of them {lacks}")
-    return Form(
-        columns, separator, GRADED if "grade" in columns else Dialect("a header", "", refused=refused), header=True
-    )
+    unread = Dialect("a header", "", refused=(what, f"it has {', '.join(cells)}; call one of them {lacks}"))
+    return Form(columns, separator, GRADED if "grade" in columns else unread, header=True)
+
+
+def _headed(cells: list[str], columns: Sequence[str], needs: Sequence[str], last: Sequence[str]) -> Dialect | None:
+    """Return the dialect of a header with a query and a document; None without a value. `last` is the last column."""
+    if not set(needs) & set(columns):
+        return RELEVANT if len(columns) == 2 and "grade" in needs else None
+    judged = cells == BEIR_QRELS and "rank" in needs and all(map(KINDS["whole"].fullmatch, last))
+    return BEIR if judged else OF_PYRITE if cells[: len(OWN)] == OWN else HEADED
 
 
 def named_columns(cells: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 import polars as pl
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 SPLIT_FILES = {
@@ -20,6 +20,8 @@ SPLIT_FILES = {
     TEST: ("test", "testing", "eval", "evaluation", "holdout", "heldout"),
 }
 """The names of splits, the first one being ours."""
+SPLIT_OF = {name: split for split, names in SPLIT_FILES.items() for name in names}
+"""The split of each of these names."""
 DEV_SHARE = 0.1
 """The share of the training queries that becomes dev if there is none, at least one of them."""
 NO_TRAINING = "queries of dev that train for lack of others"
@@ -35,11 +37,9 @@ def split_named(name: str) -> str | None:
 
     `nq-train.json`, `test-00000-of-00001.parquet` and `validation` show one, `training_manual.csv` is a train file too.
     """
-    words = [
-        re.sub(r"(?<=.)(set|data|split|s)$", "", word) for word in re.split(r"[^a-z]+", name.lower().split(".")[0])
-    ]
-    words += ["holdout"] if {"hold", "out"} <= set(words) or {"held", "out"} <= set(words) else []
-    return next((split for word in words for split, names in SPLIT_FILES.items() if word in names), None)
+    plain = re.sub(r"h[eo]ld[^a-z]+out", "holdout", name.lower().split(".")[0])
+    words = (re.sub(r"(?<=.)(set|data|split|s)$", "", word) for word in re.split(r"[^a-z]+", plain))
+    return next(filter(None, map(SPLIT_OF.get, words)), None)
 
 
 def usable(queries: pl.DataFrame) -> pl.DataFrame:
@@ -92,12 +92,10 @@ def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
     Raises:
         BadInput: if there are fewer than 3 folds, or fewer queries than folds.
     """
-    if k < 3:
-        raise BadInput(f"{k} folds leave no queries to train on", "folds", "take 3 or more")
-    if len(queries) < k:
-        fewer = "take fewer folds" if len(queries) >= 3 else "3 is the fewest folds: bring more queries, or a split"
-        queries_read = "1 query" if len(queries) == 1 else f"{len(queries)} queries"
-        raise BadInput(f"{queries_read} cannot be cut into {k} folds", "folds", fewer)
+    refuse(k < 3, f"{k} folds leave no queries to train on", "folds", "take 3 or more")
+    fewer = "take fewer folds" if len(queries) >= 3 else "3 is the fewest folds: bring more queries, or a split"
+    queries_read = "1 query" if len(queries) == 1 else f"{len(queries)} queries"
+    refuse(len(queries) < k, f"{queries_read} cannot be cut into {k} folds", "folds", fewer)
     part = {query: position % k for position, query in enumerate(shuffled(queries["id"]))}
     parts = pl.Series([part[query] for query in queries["id"]])
     return [
@@ -111,6 +109,13 @@ def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
         )
         for i in range(k)
     ]
+
+
+def with_test(judgements: pl.DataFrame, count: int) -> pl.DataFrame:
+    """Return judgements of which `count` queries are the test and the others train; without a split if it is 0."""
+    tested = pl.Series(shuffled(judgements["query"].unique())[:count], dtype=pl.String)
+    split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
+    return judgements.with_columns(split=pl.when(count > 0).then(split))
 
 
 def shuffled(ids: Iterable[str]) -> list[str]:

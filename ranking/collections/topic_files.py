@@ -11,14 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.json_rows import json_rows
+from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.json_rows import are, json_rows
 from pyrite.ranking.collections.lines import blocks, lines
 from pyrite.ranking.collections.names import first, first_value
 from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.row_files import TextOptions, csv_rows, read_rows, separator_of
+from pyrite.ranking.collections.row_values import written
 from pyrite.ranking.collections.trec_markup import FIELDS, topics
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 NUMBERS = (
     "number", "num", "qid", "query_id", "query-id", "_id", "id", "topic_id", "identifier", "topic", "topicid", "q",
@@ -50,14 +51,14 @@ def read_topics(
     count = 0
     for line, number, texts in topic_rows(file, faults, encoding):
         count += 1
-        chosen = [next((texts[name] for name in TEXTS[field] if texts.get(name)), None) for field in fields]
-        if None in chosen:
-            there = ", ".join(name for name, value in texts.items() if value) or "nothing else"
-            remedy = f"it has {there}; choose by collection.fields, or set strict=false to leave such topics out"
-            missing = fields[chosen.index(None)]
-            faults.report("broken line", f"the topic {number} has no {missing}", file, line, remedy=remedy)
+        filled = {name: text for name, text in texts.items() if text}
+        missing = [field for field in fields if not filled.keys() & TEXTS[field]]
+        if missing:
+            remedy = f"it has {', '.join(filled) or 'nothing else'}; choose by collection.fields, "
+            remedy += "or set strict=false to leave such topics out"
+            faults.report("broken line", f"the topic {number} has no {missing[0]}", file, line, remedy=remedy)
             continue
-        yield number, " ".join(filter(None, chosen)), None, None, str(file), line
+        yield number, " ".join(first_value(TEXTS[field], filled) for field in fields), None, None, str(file), line
     if not count:
         faults.report("empty file", "has no topics", file)
 
@@ -75,17 +76,23 @@ def topic_rows(file: Path, faults: Faults, encoding: str) -> Iterator[tuple[int,
         BadInput: if the file can't be read.
     """
     for line, row in _rows(file, faults, encoding):
-        values = {str(name).lower(): value for name, value in row.items() if value is not None}
-        key = next((name for name in NUMBERS if str(values.get(name, "")).strip()), None)
-        texts = {name: value for name, value in values.items() if name in NAMES_OF_TEXTS and name != key}
-        nested = [name for name, value in texts.items() if isinstance(value, (list, dict))]
-        if key is None or isinstance(values[key], (list, dict)):
-            faults.report("broken line", "a topic without a number", file, line)
-        elif nested:
-            faults.report("broken line", f"the {nested[0]} of topic {values[key]} is no text", file, line)
-        else:
-            number = str(values[key]).lower() if isinstance(values[key], bool) else str(values[key]).strip()
-            yield line, number, {name: str(value).strip() for name, value in texts.items()}
+        try:
+            yield line, *_topic(row)
+        except RowFault as fault:
+            faults.report_row(fault, file, line)
+
+
+def _topic(row: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return the id and the texts of a topic."""
+    values = {str(name).lower(): value for name, value in row.items() if value is not None}
+    numbers = [name for name in NUMBERS if str(values.get(name, "")).strip()]
+    number = values.get("".join(numbers[:1]))
+    refuse_row(number is None or isinstance(number, (list, dict)), "a topic without a number")
+    fields = NAMES_OF_TEXTS - {*numbers[:1]}
+    texts = {name: value for name, value in values.items() if name in fields}
+    for name, value in texts.items():
+        refuse_row(isinstance(value, (list, dict)), f"the {name} of topic {number} is no text")
+    return written(number).strip(), {name: str(value).strip() for name, value in texts.items()}
 
 
 def _rows(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
@@ -110,36 +117,33 @@ def _xml(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
         raise BadInput(f"is not XML ({error})", f"{file}:{line}", "write & as &amp;, and close each element") from None
     for element in root.iter():
         element.tag = element.tag.rsplit("}", 1)[-1]  # without its namespace
-    elements = [
-        element for element in root.iter() if element.tag.lower() in ("topic", "top", "query") and _number(element)
-    ]
-    if not elements:
-        raise BadInput("has no topics with a number", file, 'write <topic number="1"><title>…</title></topic>')
-    yield from ((number, _parts(element)) for number, element in enumerate(elements, 1))
+    topics_of_file = (element for element in root.iter() if element.tag.lower() in ("topic", "top", "query"))
+    elements = list(filter(_number, topics_of_file))
+    refuse(not elements, "has no topics with a number", file, 'write <topic number="1"><title>…</title></topic>')
+    yield from enumerate(map(_parts, elements), 1)
 
 
-def _number(element: ET.Element) -> str | None:
-    """Return the number of a topic, an attribute or an element; None for an element that is no topic."""
-    attributes = {name.lower(): value for name, value in element.attrib.items()}
-    children = {child.tag.lower(): (child.text or "").strip() for child in element}
-    every = (values[name] for name in NUMBERS for values in (attributes, children) if values.get(name))
-    return next((re.sub(r"^number\s*:\s*", "", number, flags=re.I) for number in every), None)
+def _number(element: ET.Element) -> str:
+    """Return the number of a topic, an attribute or an element; empty for an element that is no topic."""
+    named = [*((child.tag, child.text or "") for child in element), *element.attrib.items()]
+    values = {name.lower(): text.strip() for name, text in named if text.strip()}
+    return re.sub(r"^number\s*:\s*", "", first_value(NUMBERS, values) or "", flags=re.I)
 
 
 def _parts(element: ET.Element) -> dict[str, Any]:
-    parts: dict[str, Any] = {"number": _number(element)}
-    for child in element:
-        if child.tag.lower() != "subtopic":
-            parts.setdefault(child.tag.lower(), " ".join("".join(child.itertext()).split()))
-    if not len(element):
-        parts["title"] = " ".join("".join(element.itertext()).split())
-    return parts
+    parts = {child.tag.lower(): _text_of(child) for child in reversed(element)}  # the first of several
+    parts |= {"number": _number(element)} | ({} if len(element) else {"title": _text_of(element)})
+    return {name: text for name, text in parts.items() if name != "subtopic"}
+
+
+def _text_of(element: ET.Element) -> str:
+    return " ".join("".join(element.itertext()).split())
 
 
 def _is_header(cells: Sequence[str]) -> bool:
     """Return whether cells name the columns of a number and a text."""
-    lower = [cell.strip().lower() for cell in cells]
-    return bool(set(lower) & set(NUMBERS) and set(lower) & {name for names in TEXTS.values() for name in names})
+    names = {cell.strip().lower() for cell in cells}
+    return bool(names & {*NUMBERS} and names & NAMES_OF_TEXTS)
 
 
 def _json(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
@@ -150,22 +154,25 @@ def _json(file: Path, faults: Faults, encoding: str) -> Iterator[Row]:
 
 def _topics_of(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the topics of an object: itself, those in a list of it, or one per key, which is the number."""
-    if any(str(name).lower() in NUMBERS for name in entry):
+    if {*map(str.lower, entry)} & {*NUMBERS}:
         return [entry]
     lists = [value for value in entry.values() if isinstance(value, list)]
-    if len(lists) == 1 and all(isinstance(item, dict) for item in lists[0]):
+    if len(lists) == 1 and are(dict, lists[0]):
         return lists[0]
     if {"query", "positive"} <= entry.keys():  # a list of a number and a text
         return [{"number": entry["query"], "title": entry["positive"]}]
-    of_keys = ((number, value if isinstance(value, dict) else {"title": value}) for number, value in entry.items())
-    return [{"number": number} | texts for number, texts in of_keys]
+    return [{"number": number} | _texts_of(value) for number, value in entry.items()]
+
+
+def _texts_of(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {"title": value}
 
 
 def _turns_of(topic: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return a topic, or the turns of a conversation as TREC CAsT has them, which are topics by two numbers: 31_1."""
     turns = topic.get(first(TURNS, topic) or "")
     number = first_value(NUMBERS, topic)
-    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+    if not isinstance(turns, list) or not are(dict, turns):
         return [topic]
     return [{**turn, "number": f"{number}_{first_value(NUMBERS, turn)}"} for turn in turns]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyrite.ranking.collections.judgement_files import judgements_of
 from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, frames, groups_of, stamps, together
 from pyrite.ranking.collections.topic_files import read_topics
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 _USUAL_NAMES = {
     "qrels": re.compile(r"qrels|judg", re.I),
@@ -53,11 +54,11 @@ class Trec(FolderReader):
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        self.fields = [self.fields] if isinstance(self.fields, str) else list(self.fields)
-        unknown = [field for field in self.fields if field not in trec_markup.FIELDS]
-        if unknown or not self.fields:
-            what = f"topics have no field {unknown[0]!r}" if unknown else "no field of the topics is named"
-            raise BadInput(what, "fields", f"take one or more of {', '.join(trec_markup.FIELDS)}")
+        self.fields = _listed(self.fields)
+        unknown = [repr(field) for field in self.fields if field not in trec_markup.FIELDS]
+        remedy = f"take one or more of {', '.join(trec_markup.FIELDS)}"
+        refuse(unknown, "topics have no field {}", "fields", remedy)
+        refuse(not self.fields, "no field of the topics is named", "fields", remedy)
 
     def sources(self) -> dict[str, str]:
         return stamps([*self._files("documents"), *self._files("topics"), *self._files("qrels")])
@@ -69,16 +70,12 @@ class Trec(FolderReader):
         return groups_of(self._files("documents"), size)
 
     def read_portion(self, portion: list[Path], faults: Faults) -> Iterator[pl.DataFrame]:
-        rows = (
-            row
-            for file in portion
-            for row in (
-                read_entries(file, faults)
-                if plain_name(file).endswith((".jsonl", ".json"))
-                else trec_markup.documents(file, faults, self.encoding)
-            )
-        )
-        return frames(rows, DOCUMENTS)
+        return frames(itertools.chain.from_iterable(self._documents_of(file, faults) for file in portion), DOCUMENTS)
+
+    def _documents_of(self, file: Path, faults: Faults) -> Iterator[tuple[object, ...]]:
+        if plain_name(file).endswith((".jsonl", ".json")):
+            return read_entries(file, faults)
+        return trec_markup.documents(file, faults, self.encoding)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         files = self._files("topics")
@@ -86,21 +83,24 @@ class Trec(FolderReader):
         return together(frames(rows, QUERIES), QUERIES)
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        return judgements_of([(None, file) for file in self._files("qrels")], faults)
+        return judgements_of(dict.fromkeys(self._files("qrels")).items(), faults)
 
     def _files(self, option: str) -> list[Path]:
         """Return the files that an option names, or those with the usual names."""
         named = getattr(self, option)
         here = self.folder
         if named is not None:
-            return [file for one in ([named] if isinstance(named, str) else named) for file in _matching(here, one)]
+            return list(itertools.chain.from_iterable(_matching(here, one) for one in _listed(named)))
         paths = [path for path in sorted(here.iterdir()) if _looks_like(option, path.name)]
-        if not paths:
-            raise BadInput(f"no file looks like the {option}", here, f"name it: collection.{option}=FILE")
-        if option != "documents" and len(paths) > 1:
-            what = f"{len(paths)} files look like the {option} ({', '.join(path.name for path in paths)})"
-            raise BadInput(what, here, f"name them: 'collection.{option}=[FILE,FILE]'")
-        return [file for path in paths for file in _text_files(path)]
+        refuse(not paths, f"no file looks like the {option}", here, f"name it: collection.{option}=FILE")
+        what = f"{len(paths)} files look like the {option} ({', '.join(path.name for path in paths)})"
+        remedy = f"name them: 'collection.{option}=[FILE,FILE]'"
+        refuse(option != "documents" and len(paths) > 1, what, here, remedy)
+        return _files_in(paths)
+
+
+def _listed(named: str | Sequence[str]) -> list[str]:
+    return [named] if isinstance(named, str) else list(named)
 
 
 def _looks_like(option: str, name: str) -> bool:
@@ -111,14 +111,16 @@ def _looks_like(option: str, name: str) -> bool:
 
 def _matching(here: Path, named: str) -> list[Path]:
     paths = [Path(path) for path in sorted(glob(str(here / Path(named).expanduser()), recursive=True))]
-    if not paths:
-        raise BadInput("no such file", here / named)
-    return [file for path in paths for file in _text_files(path)]
+    refuse(not paths, "no such file", here / named)
+    return _files_in(paths)
+
+
+def _files_in(paths: Iterable[Path]) -> list[Path]:
+    """Return the files, and those of folders and of folders in them, except those known to hold no documents."""
+    return list(itertools.chain.from_iterable(map(_text_files, paths)))
 
 
 def _text_files(path: Path) -> list[Path]:
-    """Return the file itself, or the files of a folder and its folders, except those known to hold no documents."""
     if not path.is_dir():
         return [path]
-    inner = [file for file in sorted(path.iterdir()) if not _NOT_TEXT.search(file.name)]
-    return [file for one in inner for file in _text_files(one)]
+    return _files_in(file for file in sorted(path.iterdir()) if not _NOT_TEXT.search(file.name))

@@ -18,7 +18,7 @@ import ir_measures
 import numpy as np
 import numpy.typing as npt
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 Grades = npt.NDArray[np.integer[Any]]
 Values = npt.NDArray[np.float64]
@@ -308,8 +308,10 @@ def parse(name: str, relevant_from: int = 1) -> Measure:
         measure = FAMILIES[str(parsed.NAME)](**({"rel": relevant_from} | parameters))
     except (NameError, KeyError, ValueError, TypeError, SyntaxError, AttributeError, AssertionError):
         raise _unsupported(name) from None
-    if (measure.cutoff is not None and measure.cutoff < 1) or measure.rel < 1:
-        raise BadInput(f"measure {name!r}: cutoff and rel are 1 or more")
+    refuse(
+        (measure.cutoff is not None and measure.cutoff < 1) or measure.rel < 1,
+        f"measure {name!r}: cutoff and rel are 1 or more",
+    )
     return measure
 
 

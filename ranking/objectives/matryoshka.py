@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Objective, Scorer
 from pyrite.ranking.objectives.softmax import Softmax
@@ -44,11 +44,14 @@ class Matryoshka(Objective):
     ) -> None:
         self.of, self.dimensions = of, list(dimensions)
         self.weights = [1.0] * len(self.dimensions) if weights is None else list(weights)
-        if len(self.weights) != len(self.dimensions):
-            what = f"has {len(self.weights)} weights for {len(self.dimensions)} dimensions"
-            raise BadInput(what, "objective.weights", "give one per dimension, or null")
-        if type(of).of_passes is not Objective.of_passes or len(of.stages()) > 1:
-            raise BadInput(f"{type(of).__name__} scores documents several times", "objective.of", "choose another one")
+        what = f"has {len(self.weights)} weights for {len(self.dimensions)} dimensions"
+        refuse(len(self.weights) != len(self.dimensions), what, "objective.weights", "give one per dimension, or null")
+        refuse(
+            type(of).of_passes is not Objective.of_passes or len(of.stages()) > 1,
+            f"{type(of).__name__} scores documents several times",
+            "objective.of",
+            "choose another one",
+        )
         self.takes_several, self.needs_teacher, self.whole_batch = of.takes_several, of.needs_teacher, of.whole_batch
 
     def loss(self, scores: Tensor, block: Block) -> Tensor:
@@ -69,8 +72,7 @@ class Matryoshka(Objective):
         self.of.prepare(encoded, lists)
 
     def check_block(self, negatives: int) -> None:
-        if not self.dimensions:
-            raise BadInput("dimensions is empty", "objective.dimensions", "list some, such as [128,64]")
+        refuse(not self.dimensions, "dimensions is empty", "objective.dimensions", "list some, such as [128,64]")
         self.of.check_block(negatives)
 
     def probabilities(self, scores: Tensor, present: Tensor) -> Tensor:

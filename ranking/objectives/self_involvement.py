@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Scorer, Stage
 from pyrite.ranking.objectives.softmax import SoftmaxObjective
@@ -43,13 +43,21 @@ class Compressing(BlockLoss):
     def __init__(self, levels: Sequence[int] = (48, 16), pick: str | list[str] = "top") -> None:
         self.levels = list(levels)
         falling = all(above > below for above, below in zip(self.levels, self.levels[1:], strict=False))
-        if not self.levels or not falling or self.levels[-1] < 2:
-            remedy = "each level keeps fewer documents than the one before, at least 2: the positive and a negative"
-            raise BadInput(f"levels are {self.levels}", "objective.levels", remedy)
+        remedy = "each level keeps fewer documents than the one before, at least 2: the positive and a negative"
+        refuse(
+            not self.levels or not falling or self.levels[-1] < 2,
+            f"levels are {self.levels}",
+            "objective.levels",
+            remedy,
+        )
         self.picks = [pick] * len(self.levels) if isinstance(pick, str) else list(pick)
-        if len(self.picks) != len(self.levels) or not set(self.picks) <= set(PICKS):
-            remedy = f"choose {' or '.join(PICKS)}, one for all levels or a list of {len(self.levels)}"
-            raise BadInput(f"pick is {pick!r}", "objective.pick", remedy)
+        remedy = f"choose {' or '.join(PICKS)}, one for all levels or a list of {len(self.levels)}"
+        refuse(
+            len(self.picks) != len(self.levels) or not set(self.picks) <= set(PICKS),
+            f"pick is {pick!r}",
+            "objective.pick",
+            remedy,
+        )
 
     def check_block(self, negatives: int) -> None:
         if self.levels[0] > negatives:

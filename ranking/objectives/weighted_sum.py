@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyrite.ranking.bounds import NonNegative, checked
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.objectives.block import Block
 from pyrite.ranking.objectives.objective import Objective
 from pyrite.ranking.ranked_lists import RankedLists
@@ -34,12 +34,20 @@ class WeightedSum(Objective):
     def __init__(self, weights: Mapping[str, Annotated[float, NonNegative]] | None = None, **terms: Objective) -> None:
         self.terms, self.weights = terms, dict.fromkeys(terms, 1.0) | dict(weights or {})
         for name in self.weights:
-            if name not in terms:
-                raise BadInput(f"there is no objective {name}", f"objective.weights.{name}", f"has {', '.join(terms)}")
+            refuse(
+                name not in terms,
+                f"there is no objective {name}",
+                f"objective.weights.{name}",
+                f"has {', '.join(terms)}",
+            )
         for name, term in terms.items():
             kind = type(term)
-            if kind.of_passes is not Objective.of_passes or kind.rank is not Objective.rank or len(term.stages()) > 1:
-                raise BadInput(f"{name} needs a training of its kind", "objective", "choose it alone")
+            refuse(
+                kind.of_passes is not Objective.of_passes or kind.rank is not Objective.rank or len(term.stages()) > 1,
+                f"{name} needs a training of its kind",
+                "objective",
+                "choose it alone",
+            )
         self.takes_several = all(term.takes_several for term in terms.values())
         self.needs_teacher = any(term.needs_teacher for term in terms.values())
         self.whole_batch = any(term.whole_batch for term in terms.values())
@@ -53,8 +61,7 @@ class WeightedSum(Objective):
             term.prepare(encoded, None)
 
     def check_block(self, negatives: int) -> None:
-        if not self.terms:
-            raise BadInput("no objective to add up", "objective", "give a list: objective=[contrastive,margin_mse]")
+        refuse(not self.terms, "no objective to add up", "objective", "give a list: objective=[contrastive,margin_mse]")
         for term in self.terms.values():
             term.check_block(negatives)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.packing import Packing
 from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.category_input import CategoryInput
@@ -102,32 +102,19 @@ class BiEncoder(TransformerRanker, DenseRanker):
 
     def make(self, inputs: RankerInputs) -> None:
         options, generator = self.options, inputs.generator
-        checkpoint, similarity, tied, frozen = options.checkpoint, options.similarity, options.tied, options.frozen
-        max_query, max_document, truncate_dim = options.max_query, options.max_document, options.truncate_dim
+        checkpoint, frozen = options.checkpoint, options.frozen
         source = SentenceFolder.read(downloaded(checkpoint)).with_prompts(options.query_prompt, options.document_prompt)
-        self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
-        if tied and not source.tied:
-            what = "has a tower for queries and one for documents"
-            raise BadInput(what, f"{checkpoint}, ranker.tied", "set ranker.tied=null")
-        tied = source.tied if tied is None else tied
-        if frozen and tied:
-            raise BadInput("one tower reads queries and documents", "ranker.frozen", "set ranker.tied=false")
+        typed = {"max_query": options.max_query, "max_document": options.max_document}
+        self.lengths = self.lengths_of(checkpoint, options.max_query, options.max_document, source)
+        what, where = "has a tower for queries and one for documents", f"{checkpoint}, ranker.tied"
+        refuse(options.tied and not source.tied, what, where, "set ranker.tied=null")
+        tied = source.tied if options.tied is None else options.tied
+        refuse(frozen and tied, "one tower reads queries and documents", "ranker.frozen", "set ranker.tied=false")
         model, drawn = self._load(source, options.layers, generator)
         self.drawn = [name for name in drawn if not name.startswith("pooler.")]
         routes = [_route(model, name, checkpoint, self.heads) for name in ("query", "document")]
-        self.similarity = similarity or model.similarity_fn_name
-        if self.similarity not in SIMILARITIES:
-            what = f"compares texts by {self.similarity}"
-            raise BadInput(what, checkpoint, "choose one that does so by cosine or dot, or name ranker.similarity")
-        self.truncate_dim = truncate_dim if truncate_dim is not None else getattr(model, "truncate_dim", None)
-        unit = [_last_is_unit(route) for route in routes]
-        if unit[0] != unit[1]:
-            raise BadInput("normalizes only some of its vectors", checkpoint, "choose a checkpoint that does not")
-        # A shorter vector is normalized again only for a cosine.
-        self.unit = self.similarity == "cosine" or (unit[0] and similarity is None and self.truncate_dim is None)
-        heads = [_head(route, options.pooling, self.unit or similarity == "dot") for route in routes]
-        by_default = 20.0 if self.similarity == "cosine" or unit[0] else 1.0
-        self.scale = by_default if options.scale is None else options.scale
+        self._compare_by(model, routes)
+        heads = [_head(route, options.pooling, self.unit or options.similarity == "dot") for route in routes]
         self.prompts, self._declared = source.prompts, dict(model.prompts)
         self._default_prompt = model.default_prompt_name
         self.tokenizer = routes[0][0].tokenizer
@@ -136,38 +123,13 @@ class BiEncoder(TransformerRanker, DenseRanker):
         self.max_query, self.max_document = (n + prompt for n, prompt in zip(self.lengths, prompts, strict=True))
         # Tokens before the text, which some poolings leave out.
         self._lead = tuple(len(self.packing.before) + prompt if prompt else 0 for prompt in prompts)
-
-        def tower(reader: Any) -> Pretrained:
-            model = library().transformer(reader)
-            if hasattr(model, "pooler"):
-                # Vectors come from the last layer, so nothing would train it.
-                model.pooler = None
-            return self.running(model)
-
-        self._readers = [routes[0][0], routes[1][0]]
-        self._output = library().output(self._readers[0])
-        self.query_tower, self.query_head = tower(self._readers[0]), heads[0]
-        if tied:
-            self.document_tower, self.document_head = self.query_tower, self.query_head
-        elif source.tied:
-            self._readers[1] = copy.deepcopy(self._readers[0])
-            self.document_tower, self.document_head = tower(self._readers[1]), copy.deepcopy(self.query_head)
-        else:
-            if routes[1][0].tokenizer.get_vocab() != self.tokenizer.get_vocab():
-                raise BadInput("its two towers read different subwords", checkpoint, "choose one whose towers agree")
-            self.document_tower, self.document_head = tower(self._readers[1]), heads[1]
+        self._set_towers([route[0] for route in routes], heads, tied, copied=source.tied)
         self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, options.precision == "float16"
         self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
         reach = min(self.query_tower.reach, self.document_tower.reach)
-        typed = {"max_query": max_query, "max_document": max_document}
         self.check_reach(checkpoint, self.packing.specials, reach, typed)
         self.document_reach = self.max_document
-        sizes = [library().dimension(module) for module in (self._readers[0], *self.query_head)]
-        changed = [size for size in sizes if size is not None]
-        size = changed[-1] or self.query_tower.model.config.vocab_size  # SPLADE's pooling learns it from its first text
-        if truncate_dim is not None and truncate_dim > size:
-            raise BadInput(f"is {truncate_dim}, and vectors have {size} dimensions", "ranker.truncate_dim", "lower it")
-        self._dimension = min(size, self.truncate_dim or size)
+        self._set_dimension()
 
         self.frozen, self.fixed_documents = frozen, frozen == "documents"
         if frozen:
@@ -177,6 +139,55 @@ class BiEncoder(TransformerRanker, DenseRanker):
         self.categories: CategoryInput | None = None
         if options.categories:
             self.categories = CategoryInput(inputs.labels, self.dimension, 0.0, generator)
+
+    def _compare_by(self, model: Any, routes: Sequence[Any]) -> None:
+        """Take similarity, length of vectors and scale from the options or the checkpoint."""
+        options, checkpoint = self.options, self.options.checkpoint
+        self.similarity = options.similarity or model.similarity_fn_name
+        remedy = "choose one that does so by cosine or dot, or name ranker.similarity"
+        refuse(self.similarity not in SIMILARITIES, f"compares texts by {self.similarity}", checkpoint, remedy)
+        declared = getattr(model, "truncate_dim", None)
+        self.truncate_dim = declared if options.truncate_dim is None else options.truncate_dim
+        unit, *others = map(_last_is_unit, routes)
+        remedy = "choose a checkpoint that does not"
+        refuse(others != [unit], "normalizes only some of its vectors", checkpoint, remedy)
+        # A shorter vector is normalized again only for a cosine.
+        is_cosine = self.similarity == "cosine"
+        self.unit = is_cosine or (unit and options.similarity is None and self.truncate_dim is None)
+        by_default = 20.0 if is_cosine or unit else 1.0
+        self.scale = by_default if options.scale is None else options.scale
+
+    def _set_towers(self, readers: list[Any], heads: Sequence[nn.Sequential], tied: bool, copied: bool) -> None:
+        """Take the transformers and heads of queries and documents: one, one and a copy of it, or two."""
+        self._readers = readers
+        self._output = library().output(readers[0])
+        self.query_tower, self.query_head = self._tower(readers[0]), heads[0]
+        if tied:
+            self.document_tower, self.document_head = self.query_tower, self.query_head
+            return
+        if copied:
+            self._readers[1] = copy.deepcopy(readers[0])
+        differ = readers[1].tokenizer.get_vocab() != self.tokenizer.get_vocab()
+        what, remedy = "its two towers read different subwords", "choose one whose towers agree"
+        refuse(differ, what, self.options.checkpoint, remedy)
+        self.document_tower = self._tower(self._readers[1])
+        self.document_head = copy.deepcopy(self.query_head) if copied else heads[1]
+
+    def _tower(self, reader: Any) -> Pretrained:
+        model = library().transformer(reader)
+        if hasattr(model, "pooler"):
+            model.pooler = None  # vectors come from the last layer, so nothing would train it
+        return self.running(model)
+
+    def _set_dimension(self) -> None:
+        """Set the number of a vector's dimensions that are used."""
+        sizes = [library().dimension(module) for module in (self._readers[0], *self.query_head)]
+        changed = [size for size in sizes if size is not None]
+        config: Any = self.query_tower.model.config
+        size = changed[-1] or config.vocab_size  # SPLADE's pooling learns it from its first text
+        asked = self.options.truncate_dim or 0
+        refuse(asked > size, f"is {asked}, and vectors have {size} dimensions", "ranker.truncate_dim", "lower it")
+        self._dimension = min(size, self.truncate_dim or size)
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:

@@ -8,16 +8,26 @@ from typing import Any
 
 from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer
 from pyrite.ranking.packing import Packing
-from pyrite.ranking.rankers.sentence_folder import DECLARED, UNLIMITED, SentenceFolder, positions_of, read_json
+from pyrite.ranking.rankers.sentence_folder import (
+    DECLARED,
+    UNLIMITED,
+    SentenceFolder,
+    positions_of,
+    read_json,
+    read_object,
+)
 from pyrite.ranking.tokenization import Prompts, count_subwords
 
 MARKS = Prompts("[Q] ", "[D] ")
 """PyLate's, which are added to a plain checkpoint."""
-STANFORD = Prompts("[unused0] ", "[unused1] ")
 SPECIALS = 4
 """The most tokens of a text besides its subwords."""
 LENGTH = 32
 """Length of a query, if a folder fills up queries and does not say to what length, and in a new ranker (ColBERT's)."""
+STANFORD: dict[str, Any] = {
+    "query_token_id": "[unused0]", "doc_token_id": "[unused1]", "query_maxlen": LENGTH,
+}  # fmt: skip
+"""The settings of Stanford's ColBERT that a folder of it may leave out."""
 
 
 @dataclass(frozen=True)
@@ -47,35 +57,39 @@ class ColbertFolder:
         Raises:
             BadInput: if it can't be read.
         """
-        root = local_root(checkpoint)
         source = SentenceFolder.read(checkpoint)
-        declared = read_json(root, DECLARED) or {}
-        if "HF_ColBERT" in ((read_json(root, "config.json") or {}).get("architectures") or []):
-            stanford = read_json(root, "artifact.metadata") or {}
-            marks = {name: f"{stanford[key]} " for name, key in (("query", "query_token_id"),
-                     ("document", "doc_token_id")) if stanford.get(key)}  # fmt: skip
-            lengths = {
-                "query": stanford.get("query_maxlen") or LENGTH,
-                "document": stanford.get("doc_maxlen") or source.longest,
-            }
-            known = _known(lengths)
-            return cls(root, True, Prompts(**(vars(STANFORD) | marks)), known, source.longest, source)
+        root = local_root(checkpoint)
+        if "HF_ColBERT" in (read_object(root, "config.json").get("architectures") or []):
+            return cls._of_stanford(read_object(root, "artifact.metadata"), source)
+        declared = read_object(root, DECLARED)
         modules = read_json(root, "modules.json") or []
         kinds = [str(module.get("type")).rpartition(".")[2] for module in modules]
-        named = declared.get("model_type") in ("ColBERT", "MultiVectorEncoder")
-        if not named and (kinds[:1] != ["Transformer"] or not {"Dense"} >= set(kinds[1:])):
-            return cls(source.document, False, longest=source.longest, source=source)
-        config = read_json(source.document, "sentence_bert_config.json") or {}
-        prefixes = {name: declared.get(f"{name}_prefix") for name in ("query", "document")}
-        texts = {name: (prefix or "") + getattr(source.prompts, name).removeprefix(prefix or "")
-                 for name, prefix in prefixes.items()}  # fmt: skip
-        expansion = config.get("query_expansion") or {}
-        filled = expansion.get("length") if expansion.get("strategy") == "fixed" else None
-        lengths = {
-            "query": filled or config.get("query_length") or declared.get("query_length") or source.longest,
-            "document": config.get("document_length") or declared.get("document_length") or source.longest,
-        }
-        return cls(source.document, True, Prompts(**texts), _known(lengths), source.longest, source)
+        is_stack = kinds[:1] == ["Transformer"] and {*kinds[1:]} <= {"Dense"}
+        if is_stack or declared.get("model_type") in ("ColBERT", "MultiVectorEncoder"):
+            return cls._of_library(declared, source)
+        return cls(source.document, False, longest=source.longest, source=source)
+
+    @classmethod
+    def _of_stanford(cls, metadata: Mapping[str, Any], source: SentenceFolder) -> ColbertFolder:
+        """Return a folder of Stanford's ColBERT."""
+        settings = STANFORD | _filled(metadata)
+        marks = Prompts(f"{settings['query_token_id']} ", f"{settings['doc_token_id']} ")
+        lengths = {"query": settings["query_maxlen"], "document": settings.get("doc_maxlen", source.longest)}
+        return cls(source.root, True, marks, _known(lengths), source.longest, source)
+
+    @classmethod
+    def _of_library(cls, declared: Mapping[str, Any], source: SentenceFolder) -> ColbertFolder:
+        """Return a folder of PyLate or sentence-transformers."""
+        settings = _filled(declared) | _filled(read_object(source.document, "sentence_bert_config.json"))
+        marks, lengths = {}, {}
+        for kind in ("query", "document"):
+            prefix = settings.get(f"{kind}_prefix", "")
+            marks[kind] = prefix + getattr(source.prompts, kind).removeprefix(prefix)
+            lengths[kind] = settings.get(f"{kind}_length", source.longest)
+        expansion = settings.get("query_expansion", {})
+        if expansion.get("strategy") == "fixed":
+            lengths["query"] = expansion.get("length") or lengths["query"]
+        return cls(source.document, True, Prompts(**marks), _known(lengths), source.longest, source)
 
     def lengths(self) -> dict[str, int]:
         """Return the subwords read of a query and of a document, as options of the ranker.
@@ -110,5 +124,10 @@ def mark_of(tokenizer: Any, mark: str) -> tuple[int, ...] | None:
     return tuple(known[:1]) or None
 
 
+def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that have a value."""
+    return {name: value for name, value in settings.items() if value}
+
+
 def _known(lengths: Mapping[str, Any]) -> dict[str, int]:
-    return {name: int(length) for name, length in lengths.items() if length}
+    return {name: int(length) for name, length in _filled(lengths).items()}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.bounds import Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
@@ -76,8 +76,7 @@ class DSSM(DenseRanker):
     def make(self, inputs: RankerInputs) -> None:
         options = self.options
         widths = self.resolve_preset(options.preset, tower=options.tower)
-        if not widths["tower"]:
-            raise BadInput("there is no layer", "ranker.tower", "give one width at least")
+        refuse(not widths["tower"], "there is no layer", "ranker.tower", "give one width at least")
         labels, rows = inputs.labels, options.buckets + 1
         first = _Tower(rows, widths["tower"], labels, options.categories, inputs.generator)
         self.towers = nn.ModuleList(

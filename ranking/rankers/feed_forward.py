@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.rankers.bag import weighted_mean
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.inputs import RankerInputs
@@ -55,13 +55,16 @@ class FeedForward(Ranker):
     def make(self, inputs: RankerInputs) -> None:
         options, vectors, generator = self.options, inputs.words, inputs.generator
         widths = self.resolve_preset(options.preset, lower=options.lower, upper=options.upper)
-        if not widths["upper"]:
-            raise BadInput("there is no layer over the pair", "ranker.upper", "give one width at least")
+        refuse(not widths["upper"], "there is no layer over the pair", "ranker.upper", "give one width at least")
         self.vectors = nn.Parameter(torch.from_numpy(vectors.copy()))
         self.term_weights = nn.Parameter(torch.zeros(len(vectors)))
         width_before = vectors.shape[1]
-        if options.categories and not widths["lower"]:
-            raise BadInput("there is no layer to read categories with", "ranker.lower", "give one width at least")
+        refuse(
+            options.categories and not widths["lower"],
+            "there is no layer to read categories with",
+            "ranker.lower",
+            "give one width at least",
+        )
         self.lower = nn.ModuleList()
         for width in widths["lower"]:
             self.lower.append(linear(width_before, width, generator))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.packing import Packing
 from pyrite.ranking.precision import AUTO
 from pyrite.ranking.quiet import quiet
@@ -76,9 +76,8 @@ class LateInteraction(TransformerRanker):
         self.scale = options.scale
         assert source.source is not None
         model, drawn = load_model("MultiVectorEncoder", source.source, options.layers, generator)
-        if model.similarity_fn_name != "maxsim":
-            what = f"compares texts by {model.similarity_fn_name}"
-            raise BadInput(what, checkpoint, "choose a checkpoint that does so by maxsim")
+        what = f"compares texts by {model.similarity_fn_name}"
+        refuse(model.similarity_fn_name != "maxsim", what, checkpoint, "choose a checkpoint that does so by maxsim")
         reader, *after = model
         self._readers = [reader]  # in a list: as a child, its weights would be the ranker's twice
         check_text_transformer(self._readers[0], checkpoint, REMEDY)
@@ -90,15 +89,9 @@ class LateInteraction(TransformerRanker):
         if not source.late:
             self._add_marks(transformer, generator)
             after = [self._new_projection(transformer, dimension or 128, generator), *_comparison(self.tokenizer)]
-        self._after: list[Any] = after
-        dense = [module for module in after if type(module).__name__ == "Dense"]
-        # One linear layer alone has the name that its weights have had here from the start.
-        plain = len(dense) == 1 and not dense[0].use_residual
-        self.projection = dense[0].linear if plain else nn.ModuleList(dense)
-        self.dimension = int(dense[-1].out_features if dense else self._readers[0].get_embedding_dimension())
-        if dimension is not None and dimension != self.dimension:
-            what = f"its token vectors have {self.dimension} dimensions, not {dimension}"
-            raise BadInput(what, checkpoint, "set ranker.dimension=null")
+        self._project(after)
+        what = f"its token vectors have {self.dimension} dimensions, not {dimension}"
+        refuse(dimension not in (None, self.dimension), what, checkpoint, "set ranker.dimension=null")
         marks = [mark_of(self.tokenizer, mark) or () for mark in (source.marks.query, source.marks.document)]
         single = Packing.of(self.tokenizer, pair=False)
         self.for_queries, self.for_documents = (
@@ -114,6 +107,15 @@ class LateInteraction(TransformerRanker):
         self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
         typed = {"max_query": max_query, "max_document": max_document}
         self.check_reach(checkpoint, self.for_queries.specials, self.pretrained.reach, typed)
+
+    def _project(self, after: list[Any]) -> None:
+        """Take the modules after the transformer, among them the layers that project a token's vector."""
+        self._after: list[Any] = after
+        dense = [module for module in after if type(module).__name__ == "Dense"]
+        # One linear layer alone has the name that its weights have had here from the start.
+        plain = len(dense) == 1 and not dense[0].use_residual
+        self.projection = dense[0].linear if plain else nn.ModuleList(dense)
+        self.dimension = int(dense[-1].out_features if dense else self._readers[0].get_embedding_dimension())
 
     def _add_marks(self, transformer: Any, generator: torch.Generator) -> None:
         """Add two tokens that mark queries and documents to the tokenizer and the transformer."""
@@ -142,28 +144,30 @@ class LateInteraction(TransformerRanker):
     def _fill(self, expansion: bool | None, new: bool) -> None:
         """Decide how queries are filled up with mask tokens, and give the library's module all lengths."""
         reader, tokens = self._readers[0], self.max_query + self.for_queries.specials
-        filled = reader.query_expansion
-        if expansion is None:
-            expansion = filled is not None or new
-        if not expansion:
-            filled = None
-        elif filled is None or filled["strategy"] == "fixed":
-            token = None
-            if self.tokenizer.mask_token_id is None and self.tokenizer.eos_token_id is None:
-                token = self.tokenizer.pad_token
-            filled = {"strategy": "fixed", "attend": False, "token": token} | (filled or {}) | {"length": tokens}
+        usual = reader.query_expansion is not None or new
+        filled = dict(reader.query_expansion or {"strategy": "fixed"})
+        fixed = filled["strategy"] == "fixed"
+        if fixed:
+            filled = {"attend": False, "token": self._filler} | filled | {"length": tokens}
         # The query's length and that of the expansion may not contradict each other.
         reader.query_expansion, reader.query_length = None, None
-        reader.query_expansion = filled
-        reader.query_length = None if filled is not None and filled["strategy"] == "fixed" else tokens
+        fills = usual if expansion is None else expansion
+        reader.query_expansion = filled if fills else None
+        reader.query_length = None if fixed and fills else tokens
         reader.document_length = None if self.max_document >= UNLIMITED else self._document_tokens
         self.expansion = reader.query_expansion
         if self.expansion is not None:
-            fillers = [self.tokenizer.mask_token_id, self.tokenizer.eos_token_id]
-            if self.expansion["token"] is not None:
-                fillers = [self.tokenizer.convert_tokens_to_ids(self.expansion["token"])]
+            named = self.expansion["token"]
+            usual_ones = (self.tokenizer.mask_token_id, self.tokenizer.eos_token_id)
+            fillers = usual_ones if named is None else [self.tokenizer.convert_tokens_to_ids(named)]
             filler = next(token for token in fillers if token is not None)
             self.for_queries = replace(self.for_queries, padding=filler)
+
+    @property
+    def _filler(self) -> str | None:
+        """The token with which queries are filled up; None for the mask, or the end, if there is one."""
+        known = {self.tokenizer.mask_token_id, self.tokenizer.eos_token_id} - {None}
+        return None if known else self.tokenizer.pad_token
 
     @property
     def _document_tokens(self) -> int:

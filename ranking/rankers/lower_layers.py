@@ -221,7 +221,7 @@ def embeddings_of(model: Any) -> nn.Module:
 def _with_forward(layer: nn.Module, forward: Callable[..., Any]) -> nn.Module:
     """Return a shallow copy of a layer that computes something else."""
     copied = copy.copy(layer)
-    copied.forward = forward
+    copied.__dict__["forward"] = forward
     return copied
 
 

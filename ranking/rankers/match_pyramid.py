@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, convolution, linear
 from pyrite.ranking.texts import Texts
@@ -67,8 +67,12 @@ class MatchPyramid(Ranker):
         generator = inputs.generator
         self.grid, self.max_query = widths["grid"], widths["max_query"]
         self.max_document = self.document_reach = widths["max_document"]
-        if any(cells < 2 or cells % 2 for cells in self.grid):
-            raise BadInput(f"grid is {list(self.grid)}", "ranker.grid", "choose two even numbers, 2 or more")
+        refuse(
+            any(cells < 2 or cells % 2 for cells in self.grid),
+            f"grid is {list(self.grid)}",
+            "ranker.grid",
+            "choose two even numbers, 2 or more",
+        )
         self.vectors = nn.Parameter(torch.from_numpy(inputs.words.copy()))
         (first, second), (outer, inner) = widths["channels"], widths["kernels"]
         self.first = convolution(1, first, (outer, outer), generator)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.frames import TextFrame
 from pyrite.ranking.packing import Packing
 
@@ -86,10 +86,15 @@ class PairForm:
             raise BadInput(what, where, remedy) from None
         strip = not all(f" {mark} " in rendered for mark in MARKS)
         shown = [mark if strip else f" {mark} " for mark in MARKS]
-        if any(rendered.count(mark) != 1 for mark in shown):
-            raise BadInput("its chat template does not show query and document once each", where, remedy)
-        if not tokenizer.is_fast:
-            raise BadInput("has a chat template, and no fast tokenizer", where, "save it with tokenizer.json")
+        refuse(
+            any(rendered.count(mark) != 1 for mark in shown),
+            "its chat template does not show query and document once each",
+            where,
+            remedy,
+        )
+        refuse(
+            not tokenizer.is_fast, "has a chat template, and no fast tokenizer", where, "save it with tokenizer.json"
+        )
         first, second = sorted(shown, key=rendered.index)
         head, _, rest = rendered.partition(first)
         middle, _, end = rest.partition(second)
@@ -143,9 +148,13 @@ def template_of(tokenizer: Any, template: str) -> str:
         BadInput: if it does not name both, once each.
     """
     parts = re.split(r"\{(query|document)\}", template)
-    if len(parts) != 5 or set(parts[1::2]) != {"query", "document"}:
-        what = f"template is {template!r}"
-        raise BadInput(what, "ranker.template", "write {query} and {document} once each, with a text between them")
+    what = f"template is {template!r}"
+    refuse(
+        len(parts) != 5 or set(parts[1::2]) != {"query", "document"},
+        what,
+        "ranker.template",
+        "write {query} and {document} once each, with a text between them",
+    )
     packing = Packing.of(tokenizer, pair=False)
     begins, ends = ("".join(tokenizer.convert_ids_to_tokens(list(ids))) for ids in (packing.before, packing.behind))
     parts = [begins + parts[0], *parts[1:4], parts[4] + ends]

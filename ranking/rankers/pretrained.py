@@ -99,6 +99,12 @@ def transformers_of(ranker: nn.Module) -> list[Pretrained]:
     return towers
 
 
+def _forget_states(module: Any, keys: Any) -> None:
+    """Look for other states of frozen layers, after weights were loaded."""
+    if module.lower is not None:
+        module.lower.forget()
+
+
 class Pretrained(nn.Module):
     """A transformer with its precision, memory use, compilation and tokens per pass.
 
@@ -145,7 +151,7 @@ class Pretrained(nn.Module):
     def _freeze(self, layers: int) -> None:
         """Freeze the lower layers, and read them once per text."""
         self.lower = LowerLayers(self.model, layers)
-        self.register_load_state_dict_post_hook(lambda module, keys: module.lower and module.lower.forget())
+        self.register_load_state_dict_post_hook(_forget_states)
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.hub_tokenizers import local_root, refused
 from pyrite.ranking.packaged import check_packaged
@@ -78,8 +78,7 @@ def first_layers(config: Any, layers: int | None, checkpoint: str) -> dict[str, 
     if layers is None:
         return {}
     has = config.num_hidden_layers
-    if not 1 <= layers <= has:
-        raise BadInput(f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
+    refuse(not 1 <= layers <= has, f"layers is {layers}", "ranker.layers", f"{checkpoint} has {has}")
     lists = {
         name: value[:layers] for name, value in vars(config).items() if isinstance(value, list) and len(value) == has
     }
@@ -96,20 +95,23 @@ def draw_missing(model: Any, report: dict[str, Any], checkpoint: str, generator:
     other = [name for name, *_ in report["mismatched_keys"]]
     # A head for other labels counts as missing, and so does the layer that pools. Everything else has to be there.
     body = {id(weight) for name, weight in model.base_model.named_parameters() if "pooler" not in name}
-    wrong = [name for name in (*other, *sorted(report["missing_keys"])) if id(parameters.get(name)) in body]
-    if wrong:
-        what = f"{wrong[0]} is not as its config.json says" if wrong[0] in other else f"has no weights {wrong[0]}"
-        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        raise BadInput(f"{what}{more}", checkpoint, "choose a checkpoint that is whole")
-    if any(not torch.isfinite(weight.detach().sum()) for weight in parameters.values()):
-        raise BadInput("has weights that are no numbers (nan)", checkpoint, "choose a checkpoint that is whole")
+
+    def is_of_body(name: str) -> bool:
+        return id(parameters.get(name)) in body
+
+    wrong = [f"{name} is not as its config.json says" for name in filter(is_of_body, other)]
+    wrong += [f"has no weights {name}" for name in filter(is_of_body, sorted(report["missing_keys"]))]
+    remedy = "choose a checkpoint that is whole"
+    refuse(wrong, "{}" + f" and {len(wrong) - 1} more" * (len(wrong) > 1), checkpoint, remedy)
+    finite = all(torch.isfinite(weight.detach().sum()) for weight in parameters.values())
+    refuse(not finite, "has weights that are no numbers (nan)", checkpoint, remedy)
     drawn = sorted({*report["missing_keys"], *other})
     deviation = getattr(model.config, "initializer_range", 0.02)
     with torch.no_grad():
-        for name in drawn:
-            if name in parameters and parameters[name].dim() > 1:
+        for name in filter(parameters.__contains__, drawn):
+            if parameters[name].dim() > 1:
                 parameters[name].normal_(0, deviation, generator=generator)
-            elif name in parameters:
+            else:
                 parameters[name].fill_(float(name.endswith(("norm.weight", "LayerNorm.weight"))))
     return drawn
 
@@ -138,6 +140,10 @@ def refuse_pickles(folders: Iterable[str]) -> None:
         folders: the folders of a model's modules.
     """
     for folder in map(Path, folders):
-        if any(file for pattern in PICKLES for file in folder.glob(pattern)) and not any(folder.glob("*.safetensors")):
-            remedy = "save it again with save_pretrained, which writes model.safetensors"
-            raise BadInput("its weights are pickles, which are not read", folder, remedy)
+        remedy = "save it again with save_pretrained, which writes model.safetensors"
+        refuse(
+            any(file for pattern in PICKLES for file in folder.glob(pattern)) and not any(folder.glob("*.safetensors")),
+            "its weights are pickles, which are not read",
+            folder,
+            remedy,
+        )

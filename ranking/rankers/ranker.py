@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import Part, all_options, described, parameters_of, path_of
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
@@ -92,8 +92,12 @@ class Ranker(nn.Module, Part):
     @classmethod
     def resolve_preset(cls, preset: str, **given: Any) -> dict[str, Any]:
         """Return the preset's widths, replaced by those that are given (not None)."""
-        if preset not in cls.presets:
-            raise BadInput(f"no preset {preset!r}", "ranker.preset", f"choose one of {', '.join(cls.presets)}")
+        refuse(
+            preset not in cls.presets,
+            f"no preset {preset!r}",
+            "ranker.preset",
+            f"choose one of {', '.join(cls.presets)}",
+        )
         for name, value in given.items():
             if value is not None and any(width < 1 for width in (value if isinstance(value, Sequence) else [value])):
                 raise BadInput(f"{name} is {value}", f"ranker.{name}", "choose numbers from 1 up")
@@ -129,9 +133,13 @@ class Ranker(nn.Module, Part):
         """
         of_queries, of_documents = self.represent(queries, documents)
         for kind, texts, rows in (("queries", queries, of_queries), ("documents", documents, of_documents)):
-            if len(rows) != len(texts):
-                where = f"{type(self).__name__}.represent_{kind}"
-                raise BadInput(f"returned {len(rows)} rows for {len(texts)} texts", where, "return one row per text")
+            where = f"{type(self).__name__}.represent_{kind}"
+            refuse(
+                len(rows) != len(texts),
+                f"returned {len(rows)} rows for {len(texts)} texts",
+                where,
+                "return one row per text",
+            )
         if places is None:
             return self.interact(of_queries[:, None], of_documents.view(len(queries), -1, *of_documents.shape[1:]))
         return self.compare(of_queries, of_documents, places)
@@ -183,9 +191,8 @@ def check_whole(ranker: Ranker, checkpoint: str) -> None:
     Raises:
         BadInput: if its checkpoint lacks weights.
     """
-    if ranker.drawn:
-        remedy = "train it first (pyrite train ranker.checkpoint=… weights=true), or name a checkpoint that is whole"
-        raise BadInput(f"has no {new_weights(ranker)}: its scores would be random", checkpoint, remedy)
+    remedy = "train it first (pyrite train ranker.checkpoint=… weights=true), or name a checkpoint that is whole"
+    refuse(ranker.drawn, f"has no {new_weights(ranker)}: its scores would be random", checkpoint, remedy)
 
 
 def new_weights(ranker: Ranker) -> str:

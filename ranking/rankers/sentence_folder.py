@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.hub_tokenizers import local_root, read_tokenizer, refused
 from pyrite.ranking.lazy import transformers
@@ -21,6 +23,7 @@ NO_PROMPTS = Prompts()
 DECLARED = "config_sentence_transformers.json"
 NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """Names that checkpoints use for the prompts of queries and of documents."""
+OF_KINDS = tuple(itertools.chain(*NAMES.values()))
 UNLIMITED = 10**9
 """A length that no text has; tokenizers without a limit have a larger one."""
 
@@ -57,12 +60,10 @@ class SentenceFolder:
     @property
     def unused_prompts(self) -> str:
         """A line that names declared prompts if none of them is used; empty otherwise."""
-        names = [name for name, text in self.named.items() if text]
-        if not names or any(vars(self.prompts).values()) or self.default_prompt:
-            return ""
-        return (
-            f"declares the prompts {', '.join(names)}, and none of them is used: ranker.query_prompt=NAME chooses one"
-        )
+        names = ", ".join(name for name, text in self.named.items() if text)
+        is_used = any(vars(self.prompts).values()) or self.default_prompt
+        line = f"declares the prompts {names}, and none of them is used: ranker.query_prompt=NAME chooses one"
+        return line if names and not is_used else ""
 
     @property
     def default_prompt(self) -> str:
@@ -75,15 +76,16 @@ class SentenceFolder:
         Raises:
             BadInput: if one looks like a name, and the checkpoint declares others.
         """
-        named = self.named
+        named = {name: text or "" for name, text in self.named.items()}
         given = {"query": query, "document": document}
-        for kind, text in given.items():
-            if any(named.values()) and text and text.isidentifier() and text not in named:
-                remedy = f"choose one of {', '.join(named)}, or write the text out, with the space behind it"
-                raise BadInput(f"declares no prompt {text!r}", f"{self.query}, ranker.{kind}_prompt", remedy)
-        return replace(self, prompts=replace(self.prompts, **{
-            kind: named.get(text) or ("" if text in named else text) for kind, text in given.items() if text is not None
-        }))  # fmt: skip
+        typed = {kind: text for kind, text in given.items() if text is not None}
+        remedy = f"choose one of {', '.join(named)}, or write the text out, with the space behind it"
+        for kind, text in typed.items():
+            is_unknown = any(named.values()) and text.isidentifier() and text not in named
+            refuse(is_unknown, f"declares no prompt {text!r}", f"{self.query}, ranker.{kind}_prompt", remedy)
+        return replace(
+            self, prompts=replace(self.prompts, **{kind: named.get(text, text) for kind, text in typed.items()})
+        )
 
     @property
     def tied(self) -> bool:
@@ -114,26 +116,30 @@ class SentenceFolder:
         _check_readable(root)
         if modules is None:
             return cls(root, root, longest=_longest(root, {}), plain=True, root=root, folders=[root])
-        declared = read_json(root, DECLARED) or {}
-        with refused(root):
-            listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules]
-        inner = [path for _, path in listed]
-        if [kind for kind, _ in listed][:1] in (["Router"], ["Asym"]):
-            path = listed[0][1]
-            router = read_json(root, f"{path}/router_config.json" if path else "router_config.json", needed=True)
-            with refused(root):
-                paths = [str(Path(path) / router["structure"][route][0]) for route in ("query", "document")]
-                inner += [str(Path(path) / name) for route in router["structure"].values() for name in route]
-        else:
-            paths = [listed[0][1]] * 2 if listed else ["", ""]
-        if any(paths) and not Path(root).is_dir():
-            raise BadInput(f"keeps its transformer in {paths[0]}", root, "download it and name the local folder")
-        query, document = (str(Path(root) / path) if path else root for path in paths)
-        config = read_json(document, "sentence_bert_config.json") or {}
+        declared = read_object(root, DECLARED)
+        (query, document), inner = _transformers(root, modules)
+        in_folder = query != root or document != root
+        what = f"keeps its transformer in {query.removeprefix(f'{root}/')}"
+        refuse(in_folder and not Path(root).is_dir(), what, root, "download it and name the local folder")
+        config = read_object(document, "sentence_bert_config.json")
         prompts, named = prompts_of(root, declared)
         longest, folders = _longest(document, config), [str(Path(root) / path) for path in inner]
         described = cls(query, document, prompts, named, _trained(config), longest, root=root, folders=folders)
         return replace(described, default_name=declared.get("default_prompt_name"))
+
+
+def _transformers(root: str, modules: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """Return the transformers that read queries and documents, and the folders of all modules within the root."""
+    with refused(root):
+        listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules] or [("", "")]
+        inner = [path for _, path in listed[: len(modules)]]
+        kind, path = listed[0]
+        paths = [path, path]
+        if kind in ("Router", "Asym"):
+            router = read_json(root, str(Path(path) / "router_config.json"), needed=True)
+            paths = [str(Path(path) / router["structure"][route][0]) for route in NAMES]
+            inner += [str(Path(path) / name) for route in router["structure"].values() for name in route]
+    return [str(Path(root) / path) if path else root for path in paths], inner
 
 
 def _check_readable(root: str) -> None:
@@ -142,16 +148,16 @@ def _check_readable(root: str) -> None:
     Raises:
         BadInput: if it is one.
     """
-    config = read_json(root, "config.json") or {}
-    if quantized := config.get("quantization_config"):
-        how = quantized.get("quant_method", "unknown method") if isinstance(quantized, dict) else quantized
-        remedy = "save it in float32, float16 or bfloat16 (dequantize() of transformers, then save_pretrained)"
-        raise BadInput(f"its weights are quantized ({how})", root, remedy)
+    config = read_object(root, "config.json")
+    quantized = config.get("quantization_config")
+    how = quantized.get("quant_method", "unknown method") if isinstance(quantized, dict) else quantized
+    remedy = "save it in float32, float16 or bfloat16 (dequantize() of transformers, then save_pretrained)"
+    refuse(quantized, f"its weights are quantized ({how})", root, remedy)
     if config.get("auto_map"):
         kind = config.get("model_type")
-        if kind not in transformers.CONFIG_MAPPING:
-            what = f"its architecture {kind} is code in its folder, which is not run"
-            raise BadInput(what, root, "choose a checkpoint of an architecture that transformers has")
+        what = f"its architecture {kind} is code in its folder, which is not run"
+        remedy = "choose a checkpoint of an architecture that transformers has"
+        refuse(kind not in transformers.CONFIG_MAPPING, what, root, remedy)
 
 
 def _trained(config: Mapping[str, Any]) -> dict[str, int]:
@@ -162,16 +168,15 @@ def _trained(config: Mapping[str, Any]) -> dict[str, int]:
 def _longest(folder: str, config: Mapping[str, Any]) -> int | None:
     """Return the maximum number of tokens of a text: older folders have it in the library's file, newer in the
     tokenizer's, and no transformer reads more than its positions. None if there is no limit."""
-    declared = config.get("max_seq_length") or (read_json(folder, "tokenizer_config.json") or {}).get(
-        "model_max_length"
-    )
-    known = [int(number) for number in (declared, positions_of(folder)) if number is not None and number > 0]
-    return min(known, default=UNLIMITED) if min(known, default=UNLIMITED) < UNLIMITED else None
+    declared = config.get("max_seq_length") or read_object(folder, "tokenizer_config.json").get("model_max_length")
+    numbers = filter(None, (declared, positions_of(folder), UNLIMITED))
+    shortest = min(int(number) for number in numbers if number > 0)
+    return shortest if shortest < UNLIMITED else None
 
 
 def positions_of(folder: str) -> int | None:
     """Return the number of positions that a transformer has learned; None if it is not known."""
-    config = read_json(folder, "config.json") or {}
+    config = read_object(folder, "config.json")
     positions = config.get("max_position_embeddings")
     if not isinstance(positions, int) or positions < 1:
         return None
@@ -186,17 +191,17 @@ def prompts_of(root: str, declared: Mapping[str, Any]) -> tuple[Prompts, dict[st
     A default with the other one's name does not count, as in `encode_query` and `encode_document`.
     """
     prompts, default = declared.get("prompts") or {}, declared.get("default_prompt_name")
-    if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
-        raise BadInput("its prompts are no texts by name", f"{root}/{DECLARED}", 'write them as {"query": "query: "}')
-    if default is not None and default not in prompts:
-        known = ", ".join(prompts) or "none"
-        raise BadInput(f"has no prompt {default!r}, its default", f"{root}/{DECLARED}", f"it declares {known}")
+    are_texts = isinstance(prompts, dict) and {*map(type, prompts.values())} <= {str, NoneType}
+    where = f"{root}/{DECLARED}"
+    refuse(not are_texts, "its prompts are no texts by name", where, 'write them as {"query": "query: "}')
+    unknown = default not in (None, *prompts)
+    refuse(unknown, f"has no prompt {default!r}, its default", where, f"it declares {', '.join(prompts) or 'none'}")
+    usable = {name: text for name, text in prompts.items() if text is not None}
+    fallback = "" if default in OF_KINDS else usable.get(default, "")
     chosen = {}
     for kind, names in NAMES.items():
-        given = [prompts[name] for name in names if prompts.get(name) is not None]
-        named = {name for other in NAMES.values() for name in other}
-        fallback = "" if default is None or default in named else prompts[default] or ""
-        chosen[kind] = next(filter(None, given), "") if given else fallback
+        given = [usable[name] for name in names if name in usable]
+        chosen[kind] = next(filter(None, given), "" if given else fallback)
     return Prompts(**chosen), dict(prompts)
 
 
@@ -208,6 +213,11 @@ def read_json(root: str, name: str, needed: bool = False) -> Any:
         if not isinstance(content, list if name == "modules.json" else dict) and content is not None:
             raise ValueError(f"{name} is no {'list' if name == 'modules.json' else 'object'}")
         return content
+
+
+def read_object(root: str, name: str) -> dict[str, Any]:
+    """Return the content of a checkpoint's JSON file; an empty object if it does not exist."""
+    return read_json(root, name) or {}
 
 
 def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:

@@ -10,7 +10,7 @@ import yaml
 from benchmarks import published as papers
 from benchmarks.published import PAPERS, Published, map_collections, map_methods, paper_section, printed, read_published
 from pyrite.analysis.reports.study_report import design_baseline
-from pyrite.analysis.statistics.summary import summarise
+from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.config.groups import group_options
 from pyrite.ranking.errors import BadInput
 
@@ -50,7 +50,7 @@ def cells(html: str) -> list[list[str]]:
 
 
 def section(trials: pl.DataFrame, paper: dict[str, Any] | None = None, given: tuple[str, ...] = ()) -> str:
-    part = paper_section(Published.model_validate(paper or PAPER), trials, summarise(trials), given)
+    part = paper_section(Published.model_validate(paper or PAPER), trials, Comparison(trials).summary(), given)
     return str(part.to_html())
 
 
@@ -175,7 +175,7 @@ def test_rankers_of_several_checkpoints_are_rows_of_their_own(written_trials):
         f"ELECTRA {electra}0",
     ]
     assert rows[7][2] == ".6250 ± .1768"
-    assert all(row["against"] is not None for row in summarise(trials).iter_rows(named=True))
+    assert all(row["against"] is not None for row in Comparison(trials).summary().iter_rows(named=True))
 
 
 def test_marks_are_against_the_experiments_baseline(written_trials):
@@ -188,7 +188,7 @@ def test_marks_are_against_the_experiments_baseline(written_trials):
     named = design_baseline(trials, {"baseline": "objective=sir_v0"})
     assert named == "objective=sir_v0"
     paper = SIR | {"measures": {"MRR@100": "AP@100"}, "methods": {"V3": "objective=sir_v3", "V4": "objective=sir_v4"}}
-    html = str(paper_section(Published.model_validate(paper), trials, summarise(trials, named)).to_html())
+    html = str(paper_section(Published.model_validate(paper), trials, Comparison(trials).summary(named)).to_html())
     assert "mark what differs from bm25 · uniform · objective=sir_v0" in html
     assert [row[2] for row in cells(html)[2:5]] == [".4020 ± .0016 ‡†", ".4021 ± .0016 ‡†", ".2020 ± .0016"]
     assert design_baseline(trials.filter(pl.col("objective") != "sir_v0"), {"baseline": "objective=sir_v0"}) is None

@@ -10,7 +10,7 @@ from pyrite.analysis.reports.analysis_sections import power_section
 from pyrite.analysis.reports.labels import broken, p_value
 from pyrite.analysis.reports.report import STYLE, Cell, Drawing, Fold, Report, Section, Table, TerminalLine, canvas
 from pyrite.analysis.reports.study_report import StudyResults, study_report
-from pyrite.analysis.statistics.power import power
+from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.reports.publish import publish, renew, write_parts
 from pyrite.cluster.reports.study_tables import action_rows
@@ -216,8 +216,8 @@ def test_names_are_broken_between_their_parts_and_probabilities_rounded():
 
 def test_seeds_that_differences_take_are_shown_for_each_collection(made_up_study):
     trials = [made_up_study(methods=METHODS[:2], collection=name)[0] for name in ("pydocs", "medquad")]
-    (section,) = power_section(power(pl.concat(trials)))
-    (alone,) = power_section(power(trials[0]))
+    (section,) = power_section(Comparison(pl.concat(trials)).power())
+    (alone,) = power_section(Comparison(trials[0]).power())
     both, one = section.parts[0].lines, alone.parts[0].lines
     assert [line for line in both if isinstance(line, str)] == ["feed_forward on medquad", "feed_forward on pydocs"]
     assert one[0] == "feed_forward"

@@ -6,16 +6,16 @@ from scipy import stats
 
 from benchmarks.verdict import cells, concluded
 from pyrite.analysis.statistics.comparison import MethodRuns
-from pyrite.analysis.statistics.method_comparison import Comparison
+from pyrite.analysis.statistics.method_comparison import MethodComparison
 from pyrite.analysis.statistics.paired import MeasuredRun
 
 LEADS = {"a": [0.30, 0.31, 0.29, 0.30], "b": [0.29, 0.30, 0.30, 0.29], "c": [0.10, 0.10, 0.11, 0.09]}
 
 
 @pytest.fixture
-def comparison() -> Comparison:
+def comparison() -> MethodComparison:
     runs = {name: [MeasuredRun(value, seed) for seed, value in enumerate(values)] for name, values in LEADS.items()}
-    return Comparison({name: MethodRuns({"method": name}, of) for name, of in runs.items()})
+    return MethodComparison({name: MethodRuns({"method": name}, of) for name, of in runs.items()})
 
 
 def test_a_pair_is_the_paired_t_test_and_turns(comparison):

@@ -7,9 +7,11 @@ import polars as pl
 import pytest
 
 from pyrite.analysis.reports.analysis_sections import _decisions
-from pyrite.analysis.statistics.paired import CrossedDifference, by_seed
-from pyrite.analysis.statistics.power import power, sample_of_both, seeds_of_a_test
-from pyrite.analysis.statistics.sequential import SequentialRule, best_baseline, compare_all, contenders, decisions
+from pyrite.analysis.statistics.crossed import CrossedDifference
+from pyrite.analysis.statistics.paired import by_seed
+from pyrite.analysis.statistics.power import sample_of_both, seeds_of_a_test
+from pyrite.analysis.statistics.sequential import SequentialRule, best_baseline, compare_all, contenders
+from pyrite.analysis.study_comparison import Comparison
 from tests.cluster.command_line import command
 from tests.cluster.trial_rows import trials_of
 
@@ -129,7 +131,7 @@ def pilot() -> pl.DataFrame:
 
 
 def test_power_has_a_row_a_method_and_difference(pilot, tmp_path):
-    found = power(pilot)
+    found = Comparison(pilot).power()
     assert set(found["method"]) == {"bm25 · uniform", "random · uniform"}
     at = found.filter(method="bm25 · uniform", difference=0.02).row(0, named=True)
     assert at["pairs"] == 10
@@ -150,13 +152,13 @@ def test_power_counts_each_setting_of_a_seed(pilot):
             **{"bm25:AP@10": pl.col("bm25:AP@10") + pl.Series(rng.normal(0, 0.01, 20))},
         ) for rate in range(10)
     ])  # fmt: skip
-    found = power(drawn)
+    found = Comparison(drawn).power()
     assert set(found["pairs"]) == {100}
-    assert found.equals(power(drawn.reverse()))
+    assert found.equals(Comparison(drawn.reverse()).power())
 
 
 def test_decisions_are_tabled(pilot):
-    found = decisions(pilot, SequentialRule(), "function=random")
+    found = Comparison(pilot).decisions(SequentialRule(), "function=random")
     assert found.select("method", "against", "seeds").rows() == [
         ("bm25 · uniform", "random · uniform", 10),
         ("random · uniform", "bm25 · uniform", 10),
@@ -167,10 +169,10 @@ def test_decisions_are_tabled(pilot):
         {"run": run, "query": f"q{query}", "origin": "bm25", "AP@10": value + 0.01 * query * (run[:4] > "bm25")}
         for run, value in pilot.select("run", "bm25:AP@10").rows() for query in range(3)
     ])  # fmt: skip
-    both = decisions(pilot, SequentialRule(), "function=random", queries)
+    both = Comparison(pilot, queries).decisions(SequentialRule(), "function=random")
     assert both["low_both"].to_list() == pytest.approx([-high for high in both["high_both"].reverse()])
     assert both["low_both"][0] < both["difference"][0] < both["high_both"][0]
-    (section,) = _decisions(pilot, SequentialRule(), "function=random")
+    (section,) = _decisions(Comparison(pilot), SequentialRule(), "function=random")
     page = section.to_html()
     assert "about" in page
     assert "more for 0.01" in page

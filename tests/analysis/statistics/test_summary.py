@@ -13,8 +13,7 @@ from pyrite.analysis.reports.labels import value
 from pyrite.analysis.reports.result_sections import READING, side_by_side
 from pyrite.analysis.statistics import across_places as across
 from pyrite.analysis.statistics import seed_variation as spread
-from pyrite.analysis.statistics.by_query import best_two
-from pyrite.analysis.statistics.summary import summarise
+from pyrite.analysis.study_comparison import Comparison
 from tests.cluster.trial_rows import trials_of
 
 BASE = "policy=fixed function=bm25 selector=uniform"
@@ -23,7 +22,7 @@ BASE = "policy=fixed function=bm25 selector=uniform"
 @pytest.fixture(scope="module")
 def usual(made_up_study) -> pl.DataFrame:
     """The summary of the usual study."""
-    return summarise(made_up_study()[0])
+    return Comparison(made_up_study()[0]).summary()
 
 
 def row(summary: pl.DataFrame, method: str, candidates: str = "bm25", measure: str = "AP@100") -> dict[str, Any]:
@@ -42,7 +41,7 @@ def of(trials: pl.DataFrame, policy: str, function: str, selector: str) -> np.nd
 
 def test_figures_are_those_of_the_runs(made_up_study):
     trials, _ = made_up_study(seeds=5)
-    found = row(summarise(trials, BASE), "bm25 · dynamic")
+    found = row(Comparison(trials).summary(BASE), "bm25 · dynamic")
     values, best = of(trials, "fixed", "bm25", "dynamic"), of(trials, "fixed", "bm25", "uniform")
     p = stats.ttest_ind(values, best).pvalue
     numbers = {
@@ -56,88 +55,88 @@ def test_figures_are_those_of_the_runs(made_up_study):
 
 
 def test_marks_follow_the_adjusted_p(made_up_study):
-    summary = summarise(made_up_study(seeds=6)[0])
+    summary = Comparison(made_up_study(seeds=6)[0]).summary()
     for found in summary.filter(pl.col("ranker") != "bm25").iter_rows(named=True):
         for mark, test in (("*", "paired"), ("‡", "t"), ("†", "ks")):
             assert (mark in found["marks"]) == (found[f"{test}_p_holm"] < 0.05)
     assert row(summary, "random · uniform")["marks"] == "*‡†"
     # With three runs no Kolmogorov-Smirnov test can find anything.
-    assert not summarise(made_up_study(seeds=3)[0])["marks"].str.contains("†").any()
+    assert not Comparison(made_up_study(seeds=3)[0]).summary()["marks"].str.contains("†").any()
 
 
 def test_runs_that_failed_or_diverged_are_counted_and_left_out_beside(made_up_study):
     trials, _ = made_up_study(failed=1)
     lost = (pl.col("selector") == "dynamic") & (pl.col("seed") < 2)
-    found = row(summarise(trials.with_columns(diverged=lost)), "bm25 · dynamic")
+    found = row(Comparison(trials.with_columns(diverged=lost)).summary(), "bm25 · dynamic")
     values = of(trials, "fixed", "bm25", "dynamic")
     assert (found["runs"], found["failed"], found["diverged"]) == (4, 0, 2)
     assert found["mean"] == pytest.approx(values.mean())
     assert found["trained_mean"] == pytest.approx(values[2:].mean())
     assert found["trained_std"] == pytest.approx(values[2:].std(ddof=1))
-    hurt = row(summarise(trials), "random · uniform")
+    hurt = row(Comparison(trials).summary(), "random · uniform")
     known = of(trials, "fixed", "random", "uniform")
     assert (hurt["runs"], hurt["failed"], hurt["diverged"]) == (3, 1, 0)
     assert hurt["trained_mean"] == hurt["mean"] == pytest.approx(known.mean())
     assert hurt["all_mean"] == pytest.approx(known.sum() / 4)
     assert hurt["all_std"] == pytest.approx(np.std([*known, 0], ddof=1))
-    none = row(summarise(trials.with_columns(diverged=pl.lit(True))), "random · uniform")
+    none = row(Comparison(trials.with_columns(diverged=pl.lit(True))).summary(), "random · uniform")
     assert (none["diverged"], none["trained_mean"], none["trained_std"]) == (3, None, None)
-    summary = summarise(made_up_study(failed=5)[0])
+    summary = Comparison(made_up_study(failed=5)[0]).summary()
     lost, hurt = row(summary, "random · uniform"), row(summary, "bm25 · uniform")
     assert (lost["runs"], lost["failed"], lost["mean"], lost["against"], lost["marks"]) == (0, 4, None, None, "")
     assert (hurt["runs"], hurt["failed"]) == (3, 1)
     methods = summary.filter(ranker="feed_forward", candidates="bm25", measure="AP@100")["method"]
     assert methods[-1] == "random · uniform"
     trials, _ = made_up_study(failed=100)
-    assert summarise(trials)["runs"].sum() == 0
-    assert summarise(trials.clear()).is_empty()
-    assert summarise(trials.select(pl.exclude("^.*:.*$"))).is_empty()
+    assert Comparison(trials).summary()["runs"].sum() == 0
+    assert Comparison(trials.clear()).summary().is_empty()
+    assert Comparison(trials.select(pl.exclude("^.*:.*$"))).summary().is_empty()
 
 
 def test_bm25s_own_order_is_one_value_and_so_is_a_runs(made_up_study, usual):
     own = row(usual, BM25, "random")
     assert (own["ranker"], own["policy"], own["runs"], own["mean"], own["std"]) == ("bm25", "-", 1, 0.7, None)
     varied = made_up_study()[0].with_columns(pl.int_range(pl.len()).cast(pl.Float64).alias("bm25:AP@100:bm25"))
-    several = row(summarise(varied), BM25)
+    several = row(Comparison(varied).summary(), BM25)
     assert (several["runs"], several["ci_low"], several["ci_high"]) == (20, None, None)
     for noise, values in ((1e-13, 1), (1e-9, 20)):  # what rounding makes is one value still
         noisy = (0.5 + noise * pl.int_range(pl.len()) / 20).alias("bm25:AP@100:bm25")
-        assert row(summarise(made_up_study()[0].with_columns(noisy)), BM25)["runs"] == values
+        assert row(Comparison(made_up_study()[0].with_columns(noisy)).summary(), BM25)["runs"] == values
     none = made_up_study()[0].with_columns(pl.lit(None, pl.Float64).alias("bm25:AP@100:bm25"))
-    assert summarise(none).filter(ranker="bm25", candidates="bm25", measure="AP@100").is_empty()
+    assert Comparison(none).summary().filter(ranker="bm25", candidates="bm25", measure="AP@100").is_empty()
     trials = made_up_study()[0].rename(lambda name: name.replace("random:", "run_file:"))
-    summary = summarise(trials).filter(ranker="bm25", measure="AP@100")
+    summary = Comparison(trials).summary().filter(ranker="bm25", measure="AP@100")
     assert summary.select("candidates", "method", "mean").rows() == [("bm25", BM25, 0.5), ("run_file", RUN, 0.7)]
-    assert [line.split()[-2] for line in printed(summarise(trials)).splitlines() if RUN in line] == [".7000"]
+    assert [line.split()[-2] for line in printed(Comparison(trials).summary()).splitlines() if RUN in line] == [".7000"]
 
 
 def test_rows_have_an_order_whatever_that_of_the_trials(made_up_study):
-    summary = summarise(made_up_study(rankers=("match_pyramid", "feed_forward"))[0])
+    summary = Comparison(made_up_study(rankers=("match_pyramid", "feed_forward"))[0]).summary()
     places = summary.select("candidates", "measure", "ranker").unique(maintain_order=True).rows()
     rankers = ("feed_forward", "match_pyramid", "bm25")
     assert places == [(c, m, r) for c in ("bm25", "random") for m in ("AP@100", "RR@10") for r in rankers]
     for _, part in summary.group_by("candidates", "measure", "ranker"):
         assert part["mean"].is_sorted(descending=True)
     trials, _ = made_up_study(swept=[("objective", ["softmax", "hinge"])])
-    assert summarise(trials.sample(fraction=1, shuffle=True, seed=1)).equals(summarise(trials))
+    assert Comparison(trials.sample(fraction=1, shuffle=True, seed=1)).summary().equals(Comparison(trials).summary())
 
 
 def test_other_methods_do_not_move_an_interval(made_up_study):
     trials, _ = made_up_study(seeds=6)
     fewer = trials.filter(pl.col("function") == "bm25")
-    intervals = [row(summarise(some), "bm25 · dynamic")["ci_low"] for some in (trials, fewer)]
+    intervals = [row(Comparison(some).summary(), "bm25 · dynamic")["ci_low"] for some in (trials, fewer)]
     assert intervals[0] == intervals[1]
 
 
 def test_interpolated_figures_stand_beside(made_up_study):
     trials, _ = made_up_study(failed=1)
-    assert summarise(trials)["interpolated_mean"].null_count() == len(summarise(trials))
+    assert Comparison(trials).summary()["interpolated_mean"].null_count() == len(Comparison(trials).summary())
     mixed = trials.with_columns((pl.col("bm25:AP@100") + 0.2).alias("bm25:AP@100:interpolated"))
-    found = row(summarise(mixed), "bm25 · dynamic")
+    found = row(Comparison(mixed).summary(), "bm25 · dynamic")
     assert found["interpolated_mean"] == pytest.approx(found["mean"] + 0.2)
     assert found["interpolated_std"] == pytest.approx(found["std"])
-    assert row(summarise(mixed), "bm25 · dynamic", "random")["interpolated_mean"] is None
-    text = printed(summarise(mixed))
+    assert row(Comparison(mixed).summary(), "bm25 · dynamic", "random")["interpolated_mean"] is None
+    text = printed(Comparison(mixed).summary())
     (line,) = [line for line in text.splitlines() if "bm25 · dynamic" in line]
     assert f" {value(found['interpolated_mean'])} " in line
     assert "ranker + BM25" in text
@@ -145,15 +144,15 @@ def test_interpolated_figures_stand_beside(made_up_study):
 
 def test_swept_names_and_few_numbers_make_methods_and_hide_no_column(made_up_study):
     trials = made_up_study(swept=[("training.rate", ["1e-3", "0.01"]), ("objective", ["softmax", "hinge"])])[0]
-    summary = summarise(trials)
+    summary = Comparison(trials).summary()
     assert summary.columns[5:8] == ["objective", "training.rate", "method"]
     assert row(summary, "bm25 · uniform · objective=hinge · training.rate=0.01")["runs"] == 2
     assert set(summary["objective"]) == {"softmax", "hinge", "-"}
-    pooled = summarise(with_factors(trials, ["objective"]))
+    pooled = Comparison(with_factors(trials, ["objective"])).summary()
     assert "training.rate" not in pooled.columns
     assert row(pooled, "bm25 · uniform · objective=hinge")["runs"] == 2
-    assert row(summarise(with_factors(trials, [])), "bm25 · uniform")["runs"] == 4
-    summary = summarise(made_up_study(swept=[("candidates", ["a", "b"])])[0])
+    assert row(Comparison(with_factors(trials, [])).summary(), "bm25 · uniform")["runs"] == 4
+    summary = Comparison(made_up_study(swept=[("candidates", ["a", "b"])])[0]).summary()
     assert set(summary["candidates"]) == {"bm25", "random"}
     assert set(summary["swept.candidates"]) == {"a", "b", "-"}
 
@@ -166,19 +165,19 @@ def test_objectives_are_told_apart_when_no_sweep_says_so_and_collections_are_fam
     own = other.with_columns(ranker=pl.lit("match_pyramid"))
     assert with_methods(pl.concat([trials, own]))["method"].n_unique() == 5
     one, two = made_up_study()[0], made_up_study(collection="medquad")[0]
-    assert summarise(pl.concat([one, two])).filter(collection="pydocs").equals(usual)
+    assert Comparison(pl.concat([one, two])).summary().filter(collection="pydocs").equals(usual)
     same_name = two.with_columns(collection=pl.lit("pydocs"), fingerprint=pl.lit("fedcba9876543210"))
-    names = summarise(pl.concat([one, same_name]))["collection"].unique().sort().to_list()
+    names = Comparison(pl.concat([one, same_name])).summary()["collection"].unique().sort().to_list()
     assert names == ["pydocs (01234567)", "pydocs (fedcba98)"]
 
 
 def test_one_run_a_method_has_no_tests_and_two_have_a_spread(made_up_study):
-    found = row(summarise(made_up_study(seeds=1)[0]), "bm25 · dynamic")
+    found = row(Comparison(made_up_study(seeds=1)[0]).summary(), "bm25 · dynamic")
     assert found["difference"] < 0
     assert all(found[name] is None for name in ("std", "ci_low", "t_p", "t_p_holm", "ks_p", "effect", "trained_std"))
     assert found["marks"] == ""
     trials, _ = made_up_study(seeds=2)
-    summary = summarise(trials)
+    summary = Comparison(trials).summary()
     found, values = row(summary, "bm25 · dynamic"), of(trials, "fixed", "bm25", "dynamic")
     assert found["std"] == found["trained_std"] == pytest.approx(abs(values[1] - values[0]) / 2**0.5)
     assert summary.schema["pairs"] == pl.Int64
@@ -186,7 +185,7 @@ def test_one_run_a_method_has_no_tests_and_two_have_a_spread(made_up_study):
 
 def test_the_methods_of_all_rankers_are_compared_with_a_baseline_of_one(made_up_study):
     trials, _ = made_up_study(rankers=("feed_forward", "match_pyramid"))
-    summary = summarise(trials, f"{BASE} ranker=feed_forward")
+    summary = Comparison(trials).summary(f"{BASE} ranker=feed_forward")
     compared = summary.filter(pl.col("baseline").is_not_null())
     assert set(compared["ranker"]) == {"feed_forward", "match_pyramid"}
     assert "bm25 · uniform" not in set(compared.filter(ranker="feed_forward")["method"])
@@ -196,8 +195,8 @@ def test_the_methods_of_all_rankers_are_compared_with_a_baseline_of_one(made_up_
 
 
 def test_the_table_fits_a_terminal_shows_all_and_explains_its_marks(made_up_study, usual):
-    assert list(map(value, (0.1234567, 1.0, -0.05, None))) == [".1235", "1.0000", "-.0500", "–"]
-    summary = summarise(made_up_study(rankers=("feed_forward", "match_pyramid"), failed=1)[0])
+    assert list(map(value, (0.1234567, 1.0, -0.05, None))) == [".1235", "1.0000", "-.0500", None]
+    summary = Comparison(made_up_study(rankers=("feed_forward", "match_pyramid"), failed=1)[0]).summary()
     text = printed(summary)
     assert "…" not in text
     lines = text.splitlines()
@@ -207,7 +206,7 @@ def test_the_table_fits_a_terminal_shows_all_and_explains_its_marks(made_up_stud
     assert "RR@10" not in text
     assert "RR@10" in printed(summary, "RR@10")
     assert side_by_side(usual, "AP@100").note == READING.format("the best baseline")
-    summary = summarise(made_up_study()[0], BASE)
+    summary = Comparison(made_up_study()[0]).summary(BASE)
     assert "(your baseline)" in side_by_side(summary, "AP@100").note
     untested = usual.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("paired_p", "t_p", "ks_p"))
     assert side_by_side(untested, "AP@100").note == ""
@@ -245,7 +244,7 @@ def two_rankers(steady: list[float]) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def test_differences_by_query_by_hand():
     trials, queries = two_rankers([0.1, 0.1, 0.2])
-    table = best_two(trials, queries, summarise(trials), "RR")
+    table = Comparison(trials, queries).by_query(Comparison(trials).summary(), "RR")
     found, other = table.iter_rows(named=True)
     assert (found["ranker"], found["candidates"]) == ("ff", "bm25")
     assert (found["first"], found["second"]) == ("bm25 · uniform", "bm25 · top")
@@ -264,14 +263,14 @@ def test_differences_by_query_by_hand():
 
 def test_a_difference_that_is_always_the_same_has_no_test_and_one_method_no_difference(made_up_study):
     trials, queries = two_rankers([0.1, 0.1, 0.1])
-    found, other = best_two(trials, queries, summarise(trials), "RR").iter_rows(named=True)
+    found, other = Comparison(trials, queries).by_query(Comparison(trials).summary(), "RR").iter_rows(named=True)
     assert (other["p"], other["p_holm"], other["wins"]) == (None, None, 3)
     assert found["p_holm"] == found["p"]  # the only test that is made
     trials, queries = made_up_study(methods=[("fixed", "bm25", "uniform", 0.3)])
-    compared = best_two(trials, queries, summarise(trials), MEASURE)
+    compared = Comparison(trials, queries).by_query(Comparison(trials).summary(), MEASURE)
     assert compared.is_empty()
     trials, _ = made_up_study()
-    assert best_two(trials, pl.DataFrame(), summarise(trials), MEASURE).is_empty()
+    assert Comparison(trials, pl.DataFrame()).by_query(Comparison(trials).summary(), MEASURE).is_empty()
 
 
 def trials(values: dict[tuple[str, str], list[float | None]]) -> pl.DataFrame:
@@ -295,12 +294,12 @@ def test_how_often_a_run_beats_another_and_the_best_of_k_is_that_of_all_draws():
     values = np.array([0.1, 0.2, 0.6])
     assert spread.best_of(values, 1) == pytest.approx(0.3)
     assert spread.best_of(values, 2) == pytest.approx(np.mean([max(a, b) for a in values for b in values]))
-    assert spread.best_of(values[:0], 2) is None
+    assert np.isnan(spread.best_of(values[:0], 2))
 
 
 def test_runs_that_are_all_better_give_no_interval():
     """Every resample of them is all better too, from which an interval of no width would follow."""
-    found = spread.seed_variation(trials({("c", "bm25"): [0.1, 0.11, 0.12], ("c", "random"): [0.5, 0.51, 0.53]}))
+    found = Comparison(trials({("c", "bm25"): [0.1, 0.11, 0.12], ("c", "random"): [0.5, 0.51, 0.53]})).spread()
     assert found["beats"].sort().to_list() == [0.0, 1.0]
     assert found["beats_low"].null_count() == found["beats_high"].null_count() == 2
 
@@ -309,7 +308,7 @@ def test_methods_are_compared_with_the_best_baseline():
     rng = np.random.default_rng(0)
     steady, wild = rng.normal(0.5, 0.005, 12), rng.normal(0.48, 0.05, 12)
     wild[3] = 0.1
-    found = spread.seed_variation(trials({("c", "bm25"): list(steady), ("c", "random"): [*wild, None]}))
+    found = Comparison(trials({("c", "bm25"): list(steady), ("c", "random"): [*wild, None]})).spread()
     row = found.filter(method="random · uniform").row(0, named=True)
     assert row["against"] == "bm25 · uniform"
     assert row["ratio"] == pytest.approx(wild.std(ddof=1) / steady.std(ddof=1))
@@ -321,9 +320,9 @@ def test_methods_are_compared_with_the_best_baseline():
     assert row["below"] == pytest.approx(2 / 13)  # one never learned, one failed
     assert row["below_low"] < 2 / 13 < row["below_high"]
     assert row["beats_low"] < row["beats"] < row["beats_high"]
-    assert spread.seed_variation(trials({("c", "bm25"): [0.5, 0.1]}), line=0.2)["below"].to_list() == [0.5]
-    assert spread.seed_variation(trials({("c", "random"): [*wild, None], ("c", "bm25"): list(steady)})).equals(found)
-    assert spread.seed_variation(trials({("c", "bm25"): [0.5]})).drop_nulls("beats").is_empty()
+    assert Comparison(trials({("c", "bm25"): [0.5, 0.1]})).spread(line=0.2)["below"].to_list() == [0.5]
+    assert Comparison(trials({("c", "random"): [*wild, None], ("c", "bm25"): list(steady)})).spread().equals(found)
+    assert Comparison(trials({("c", "bm25"): [0.5]})).spread().drop_nulls("beats").is_empty()
 
 
 def test_random_effects_by_hand():
@@ -340,7 +339,7 @@ def test_random_effects_by_hand():
 def test_places_are_summed_up_where_there_are_two():
     rng = np.random.default_rng(1)
     of = {(c, f): list(rng.normal(mean, 0.01, 6)) for c in "cde" for f, mean in (("bm25", 0.5), ("random", 0.4))}
-    found = across.across_places(trials(of))
+    found = Comparison(trials(of)).across()
     assert found["against"].unique().to_list() == ["bm25 · uniform"]
     assert found["place"].to_list() == ["static on c", "static on d", "static on e", across.ALL]
     whole = found.row(-1, named=True)
@@ -349,5 +348,5 @@ def test_places_are_summed_up_where_there_are_two():
     assert whole["low"] < -0.1 < whole["high"] < 0
     assert across_figure(found) is not None
     one = {key: values for key, values in of.items() if key[0] == "c"}
-    assert across.across_places(trials(one)).is_empty()
-    assert across_figure(across.across_places(trials(one))) is None
+    assert Comparison(trials(one)).across().is_empty()
+    assert across_figure(Comparison(trials(one)).across()) is None

@@ -4,6 +4,7 @@ import io
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,11 +17,11 @@ from pyrite.analysis.reports.analysis_sections import contrasts
 from pyrite.analysis.reports.labels import Letters
 from pyrite.analysis.reports.report import Report, Section
 from pyrite.analysis.reports.verdict_section import verdict_section
-from pyrite.analysis.reports.verdict_words import depends, sentence, verdict_table
+from pyrite.analysis.reports.verdict_words import WRONG_SIGNS, depends, sentence, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
-from pyrite.analysis.statistics.contrasts import check_contrasts, planned_contrasts
-from pyrite.analysis.statistics.summary import summarise
-from pyrite.analysis.statistics.verdict import Conclusion, Verdict, conclude
+from pyrite.analysis.statistics.contrasts import check_contrasts
+from pyrite.analysis.statistics.verdict import Conclusion, Verdict
+from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.config.comparison_command import comparison_command
 from pyrite.cluster.reports.study_results import COMMANDS
 from pyrite.ranking.errors import BadInput
@@ -61,8 +62,8 @@ def study(
 def concluded(
     trials: pl.DataFrame, queries: pl.DataFrame | None, baseline: str | None = None, within: float | None = None
 ) -> Conclusion:
-    summary = summarise(trials, baseline, queries=queries, equal_within=within)
-    return conclude(trials, summary, queries, within, COMMANDS.test_limit)
+    summary = Comparison(trials, queries).summary(baseline, within)
+    return Comparison(trials, queries).verdict(summary, within, COMMANDS.test_limit)
 
 
 def test_the_cheapest_of_the_best_is_taken():
@@ -228,7 +229,7 @@ def test_a_search_ends_with_its_best_settings_and_says_why_nothing_is_tested():
     assert "With new seeds: pyrite study ranker=static" in text
     assert section.frames["best_settings.parquet"].height == 2
     same = trials.with_columns(swept=trials["swept"].gather([0, 1, 2, 3] * 2))  # both methods have the same two rates
-    assert "with 4 runs" in sentence(conclude(same, summarise(same)).verdicts[0])
+    assert "with 4 runs" in sentence(Comparison(same).verdict(Comparison(same).summary()).verdicts[0])
     few, _ = study({"a": 0.0, "b": 0.1})
     assert best_settings(few).is_empty()
     assert "best_settings.parquet" not in section_of(few, None).frames
@@ -284,12 +285,12 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
 
 def test_few_seeds_carry_no_mark():
     trials, queries = study({"a": 0.0, "b": 0.2}, seeds=2)
-    assert set(summarise(trials, "function=a", queries=queries)["marks"]) == {""}
+    assert set(Comparison(trials, queries).summary("function=a")["marks"]) == {""}
     (verdict,) = concluded(trials, queries, "function=a").verdicts
     assert verdict.take is None
     assert "from 3 seeds on" in sentence(verdict)
     more, of_more = study({"a": 0.0, "b": 0.2}, seeds=3)
-    assert "*" in summarise(more, queries=of_more)["marks"][0]
+    assert "*" in Comparison(more, of_more).summary()["marks"][0]
 
 
 def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
@@ -304,7 +305,7 @@ def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
     assert [line.split(":")[0] for line in depends(concluded(trials, queries))] == [
         "mine with a · uniform is better than static", "mine with b · uniform is better than static",
     ]  # fmt: skip
-    summary = summarise(trials, "ranker=static function=a", queries=queries)
+    summary = Comparison(trials, queries).summary("ranker=static function=a")
     mine = summary.filter(ranker="mine", function="a").row(0, named=True)
     assert mine["baseline"] == "a · uniform"
     assert mine["baseline_difference"] == pytest.approx(0.05, abs=0.01)
@@ -320,8 +321,8 @@ def test_without_values_per_query_runs_decide_and_one_method_has_nothing_to_comp
 
 
 def section_of(trials: pl.DataFrame, queries: pl.DataFrame | None, baseline: str | None = None) -> Section:
-    summary = summarise(trials, baseline, queries=queries)
-    return verdict_section(conclude(trials, summary, queries), summary, trials, commands=COMMANDS)
+    summary = Comparison(trials, queries).summary(baseline)
+    return verdict_section(Comparison(trials, queries).verdict(summary), summary, trials, commands=COMMANDS)
 
 
 def printed(*sections: Section) -> list[str]:
@@ -354,9 +355,9 @@ def test_a_method_has_one_letter_in_all_tables_and_it_is_explained_once():
     long = "a_function_with_a_long_name"
     lead = {"none": 0.0, long: 0.03, "bad": {"bm25": -0.03, "random": 0.1}}
     trials, queries = study(lead, origins=("bm25", "random"))
-    summary, letters = summarise(trials), Letters()
-    verdict = verdict_section(conclude(trials, summary), summary, letters=letters)
-    planned = contrasts(planned_contrasts(trials, queries, ["bad", long, "none"], 0.005)[0], letters)
+    summary, letters = Comparison(trials).summary(), Letters()
+    verdict = verdict_section(Comparison(trials).verdict(summary), summary, letters=letters)
+    planned = contrasts(Comparison(trials, queries).contrasts(["bad", long, "none"], 0.005)[0], letters)
     lines = printed(verdict, planned)
     assert [line for line in lines if line[1:4] == " = "] == [f"A = {long}", "B = none", "C = bad"]
     assert "C against others: AP@10, BM25's top passages" in lines
@@ -374,7 +375,7 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
     )
     queries = queries.sample(fraction=1, shuffle=True, seed=1)
     requested = ["function=bm25", "function=random | function=tfidf", "function=dense"]
-    found, lines = planned_contrasts(trials, queries, requested)
+    found, lines = Comparison(trials, queries).contrasts(requested)
     assert found.height == 4
     assert not lines
     first = found.filter(candidates="bm25")
@@ -385,7 +386,7 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
     assert first[0, "p_holm"] == pytest.approx(4 * first[0, "p"])  # two opponents at two origins
     assert first[0, "p_both_holm"] == pytest.approx(4 * first[0, "p_both"])
     assert first["equal_p"].null_count() == 2
-    equal, _ = planned_contrasts(trials, queries, ["function=bm25", "function=random", "function=dense"], 0.01)
+    equal, _ = Comparison(trials, queries).contrasts(["function=bm25", "function=random", "function=dense"], 0.01)
     assert equal[0, "equal_p"] > 0.9
     assert equal[1, "equal_p"] < 0.01
     assert first[0, "p_holm"] < 0.001 < 0.05 < first[1, "p_holm"]
@@ -404,19 +405,19 @@ def test_contrasts_that_can_not_be_made_are_named():
         (["nowhere", bm25, random], 0, nowhere),
         ([bm25, random, "bm25"], 1, "'function=bm25' and 'bm25' are both bm25 · uniform; the second is left out"),
     ):
-        tested, lines = planned_contrasts(trials, queries, requested)
+        tested, lines = Comparison(trials, queries).contrasts(requested)
         assert lines == [line]
         assert len(tested) == count
     unpaired = trials.filter((pl.col("function") != "random") | (pl.col("seed") > 1))
     unpaired = unpaired.filter((pl.col("function") != "dense") | (pl.col("seed") < 2))
-    tested, lines = planned_contrasts(unpaired, queries, [random, dense, bm25])
+    tested, lines = Comparison(unpaired, queries).contrasts([random, dense, bm25])
     both = "random · uniform and dense · uniform have no finished run of the same seed over bm25"
     assert lines == [f"{both}; they are not compared"]
     assert tested["against"].to_list() == ["bm25 · uniform"]
     of_random = pl.col("run").is_in(trials.filter(function="random")["run"].to_list()) & (pl.col("query") == "q1")
     other = pl.when(of_random).then(pl.lit("other")).otherwise("query").alias("query")
     for differing in (queries.filter(~of_random), queries.with_columns(other)):  # one query less, or another one
-        tested, lines = planned_contrasts(trials, differing, [bm25, random, dense])
+        tested, lines = Comparison(trials, differing).contrasts([bm25, random, dense])
         both = "bm25 · uniform and random · uniform have values of different queries over bm25"
         assert lines == [f"{both}; they are not compared"]
         assert tested["against"].to_list() == ["dense · uniform"]
@@ -468,3 +469,35 @@ def test_a_reference_that_the_results_chose_is_compared_in_the_family_of_all_pai
         assert test.difference == of_three.difference
         assert test.high - test.low > of_three.high - of_three.low
         assert test.p >= of_three.p
+
+
+def test_one_seed_says_up_to_which_gain_it_is_a_coin():
+    trials, queries = study({"a": 0.0, "b": 0.05}, seeds=1)
+    (verdict,) = concluded(trials, queries).verdicts
+    assert verdict.known_queries == QUERIES
+    at = next(size for size in sorted(WRONG_SIGNS, reverse=True) if size <= QUERIES)
+    assert f"With {QUERIES} queries a gain below {WRONG_SIGNS[at]:.3f}".replace("0.", ".") in sentence(verdict)
+    few = queries.filter(pl.col("query").is_in([f"q{number}" for number in range(7)]))
+    assert "With 7 queries a gain below .058" in sentence(concluded(trials, few).verdicts[0])
+    for known in (concluded(*study({"a": 0.0, "b": 0.05}, seeds=2)), concluded(trials, None)):
+        assert "coin" not in sentence(known.verdicts[0])
+
+
+def test_the_limits_of_one_seed_are_those_of_the_experiment():
+    page = (Path(__file__).parents[3] / "docs/experiments/one_seed.md").read_text("utf-8")
+    for queries, gain in WRONG_SIGNS.items():
+        assert f"\n| {queries} | {gain:.3f} |".replace("0.", ".") in page
+
+
+@pytest.mark.parametrize(
+    ("best", "words"), [(3, "epoch 3 of 5: yes."), (5, "5 of 5: no, more may help (training.max_epochs=10)")]
+)
+def test_whether_the_ranker_is_trained_long_enough_is_answered_from_its_validation(best, words):
+    trials, queries = study({"a": 0.0, "b": 0.05}, seeds=3)
+    trials = trials.with_columns(
+        best_epoch=pl.lit(best), epochs=pl.lit(5), curve_validation=pl.lit([0.1] * 5), bm25=pl.lit(0.9)
+    )
+    trials = trials.rename({"bm25": f"{next(name for name in trials.columns if ':' in name)}:bm25"})
+    text = " ".join(section_of(trials, queries).parts[0].text.split())
+    assert "has .9000, more than any method here. Is this ranker trained long enough? Validation was best at" in text
+    assert words in text

@@ -12,7 +12,7 @@ import pyrite
 from pyrite.analysis.methods import MEAN
 from pyrite.analysis.reports.analysis_sections import zero_shot
 from pyrite.analysis.statistics.across_places import summarise_zero_shot
-from pyrite.cluster.commands.train import _by_collection
+from pyrite.cluster.commands.train_tables import by_collection
 from pyrite.cluster.runs.collections import collections_of
 from pyrite.ranking.errors import BadInput
 from tests.made_up import write_beir
@@ -99,7 +99,7 @@ def test_the_terminal_shows_all_figures_whole():
     ])  # fmt: skip
     console = Console(width=80, file=io.StringIO())
     with console.capture() as shown:
-        console.print(_by_collection(rows, "zero-shot"))
+        console.print(by_collection(rows, "zero-shot"))
     text = shown.get()
     assert "…" not in text
     for value in measures.values():

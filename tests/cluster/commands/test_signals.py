@@ -97,7 +97,7 @@ def test_a_command_that_is_terminated_prints_how_to_continue(verb, config, again
     monkeypatch.setattr(conduct, "conduct", stop)
     printed = io.StringIO()
     with handled_signals(restore=True):
-        chosen = Namespace(overrides=[], resume=None)
+        chosen = Namespace(overrides=[], words=[], power=None, resume=None, from_shell=False)
         assert conduct.run_command(verb_named(verb), chosen, Console(file=printed)) == 143
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # a third Ctrl-C prints no traceback
     assert printed.getvalue() == f"Stopped. To {again}\n"
@@ -222,7 +222,8 @@ def test_ctrl_c_twice_prints_how_to_continue(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(conduct, "conduct", lambda *_: signal.raise_signal(signal.SIGINT))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        assert conduct.run_command(STUDY, Namespace(overrides=[], resume=None), Console(), "math:sqrt") == 130
+        chosen = Namespace(overrides=[], words=[], power=None, resume=None, from_shell=True)
+        assert conduct.run_command(STUDY, chosen, Console()) == 130
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

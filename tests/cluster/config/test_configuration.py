@@ -296,6 +296,13 @@ def test_the_mine_command_draws_what_the_run_drew():
     assert (config["count"], config["guard"]["relative"]) == (3, 0.05)
 
 
+def test_a_function_without_a_number_has_that_of_all():
+    command = mine_command(
+        [*READ, "function=[random,bm25]", "negatives.bm25=1", "sampling.negatives=5", "policy=fixed"]
+    )
+    assert "negatives.random=5 negatives.bm25=1" in command
+
+
 def test_several_functions_keep_their_counts_and_selectors():
     counts = ["function=[random,bm25]", "negatives.bm25=2", "negatives.random=1"]
     command = mine_command([*READ, *counts, "policy=fixed", "selector=uniform", "selector.bm25=top"])

@@ -158,3 +158,9 @@ def test_a_query_with_most_pairs_is_named(tmp_path):
     fact = open_collection(Pairs(file), tmp_path / "cache").facts["queries with a quarter of the relevant pairs"]
     assert "400 of 440" in fact
     assert "batches=distinct" in fact
+
+
+def test_an_object_has_one_score(tmp_path, cache):
+    row = {"query": "who digs?", "positive": {"text": "Moles dig", "score": [0.5, 0.2]}}
+    with pytest.raises(BadInput, match=r"rows.jsonl:1: .*an object with 2 scores for one text"):
+        open_collection(Pairs(write_lines(tmp_path / "rows.jsonl", [row])), cache)

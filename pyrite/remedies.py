@@ -1,0 +1,84 @@
+"""Writes the remedies of errors as Python takes them: `guard=pyrite.Guard(relative=.05)` for `guard.relative=.05`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+import yaml
+
+from pyrite.ranking.errors import BadInput
+
+PAIR = r"[a-z_]+(?:\.\w+)*=(?:\[[^\]\s]*\]|[^\s,;?`\"')]+)"
+COMMAND = re.compile(rf"`[^`]*`|\"[^\"]*\"|'[^']*'|(?<![\w.]){PAIR}(?: {PAIR})*")
+"""A command or a quotation, which stays, or the overrides of a remedy."""
+RANKERS = {
+    "bi_encoder": "BiEncoder", "cross_encoder": "CrossEncoder", "late_interaction": "LateInteraction",
+    "sparse": "Sparse",
+}  # fmt: skip
+"""Classes of `pyrite` that read a checkpoint, by the name of the ranker."""
+ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "study": dict.fromkeys(("seeds", "out", "scale", "baseline"), "{name}={value}"),
+    "train": dict.fromkeys(("seed", "out", "scale"), "{name}={value}"),
+    "learn": dict.fromkeys(("out", "scale"), "{name}={value}"),
+    "mine": {"out": "{name}={value}", "checkpoint": "ranker={value}", "guard.": "guard=pyrite.Guard({given})"},
+}
+"""Arguments of a verb's function by the option, or by the part whose options are given together."""
+OF_COLLECTION = "pyrite.Collection.from_pairs(…, {given})"
+"""The place of a collection's options."""
+
+
+def in_python(error: BadInput, verb: str) -> BadInput:
+    """Return an error with the overrides in its remedy as arguments of a verb's function.
+
+    >>> print(in_python(BadInput("is too much", "guard", "give guard.relative=0.05"), "mine"))
+    guard: is too much; give guard=pyrite.Guard(relative=0.05)
+    """
+    remedy = error.remedy and COMMAND.sub(lambda found: rendered(found[0], verb), error.remedy)
+    return BadInput(error.what, error.where, remedy)
+
+
+def rendered(overrides: str, verb: str) -> str:
+    """Return overrides as arguments of a verb's function; a command or a quotation stays as it is."""
+    if overrides[0] in "`\"'":
+        return overrides
+    pairs = dict(text.split("=", 1) for text in overrides.split(" "))
+    ranker = pairs.pop("ranker", None)
+    checkpoint = pairs.pop("ranker.checkpoint", None)
+    written = [_ranker(ranker, checkpoint, verb)] if ranker or checkpoint else []
+    for form, group in groupby(pairs.items(), lambda pair: _form(pair[0], verb)):
+        written.append(_filled(form, dict(group)))
+    return ", ".join(written)
+
+
+def _form(key: str, verb: str) -> str:
+    """Return the argument that takes an option: one of the function, the collection's, or `options`."""
+    of_verb, root = ARGUMENTS.get(verb, {}), key.partition(".")[0]
+    named = {"collection": OF_COLLECTION}.get(root) if key != "collection" else None
+    return of_verb.get(key) or of_verb.get(f"{root}.") or named or "options={options}"
+
+
+def _filled(form: str, pairs: Mapping[str, str]) -> str:
+    name, value = next(iter(pairs.items()))
+    given = ", ".join(f"{key.partition('.')[2]}={_value(text)}" for key, text in pairs.items())
+    options = "{" + ", ".join(f"{json.dumps(key)}: {_value(text)}" for key, text in pairs.items()) + "}"
+    return form.format(name=name, value=_value(value), given=given, options=options)
+
+
+def _ranker(ranker: str | None, checkpoint: str | None, verb: str) -> str:
+    kind = f"pyrite.{RANKERS.get(ranker or '', 'BiEncoder')}({_value(checkpoint or '…')})"
+    kind = kind if checkpoint or ranker in RANKERS else _value(str(ranker))
+    return f"rankers=[{kind}]" if verb == "study" else f"ranker={kind}"
+
+
+def _value(text: str) -> str:
+    """Return a value as Python writes it; a text without quotes is one here too."""
+    try:
+        value: Any = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    plain = text if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return plain or (json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value))
