@@ -210,9 +210,9 @@ def _details(
     declared, down = [key, columns.text("method"), *numbers], [name == "tau" for name in order]
     ordered = means.sort(*order, descending=down, nulls_last=True, maintain_order=True)
     tables = [columns.table(ordered.filter(pool=pool), declared, 2, "" if folded else pool) for pool in pools]
-    return (
-        [Fold(f"{pool}: all figures", [table]) for pool, table in zip(pools, tables, strict=True)] if folded else tables
-    )
+    if not folded:
+        return [*tables]
+    return [Fold(f"{pool}: all figures", [table]) for pool, table in zip(pools, tables, strict=True)]
 
 
 FORMS = dict.fromkeys(("judged", "most"), ",.0f")

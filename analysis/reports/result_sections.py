@@ -112,9 +112,9 @@ def cell(row: Row | None, best: float | None) -> Cell:
 
 
 def _runs(part: pl.DataFrame) -> str:
-    mishaps = {name: part[name].max() for name in ("failed", "diverged")}
+    mishaps: dict[str, Any] = {name: part[name].max() for name in ("failed", "diverged")}
     named = ", ".join(f"{count} {name}" for name, count in mishaps.items() if count)
-    runs = "/".join(map(str, part["runs"].unique().sort()))
+    runs = "/".join(part["runs"].unique().sort().cast(pl.String))
     return f"{runs} ({named})" if named else runs
 
 

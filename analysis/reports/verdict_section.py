@@ -113,7 +113,7 @@ def _of_verdict(
     more = len(names) - len(shown)
     left_out = [f"{counted(more, 'more method')}: report.html and summary.csv."] if more else []
     key = letter_key(brief, {method: names[method] for method in shown})
-    parts = [Cell(f"{caption}. {words}", best=True), _table(verdict, names, alone, WIDE)]
+    parts: list[Any] = [Cell(f"{caption}. {words}", best=True), _table(verdict, names, alone, WIDE)]
     return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, caption, shown), *left_out, words, ""])
 
 
@@ -229,7 +229,7 @@ def _facts(verdict: Verdict, names: Mapping[str, str], shown: Sequence[str] | No
         method = row["method"]
         timed = base and row["seconds"] and method != verdict.reference
         if shown is None or method in shown:
-            yield row | {
+            yield {**row} | {
                 "name": names[method],
                 "baseline": " (baseline)" * (method == verdict.baseline),
                 "taken": method == verdict.take,

@@ -95,9 +95,9 @@ def _method(rows: pl.DataFrame, identity: Sequence[str]) -> MethodRuns:
 def best_baselines(family: Sequence[MethodRuns]) -> dict[str, MethodRuns]:
     """Find for each method the best of the others that are not learned (Cohen et al. 2019, table 1); so the best
     baseline itself is compared with the runner-up."""
-    best, *others = [*baselines(family), None, None]
-    found = {runs.method: others[0] if runs is best else best for runs in family}
-    return {method: other for method, other in found.items() if other is not None}
+    best, other, *_ = [*baselines(family), None, None]
+    found = {runs.method: other if runs is best else best for runs in family}
+    return {method: against for method, against in found.items() if against is not None}
 
 
 def baselines(family: Iterable[MethodRuns]) -> list[MethodRuns]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -61,7 +61,8 @@ def planned_contrasts(
     chosen, lines = _chosen(places.trials, requested)
     if not chosen:
         return pl.DataFrame(schema=SCHEMA), lines
-    names, values_of = named_values(places.queries, [*ChainMap(*(method.runs for method in chosen))], places.first[1])
+    runs = list(dict.fromkeys(chain.from_iterable(method.runs for method in chosen)))
+    names, values_of = named_values(places.queries, runs, places.first[1])
     order, rows = np.argsort(np.array(names)), list[dict[str, Any]]()
     for origin, measure in places.leading:
         first, *others = (_by_seed(method.runs, order, values_of.get(origin, {})) for method in chosen)
@@ -71,7 +72,7 @@ def planned_contrasts(
                 lines.append(f"{chosen[0].name} and {other.name} have {fault} over {origin}; they are not compared")
                 continue
             pair = {"candidates": origin, "measure": measure, "method": chosen[0].name, "against": other.name}
-            rows.append(pair | _contrast(*sides, equal_within))
+            rows.append(pair | _contrast(sides[0], sides[1], equal_within))
     adjust(rows, ("p_both", "p"))
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None), lines
 
@@ -79,7 +80,7 @@ def planned_contrasts(
 def _chosen(trials: pl.DataFrame, requested: Sequence[str]) -> tuple[list[NamedMethod], list[str]]:
     """Return the methods that are compared, none without the first, and a line for each that is left out."""
     done = trials.filter(status="done").join(with_methods(trials).select("run", "method"), on="run")
-    chosen, lines = [], list[str]()
+    chosen, lines = list[NamedMethod](), list[str]()
     for words in requested:
         method = _named(done, words)
         if method is None:

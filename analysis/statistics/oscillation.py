@@ -49,7 +49,8 @@ def _of_family(family: pl.DataFrame) -> list[dict[str, Any]]:
         known = np.array([*filter(math.isfinite, map(dev_loss_variance, curves))])
         least = [min(filter(math.isfinite, curve), default=math.nan) for curve in curves]
         first, last = zip(*((curve[0], curve[-1]) for curve in curves), strict=True)
-        figures = {"epochs": [*map(len, curves)], "first": first, "last": last, "best": least, "variance": known}
+        figures: dict[str, Any] = {"epochs": [*map(len, curves)], "first": first, "last": last, "best": least}
+        figures["variance"] = known
         row = part.select("collection", "ranker", "method").row(0, named=True) | {"runs": len(curves)}
         rows.append(
             row | {name: _mean(values) for name, values in figures.items()} | {"variance_std": deviation(known)}

@@ -121,7 +121,7 @@ def _by_agent(
     known = [set(run.settings) for run in (*a, *b)] or [set[str]()]
     shared = sorted(set.intersection(*known))
     of_a, of_b = _by_unit(a, shared, by_query), _by_unit(b, shared, by_query)
-    agents = product(sorted(of_a), sorted(of_b))
+    agents: Iterable[tuple[str, str]] = product(sorted(of_a), sorted(of_b))
     if min(len(of_a), len(of_b)) > 1:  # both have several: those of one name
         agents = ((agent, agent) for agent in sorted(of_a.keys() & of_b.keys()))
     units = [(of_a[first], of_b[other]) for first, other in agents]

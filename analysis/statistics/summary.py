@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -158,7 +159,7 @@ def _with_enough(prefix: str) -> Iterable[pl.Expr]:
 
 def _costs(runs: Sequence[Row]) -> Row:
     """Return what the runs of a method cost, and what they have of their checkpoint."""
-    known = {name: [run[name] for run in runs if run[name] is not None] for name in COSTS}
+    known: dict[str, list[Any]] = {name: [run[name] for run in runs if run[name] is not None] for name in COSTS}
     middle = {name: np.median if name == "seconds" else np.mean for name in COSTS}
     costs: Row = {name: float(middle[name](values)) for name, values in known.items() if values}
     cuts = dict.fromkeys(str(run["cut"]) for run in runs if run.get("cut"))

@@ -179,7 +179,8 @@ class StoredTraining(TrainWork):
 
     storage: Storage
 
-    def execute(self, console: Console, tracking: Tracking) -> None:
+    def execute(self, console: Console, tracking: Tracking | None) -> None:
+        assert tracking is not None  # it is stored
         from pyrite.cluster.runs.execute import execute_run
 
         planned, storage = self.planned, self.storage

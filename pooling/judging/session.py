@@ -160,7 +160,7 @@ class Session:
         with self.up_to_date():
             place = self._place(topic, document)
             kind: Kind = "gold" if place is not None and place[1] in self.gold[place[0]] else "judge"
-            texts = {"note": note or None, "rationale": rationale or None}
+            texts: dict[str, Any] = {"note": note or None, "rationale": rationale or None}
             self._record_held(Event(kind, assessor, topic, document, grade, request=request, **texts))
 
     def correct(self, assessor: str, judgement: int, grade: int | None, request: str, note: str = "") -> None:
@@ -220,9 +220,9 @@ class Session:
                 if reason is None:
                     done.add(judged)
                     about: dict[str, Any] = {"topic": row.topic, "document": row.document, "at": row.at}
-                    said = {"grade": row.grade, "note": row.note or None, "rationale": row.rationale or None}
+                    said = about | {"note": row.note or None, "rationale": row.rationale or None}
                     by = judged[0]
-                    events += [Event("hand out", by, **about), Event("judge", by, **about, **said)]
+                    events += [Event("hand out", by, **about), Event("judge", by, grade=row.grade, **said)]
             self._record(*events)
         return dict(counts)
 

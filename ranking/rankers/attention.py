@@ -51,7 +51,7 @@ def attend(
     with torch.autocast("cpu", enabled=False):
         if 0 < share < DRAWS and _reads_all(module, query, key, options):
             scale = options.get("scaling") or query.shape[-1] ** -0.5
-            dropped: Tensor = DroppedAttention.apply(*exact, mask, scale, share)  # type: ignore[no-untyped-call]
+            dropped: Tensor = DroppedAttention.apply(*exact, mask, scale, share)
             return dropped.transpose(1, 2).contiguous().to(query.dtype), None
         states, weights = sdpa(module, *exact, mask, **options)
     return states.to(query.dtype), weights
@@ -99,7 +99,7 @@ class DroppedAttention(torch.autograd.Function):
         return states.mul_(factor)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value, kept = ctx.saved_tensors
         of_query, of_key, of_value = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
         gradient = gradient * ctx.factor

@@ -96,7 +96,8 @@ class CrossEncoder(PairRanker):
             raise BadInput(f"has {model.num_labels} scores per pair, not one", checkpoint, remedy)
         reading.declare(model)
         self._library = [model]  # kept out of the modules, so that each weight has one name
-        self._output, transformer = (library().result(reader), library().output(reader)), library().transformer(reader)
+        self._output: tuple[Any, str] = library().result(reader), library().output(reader)
+        transformer = library().transformer(reader)
         if not rest:
             trim_last_layer(transformer)
         score_in_float32(transformer)
