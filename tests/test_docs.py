@@ -17,7 +17,7 @@ from pyrite.cluster.commands.experiment import verb_named
 from pyrite.cluster.commands.pool import DEFAULT
 from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.verbs import SUBMITTABLE, VERBS, parser
-from pyrite.cluster.config.aliases import OF_ONE, quoted_baseline
+from pyrite.cluster.config.aliases import quoted_baseline
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CONF, fill_defaults, group_options, groups_of, option
 from pyrite.cluster.config.parts import PARTS
@@ -115,8 +115,8 @@ def keys(primary: str) -> dict[str, list[str]]:
 def known(override: str, primary: str) -> bool:
     """Whether an override's key is one of a primary file's, or of a part that it can choose."""
     key = key_of(override)
-    of_one = OF_ONE.match(key)  # selector.bm25
-    if of_one and "function" in groups_of(primary) and of_one[3] in group_options()["function"]:
+    of_one = re.match(r"\+*(?:negatives|selectors?)\.(\w+)", key)  # selector.bm25
+    if of_one and "function" in groups_of(primary) and of_one[1] in group_options()["function"]:
         return True
     return key in keys(primary) or key in groups_of(primary) or override.startswith("+")
 
