@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not python.exists():
             make_environment(folder, [*OLDEST, *PYLATE])
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen.tests]
-        raise SystemExit(subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode)
+        raise SystemExit(subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "HYPOTHESIS_PROFILE": "nightly"}).returncode)
 
 
 if __name__ == "__main__":

@@ -212,6 +212,14 @@ def _paired_least(comparison: MethodComparison) -> tuple[int, str]:
     return seeds, "runs" if seeds > len({run.seed for of_method in runs for run in of_method}) else "seeds"
 
 
+COSTS = ("documents_read", "seconds")
+"""What a method costs, first what repeats from run to run."""
+
+
+def _known(cost: float | None) -> float:
+    return math.inf if cost is None else cost
+
+
 class Choice:
     """The choice of a method, and what can be concluded about the others.
 
@@ -226,14 +234,14 @@ class Choice:
         self.pairs = comparison.all_pairs(verdict.margin)
         differing = [(pair, test) for pair, test in self.pairs.items() if test.differs]
         self.worse = {pair[::-1] if test.difference > 0 else pair for pair, test in differing}
-        self.costs = {row["method"]: math.inf if row["seconds"] is None else row["seconds"] for row in verdict.rows}
+        self.costs = {row["method"]: tuple(map(_known, map(row.get, COSTS))) for row in verdict.rows}
 
     def verdict(self) -> Verdict:
         """Return the verdict with the choice."""
         return self._of_all() if self.so_far.baseline is None else self._over_baseline(self.so_far.baseline)
 
     def cheapest(self, methods: Sequence[str]) -> str:
-        """Return the method that trains fastest of those that are worse than none of the others."""
+        """Return the method that costs least of those that are worse than none of the others."""
         beaten = {worse for worse, better in self.worse if better in methods}
         able = [method for method in methods if method not in beaten] or methods
         return min(able, key=lambda name: (self.costs[name], -self.comparison.methods[name].mean))

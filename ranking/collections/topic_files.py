@@ -131,7 +131,9 @@ def _number(element: ET.Element) -> str:
 
 
 def _parts(element: ET.Element) -> dict[str, Any]:
-    parts = {child.tag.lower(): _text_of(child) for child in reversed(element)}  # the first of several
+    parts: dict[str, str] = {}
+    for child in element:
+        parts.setdefault(child.tag.lower(), _text_of(child))
     parts |= {"number": _number(element)} | ({} if len(element) else {"title": _text_of(element)})
     return {name: text for name, text in parts.items() if name != "subtopic"}
 

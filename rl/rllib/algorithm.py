@@ -161,7 +161,8 @@ class Lockstep(Algorithm):
     def _restart(self, number: int, late: bool) -> None:
         """Start a runner again, and let it repeat what it has done since the last saved state."""
         first = (number - 1) * self.share
-        self.on_loss(f"the runner of copies {first} to {first + self.share - 1} was lost, and repeats its decisions")
+        copies = f"copies {first} to {first + self.share - 1}" if self.share > 1 else f"copy {first}"
+        self.on_loss(f"the runner of {copies} was lost, and repeats its decisions")
         if late:  # Ray has started one that failed, or does it now
             ray.kill(self._handles[number], no_restart=False)
         state, deadline = self.recall(), time.monotonic() + RESTART_S

@@ -92,7 +92,8 @@ class LockstepRunner(EnvRunner):
 
     def __repr__(self) -> str:
         """Return its name in Ray's dashboard and logs."""
-        return f"runner of copies {self.numbers[0]} to {self.numbers[-1]}"
+        first, last = self.numbers[0], self.numbers[-1]
+        return f"runner of copies {first} to {last}" if last > first else f"runner of copy {first}"
 
     def answer(self, update: int | None, method: str, **arguments: Any) -> tuple[int, Any]:
         """Call a method, for an update if one is given.
