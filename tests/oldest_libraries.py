@@ -45,8 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         python = folder / "bin" / "python"
         if not python.exists():
             make_environment(folder, [*OLDEST, *PYLATE])
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "HYPOTHESIS_PROFILE": "nightly"}
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen.tests]
-        raise SystemExit(subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "HYPOTHESIS_PROFILE": "nightly"}).returncode)
+        raise SystemExit(subprocess.run(command, cwd=ROOT, env=environment).returncode)
 
 
 if __name__ == "__main__":
