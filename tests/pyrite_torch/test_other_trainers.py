@@ -155,6 +155,7 @@ def test_a_reranker_is_no_model_to_search_with(reranker):
         Negatives(pairs(), Dense(1), model=CrossEncoder(str(reranker), device="cpu", num_labels=1))
 
 
+@pytest.mark.nightly
 def test_of_a_model_with_adapters_these_are_sent(bert, tmp_path):
     peft = pytest.importorskip("peft", reason="peft is in the dev extra")
     model = open_model(bert)
@@ -184,6 +185,7 @@ def test_weights_that_cannot_be_gathered_are_refused(bert, tmp_path, monkeypatch
         train(bert, tmp_path, Refresh(every=1), prepare=sharded)
 
 
+@pytest.mark.nightly
 def test_an_index_on_ray_serves_the_same(bert, tmp_path, ray_session):
     builders = []
 
