@@ -101,7 +101,7 @@ def unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[
 
 
 class _Failures:
-    """What the events of a log say of losses, read one by one."""
+    """Collects the losses that a log records, event by event."""
 
     def __init__(self) -> None:
         self.resumed = 0
