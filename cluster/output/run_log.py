@@ -101,7 +101,7 @@ def unfinished(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[
 
 
 class _Failures:
-    """Collects the losses that a log records, event by event."""
+    """A reader of the losses in a log, event by event."""
 
     def __init__(self) -> None:
         self.resumed = 0

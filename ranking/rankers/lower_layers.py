@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class KeptStates:
-    """Holds what frozen layers compute for texts: the states of the tokens, by the text's token ids. It doesn't forget.
+    """States of tokens that frozen layers computed, by the token ids of their texts. None is removed.
 
     Args:
         limit: the maximum number of bytes. Texts beyond it are read again each time, to the same states.
