@@ -13,7 +13,7 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.search.decided_runs import DecidedRuns
-from pyrite.cluster.search.proposals import Proposals
+from pyrite.cluster.search.proposals import AllPlanned, Proposals
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -35,9 +35,13 @@ def callbacks_of(experiment: Experiment) -> list[ray.tune.Callback]:
 def proposals_of(
     plan: StudyPlan, adaptive: Sequence[Point], artifacts: Artifacts, scheduler: EarlyStopping | None
 ) -> Proposals:
-    """Return what proposes the runs that depend on earlier ones: seeds until all is decided, or settings by Optuna."""
+    """Return what proposes the runs that depend on earlier ones, if any: seeds until all is decided, or settings by
+    Optuna, which only a search needs.
+    """
     if plan.options.get("stop") == "decided":
         return DecidedRuns(plan, adaptive, artifacts.provenance)
+    if not adaptive:
+        return AllPlanned(plan, artifacts.provenance)
     from pyrite.cluster.search.optuna_runs import OptunaRuns
 
     return OptunaRuns(plan, adaptive, artifacts.provenance, scheduler)

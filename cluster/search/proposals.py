@@ -71,3 +71,13 @@ class Proposals(Tasks, ABC):
     @abstractmethod
     def total(self) -> int:
         """Runs so far, and those that are known to follow."""
+
+
+class AllPlanned(Proposals):
+    """The proposals of a study whose runs are all planned: none."""
+
+    total = 0
+
+    def propose(self) -> None: ...
+
+    def receive(self, planned: Planned) -> None: ...

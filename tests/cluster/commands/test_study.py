@@ -1,6 +1,7 @@
 """The real commands, small."""
 
 import shlex
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -9,6 +10,7 @@ from rich.console import Console
 
 from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.study import STUDY
+from pyrite.cluster.config.build import EXTRAS
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from tests.cluster.command_line import command
@@ -146,6 +148,17 @@ def test_a_failed_run_is_reported_and_the_others_go_on(base, tmp_path, capsys):
     assert sorted(trials["status"]) == ["done", "failed"]
     assert trials.filter(status="failed")["error"][0].startswith("training diverged in epoch 1 ")
     assert "failed" in capsys.readouterr().out
+
+
+def test_a_study_needs_no_package_of_an_extra(base, tmp_path, monkeypatch, refusal):
+    """Only a search needs Optuna, and names its extra."""
+    for name in EXTRAS:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "pyrite.cluster.search.optuna_runs", raising=False)
+    asked = [*base, "policy=fixed", "function=random,bm25", "selector=uniform", "seeds=2", "local=true", "track=[]"]
+    assert command("study", *asked, f"out={tmp_path / 'out'}") == 0
+    searched = [*asked, "optimizer.lr=tag(log,interval(1e-4,1e-2))", "search=optuna", "samples=2"]
+    assert "pip install 'pyrite-ir[search]'" in refusal("study", *searched, f"out={tmp_path / 'searched'}")
 
 
 @pytest.mark.gpu
