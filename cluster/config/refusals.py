@@ -143,9 +143,15 @@ def _no_method(key: str, value: Any, _: str) -> BadInput:
     return BadInput(f"{key} is {value!r}", remedy=f"{LABELLED}; without names give sweeps, as selector=uniform,top")
 
 
+def _no_topics(key: str, value: Any, config: str) -> BadInput:
+    words = "all, even, odd or " if config == "pool" else ""
+    return BadInput(f"{key} is {value!r}", remedy=f"give {words}a list of names, as [301,302]")
+
+
 Refusal = Callable[[str, Any, str], BadInput]
 OF_ERRORS: Mapping[str, Refusal] = {
     r"missing .*": _missing,
+    r"(list_type|literal_error) topics .*": _no_topics,
     r"extra_forbidden .*": lambda key, _, config: no_option(key, config),
     r"\w+ negatives int .*": _of_each_function,
     r"\w+ methods\.\d+ .*": _no_method,

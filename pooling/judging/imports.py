@@ -85,7 +85,7 @@ def _tasks(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
             if each.get("was_cancelled"):
                 continue
             by = each.get("completed_by", "")
-            assessor = by.get("email") or by.get("id") if isinstance(by, dict) else by
+            assessor = (by.get("email") or by.get("id")) if isinstance(by, dict) else by
             values = [found.get("value", {}) for found in each.get("result", [])]
             yield (
                 place,
@@ -96,7 +96,7 @@ def _tasks(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
                     ),
                     "note": _first(_text(value.get("text")) for value in values if "labels" not in value),
                     "rationale": _first(_text(value.get("text")) for value in values if "labels" in value),
-                    "assessor": str(assessor),
+                    "assessor": _text(assessor),
                     "time": str(each.get("updated_at") or each.get("created_at") or ""),
                 },
             )

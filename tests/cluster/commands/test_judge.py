@@ -253,6 +253,8 @@ def test_what_is_not_imported_is_counted(start, files, console):
     ("a.csv", "topic,document,grade,assessor\n", "a.csv: no judgements in it"),
     ("a.json", "{}", "a.json: not a list of objects; export tasks"),
     ("a.jsonl", "{\n", "a.jsonl:1: no JSON"),
+    ("a.json", '[{"data": {"topic": "1", "document": "d1"}, "annotations": [{"completed_by": {}, "result": []}]}]',
+     "a.json:1: a judgement without assessor"),
     ("a.xlsx", "", "a.xlsx: judgements are not imported from .xlsx; name it by what it is: .csv, .tsv"),
     ("a.csv", "topic,document,grade,assessor\n1,d1,1,owner\n", "a.csv: Owner|a.csv: owner can't be an assessor's name"),
 ])  # fmt: skip
