@@ -46,7 +46,7 @@ def test_halves_are_every_second_topic_and_the_first_so_many_are_taken(of_small_
     assert names("most_topics=1", "topics=odd") == ["2"]
     assert names("most_topics=9", "topics=even") == ["1", "3"]
     assert names("topics=[4,2]") == ["2", "4"]
-    with pytest.raises(BadInput, match="topics: '9' is none of the 4 topics .* give names of topics"):
+    with pytest.raises(BadInput, match=r"topics: '9' is none of the 4 topics .* give names of topics"):
         names("topics=[1,9]")
     with pytest.raises(BadInput, match="topics is 'some'; give all, even, odd or a list of names"):
         names("topics=some")
