@@ -434,10 +434,11 @@ class JudgeConfig(RunListsConfig):
     judged, e.g. [301,302]."""
     qrels: str | None = None
     """Judgements made before: they are taken over and not asked for again."""
-    grades: Annotated[list[int], Field(min_length=2)] = [0, 1]
-    """Grades that assessors may give; 0 to 9 are given by their keys."""
-    names: list[str] | None = None
-    """Names of the grades, in their order, e.g. [off topic,partly,highly]."""
+    grades: Annotated[list[int], Field(min_length=2)] | None = None
+    """Grades that assessors may give; 0 to 9 are given by their keys. null: those of the labels, or [0,1]."""
+    labels: list[str] | dict[int, str] | None = None
+    """Words for the grades: [not,partly,fully] for 0, 1 and 2 (or for `grades`, in their order), or
+    {0:not,1:partly,3:fully}."""
     budget: Count | str | None = None
     """Documents to judge of each topic, or a file of lines of topic, tab, number. null: the whole pool."""
     double: Annotated[int | float, Field(ge=0)] = 0
