@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -57,6 +58,6 @@ def explained(shape: type[BaseModel], at: Key = ()) -> Iterator[tuple[Key, str]]
     for name, field in shape.model_fields.items():
         if field.description:
             text = field.description.replace("\n", " ").rstrip(".")
-            yield (*at, name), text
+            yield (*at, name), re.sub(r"^[A-Z](?![A-Z])", lambda first: first[0].lower(), text)
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from explained(field.annotation, (*at, name))

@@ -26,8 +26,8 @@ COLUMN = 34
 def explanations(config: dict[str, Any], primary: str) -> dict[Key, str]:
     """Return the explanation of each option of a composed configuration, by its path.
 
-    The declaration of the verb's option is used first, then the comment in a part's YAML file, then the docstring of the
-    part's class.
+    The declaration of the verb's option is used first, then the comment in a part's YAML file, then the docstring of
+    the part's class.
     """
     texts = dict(explained(SHAPES[primary]))
     for group in groups_of(primary):

@@ -238,7 +238,7 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
 
 
 def check_shares(copies: int, workers: int | None) -> None:
-    """Refuse copies that do not divide evenly over workers (conf/learn.yaml)."""
+    """Refuse copies that do not divide evenly over workers."""
     if workers and copies % workers:
         raise BadInput(f"{copies} copies do not divide evenly over {workers} workers", "copies", "choose a multiple")
 
