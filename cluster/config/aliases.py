@@ -31,11 +31,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from pyrite.cluster.config.groups import chosen_by_default, group_options, groups_of, option
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.removed import refuse_renamed
+from pyrite.cluster.config.schema import ExperimentConfig
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.packaged import packaged_model
@@ -255,12 +259,14 @@ def not_an_override(word: str, otherwise: str = "") -> BadInput:
 
 
 def read_overrides(path: str) -> list[str]:
-    """Return the overrides in a file: a YAML list of `key=value`."""
+    """Return the overrides in a file: a YAML list of `key=value`, or an experiment, which is a mapping."""
     if not path.endswith((".yaml", ".yml")):
         raise not_an_override(path, ", or name a file of overrides (.yaml)")
     if not Path(path).exists():
         raise BadInput("there is no such file", path, "name a file of overrides, a line `- key=value` for each option")
     content, remedy = read_yaml(path), "write a line `- key=value` for each option"
+    if isinstance(content, dict):
+        return [own_experiment(content, path)]
     if not isinstance(content, list):
         raise BadInput("is not a list of overrides", path, remedy)
     for place, text in enumerate(content):
@@ -269,6 +275,16 @@ def read_overrides(path: str) -> list[str]:
         if (key := text.partition("=")[0]) in [other.partition("=")[0] for other in content[:place]]:
             raise BadInput(f"gives {key} twice", path, "remove one of them")
     return content
+
+
+def own_experiment(content: dict[str, Any], path: str) -> str:
+    """Return the override that names the experiment of a user's file."""
+    try:
+        ExperimentConfig.model_validate(content)
+    except ValidationError as error:
+        refused = refusal(error, config="study")
+        raise BadInput(f"is no experiment: {refused.what}", path, refused.remedy) from None
+    return f"experiment={as_override(content)}"
 
 
 def quoted_baseline(override: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Glob, Override
 
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
-LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
+LABELLED = "give 'methods=[{function:bm25},{label:NAME,function:bm25,selector:top},…]'"
 
 
 @functools.lru_cache(maxsize=20_000)

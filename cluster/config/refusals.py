@@ -57,7 +57,7 @@ def _yours(group: str, name: str) -> str:
     if group == "experiment":
         stem = name.removesuffix(".yaml")
         file = next(filter(os.path.isfile, (f"{stem}.yaml", f"{group}/{stem}.yaml")), f"{stem}.yaml")
-        return f"; a YAML list of overrides of yours is a word: `pyrite study {os.path.normpath(file)}`"
+        return f"; a file of yours is a word: `pyrite study {os.path.normpath(file)}`"
     return f"; to use a class of yours, add {group}._target_={name} to one" if "." in name else ""
 
 

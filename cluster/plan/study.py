@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.cluster.config.override import key_of, values_by_key
 from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.methods import NAMED
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.sweep import (
     Planned,
@@ -17,16 +17,12 @@ from pyrite.cluster.plan.sweep import (
     draws,
     given_seeds,
     identity,
-    labelled_points,
     lowest,
     plan,
     points,
     swept_keys,
 )
 from pyrite.ranking.errors import BadInput
-
-NAMED = ("policy", "function", "selector")
-"""Options that name negatives. Those that a user leaves out are the experiment's."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +83,8 @@ class StudyPlan:
     def _points(self) -> list[Point]:
         common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
         given = [text for text in self.arguments if key_of(text) != "seed"]
-        if self.options.get("methods"):
-            return labelled_points(self.options["methods"], common, given)
-        methods = self.scaled.get("methods") or self.design["methods"]
-        if not isinstance(methods[0], Mapping):
-            return points(methods, common, given)
-        lines = [method["overrides"] for method in methods]
-        if {key_of(text) for line in lines for text in line}.isdisjoint(map(key_of, given)):
-            return labelled_points(methods, common, given)
-        return points(lines, common, given)  # a label may not describe what the user replaces
+        named = self.options.get("methods")
+        return points(named or self.scaled.get("methods") or self.design["methods"], common, given, bool(named))
 
     @property
     def scaled(self) -> dict[str, Any]:

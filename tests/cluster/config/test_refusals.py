@@ -155,7 +155,7 @@ OF_VERBS = [
     ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),
     ("study", "experiment=mixture_policies", "any more: its question is answered (docs/experiments/mixtures.md)"),
     ("learn", "actions.every=2", "no option actions.every; actions has documents, imitate; see"),
-    ("study", "experiment=mine", "a YAML list of overrides of yours is a word: `pyrite study mine.yaml`"),
+    ("study", "experiment=mine", "a file of yours is a word: `pyrite study mine.yaml`"),
     ("study", "experiment=null", "experiment has no value; choose one of"),
     ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
     ("study", "methods=[['selector=top']]", "methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
