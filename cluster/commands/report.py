@@ -44,7 +44,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
-    """Print how many seeds differences need, by the variation in a study, and write table and curve."""
+    """Print how many seeds differences need, by the variation in a study, and write the table."""
     if chosen.overrides or chosen.resume:
         raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
     storage = Storage(chosen.power)
@@ -57,5 +57,5 @@ def show_power(chosen: argparse.Namespace, console: Console) -> int:
     report = Report("", sections)
     write_parts(report, storage)
     report.to_terminal(console)
-    print_lines(console, f"table and curve: {storage.shown('power.parquet')}, figures/power.png")
+    print_lines(console, f"table: {storage.shown('power.parquet')}")
     return 0
