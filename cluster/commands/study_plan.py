@@ -27,7 +27,7 @@ from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.plan.extension import GROWING, extended, refused_change
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import given_seeds
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 OWN = "experiment={"
 """The beginning of an override that gives a user's experiment."""
@@ -40,8 +40,11 @@ def plan(arguments: list[str]) -> StudyPlan:
     refuse_renamed(arguments, "study")
     of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
     options, design = _options(of_study)
-    if options["seeds"] is not None and given_seeds(arguments):
-        raise BadInput("seed= and seeds= say two things", remedy="give one of them")
+    refuse(
+        options["seeds"] is not None and given_seeds(arguments),
+        "seed= and seeds= say two things",
+        remedy="give one of them",
+    )
     if options["time_budget"] is not None:
         seconds_of(options["time_budget"], "time_budget")
     options["out"] = options["out"] or new_place("study")

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 GIVEN = ("data", "seed", "folder")
 """The arguments that every training function receives."""
@@ -47,9 +47,13 @@ def check_trainer(config: Mapping[str, Any]) -> None:
     if is_command(run):
         _check_command(run, options, config)
         return
-    if config["trainer"].get("format") is not None:
-        what = "a function reads data.dataset, and needs no format"
-        raise BadInput(what, "trainer.format", "leave it out, or give a command with {data}")
+    what = "a function reads data.dataset, and needs no format"
+    refuse(
+        config["trainer"].get("format") is not None,
+        what,
+        "trainer.format",
+        "leave it out, or give a command with {data}",
+    )
     path, _, name = run.rpartition(":")
     function = _function(path, name, run)
     positional = [*function.args.posonlyargs, *function.args.args]
@@ -80,11 +84,19 @@ def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> N
     if dense:
         what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
         raise BadInput(what, f"function={dense[0]}", "give a function, FILE.py:NAME, or mine with checkpoint=")
-    if not {f"{{{name}}}" for name in ("out", "folder")} & set(_fields(run)):
-        raise BadInput("names no folder to leave weights in", "trainer", "write {out} into the command")
+    refuse(
+        not {f"{{{name}}}" for name in ("out", "folder")} & set(_fields(run)),
+        "names no folder to leave weights in",
+        "trainer",
+        "write {out} into the command",
+    )
     for option in options:
-        if f"{{{option}}}" not in _fields(run):
-            raise BadInput(f"the command has no {{{option}}}", f"trainer.{option}", "write it into the command")
+        refuse(
+            f"{{{option}}}" not in _fields(run),
+            f"the command has no {{{option}}}",
+            f"trainer.{option}",
+            "write it into the command",
+        )
 
 
 def _fields(run: str) -> list[str]:

@@ -22,7 +22,7 @@ from pyrite.cluster.plan.sweep import (
     points,
     swept_keys,
 )
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,9 @@ class StudyPlan:
             count = self.options["max_seeds"]
         elif self.options.get("trial_scheduler") or self.options.get("stoppers"):
             count = self.options["seeds"] or 1
-            if max(count, len(given)) > 1:
-                what = "settings are compared by their seeds, so no seed may be stopped by its result"
-                remedy = "search with seeds=1, and give the best setting many seeds then"
-                raise BadInput(what, "trial_scheduler", remedy)
+            what = "settings are compared by their seeds, so no seed may be stopped by its result"
+            remedy = "search with seeds=1, and give the best setting many seeds then"
+            refuse(max(count, len(given)) > 1, what, "trial_scheduler", remedy)
         else:
             count = self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
         return given or list(range(count))
@@ -147,18 +146,21 @@ class StudyPlan:
 
     def _to_decide(self) -> list[Point]:
         """Return the methods of a sequential comparison."""
-        if self.options["seeds"] is not None:
-            raise BadInput("seeds= and stop=decided exclude each other", remedy="give max_seeds=, or leave one out")
-        if self.options["clip"] is not None and self.options["clip"] <= self.options["equal_within"]:
-            what = f"clip is {self.options['clip']:g} and equal_within {self.options['equal_within']:g}"
+        refuse(
+            self.options["seeds"] is not None,
+            "seeds= and stop=decided exclude each other",
+            remedy="give max_seeds=, or leave one out",
+        )
+        clip, margin = self.options["clip"], self.options["equal_within"]
+        if clip is not None and clip <= margin:
+            what = f"clip is {clip:g} and equal_within {margin:g}"
             raise BadInput(what, "clip", "give several times equal_within: differences above it are cut to it")
-        if self.options["clip"] is None and (count := len(self.seeds)) <= FIRST_SEEDS:
+        if clip is None and (count := len(self.seeds)) <= FIRST_SEEDS:
             what = f"stop=decided has {count} seed{'s' * (count > 1)}, and the first {FIRST_SEEDS} only set its bound"
             raise BadInput(what, remedy=f"give max_seeds= (or values of seed=) above {FIRST_SEEDS}, or clip=")
         for key in ("trial_scheduler", "stoppers"):
-            if self.options.get(key):
-                what = f"stop=decided compares seeds, and {key} would stop some by their results"
-                raise BadInput(what, remedy="leave one of them out")
+            what = f"stop=decided compares seeds, and {key} would stop some by their results"
+            refuse(self.options.get(key), what, remedy="leave one of them out")
         compared = self.points()
         for point in compared:
             drawn = [f"{key} is drawn" for key, _ in point.intervals]

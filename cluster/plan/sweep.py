@@ -22,7 +22,7 @@ from pyrite.cluster.plan.applicable import applicable_overrides, has_option
 from pyrite.cluster.plan.methods import Method, compared
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,12 @@ def _distinct(points: Iterable[Point]) -> list[Point]:
     distinct: dict[Any, Point] = {}
     for point in points:
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
-        if known.label != point.label:
-            raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
+        refuse(
+            known.label != point.label,
+            f"{point.label!r} is the same as {known.label!r}",
+            "methods",
+            "leave one of them out",
+        )
     return list(distinct.values())
 
 
@@ -122,8 +126,7 @@ def _refuse_repeated_values(given: Sequence[str]) -> None:
     for text in given:
         values = swept_values(text)
         repeated = next((value for value in values if values.count(value) > 1), None)
-        if repeated is not None:
-            raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
+        refuse(repeated is not None, f"gives {repeated} twice", text, "leave one of them out")
 
 
 def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
@@ -200,8 +203,7 @@ def given_seeds(overrides: Sequence[str]) -> list[int]:
         discrete = override.is_sweep_override() and not override.is_interval_sweep()
         seeds = list(override.sweep_iterator()) if discrete else [override.value()]
     for seed in seeds:
-        if type(seed) is not int or seed < 0:
-            raise BadInput(f"seed is {seed!r}", remedy="give whole numbers from 0 up")
+        refuse(type(seed) is not int or seed < 0, f"seed is {seed!r}", remedy="give whole numbers from 0 up")
     return list(dict.fromkeys(seeds))
 
 
@@ -238,10 +240,11 @@ def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ..
 def _interval(key: str, sweep: Any) -> Interval:
     low, high = float(sweep.start), float(sweep.end)
     log = "log" in sweep.tags
-    if low >= high or (log and low <= 0):
-        raise BadInput(
-            f"the interval of {key} goes from {low} to {high}", remedy="give low < high, above 0 for tag(log, …)"
-        )
+    refuse(
+        low >= high or (log and low <= 0),
+        f"the interval of {key} goes from {low} to {high}",
+        remedy="give low < high, above 0 for tag(log, …)",
+    )
     return Interval(low, high, log, isinstance(sweep.start, int) and isinstance(sweep.end, int))
 
 
