@@ -37,7 +37,7 @@ from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.encoding import EncodedCollection, Encoder
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.measures import parse
 from pyrite.ranking.evaluation.origins import Candidates, itself_among
@@ -61,12 +61,15 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 def rank(arguments: Sequence[str], console: Console) -> str:
     """Rank, write the run, and return its path or URI."""
     config = compose(arguments, "rank")
-    if len(config["origin"]) != 1:
-        raise BadInput("a run ranks the candidates of one origin", "origin", "name one")
+    refuse(len(config["origin"]) != 1, "a run ranks the candidates of one origin", "origin", "name one")
     for measure in config["measures"]:
         parse(measure)
-    if config["topics"] and any(key_of(text) == "queries" for text in arguments):
-        raise BadInput("are the queries", "topics", "leave queries= out")
+    refuse(
+        config["topics"] and any(key_of(text) == "queries" for text in arguments),
+        "are the queries",
+        "topics",
+        "leave queries= out",
+    )
     storage, name = _output(config["out"])
     with threads(config["cpu"]):
         _write(config, storage, name, console)
@@ -133,10 +136,8 @@ def _print_cut_lists(config: Mapping[str, Any], lists: RankedLists, size: int, c
 def _output(out: str | None) -> tuple[Storage, str]:
     out = out or f"{new_place('rank')}.run"
     folder, _, name = out.rpartition("/")
-    if not name:
-        raise BadInput("a run is a file", out, "give out=FOLDER/NAME.run")
-    if os.path.isdir(out):
-        raise BadInput("is a folder, and a run is a file", out, f"give out={out}/NAME.run")
+    refuse(not name, "a run is a file", out, "give out=FOLDER/NAME.run")
+    refuse(os.path.isdir(out), "is a folder, and a run is a file", out, f"give out={out}/NAME.run")
     storage = Storage(folder or ".")
     if storage.read(name) is not None:
         raise BadInput("already exists", out, "choose another out=, or delete it")

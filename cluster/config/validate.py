@@ -170,9 +170,13 @@ def check_counts(config: dict[str, Any]) -> None:
     if objective.needs_teacher and not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
-    if objective.needs_teacher and not listed and config["training"]["positives"] == 1:
-        what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
-        raise BadInput(what, "teacher", "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1")
+    what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
+    refuse(
+        objective.needs_teacher and not listed and config["training"]["positives"] == 1,
+        what,
+        "teacher",
+        "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1",
+    )
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:

@@ -22,7 +22,7 @@ from pyrite.ranking.batch import Batch, pairs_of
 from pyrite.ranking.collections.splits import TEST_ONLY
 from pyrite.ranking.embedding import embed, embed_sparse
 from pyrite.ranking.encoding import SPLITS, EncodedCollection, Judgements
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
@@ -71,8 +71,7 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
         for number, start in enumerate(range(0, len(queries), size)):
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
-    if not answered.any():
-        raise BadInput("no judgement is above 0, so no document is relevant", "collection", "check its grades")
+    refuse(not answered.any(), "no judgement is above 0, so no document is relevant", "collection", "check its grades")
     if not shards:
         wanted = "" if wanted == "all" else f"{wanted} "
         raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")
@@ -130,8 +129,12 @@ class Miner:
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard", trust="composed")
         self.ranker, self.ranker_encoded = None, base.encoded
-        if config["ranker"] and not config["checkpoint"]:
-            raise BadInput("says what a checkpoint is, and none is named", "ranker", "give checkpoint= too")
+        refuse(
+            config["ranker"] and not config["checkpoint"],
+            "says what a checkpoint is, and none is named",
+            "ranker",
+            "give checkpoint= too",
+        )
         if config["checkpoint"]:
             trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
