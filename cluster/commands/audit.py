@@ -139,8 +139,9 @@ def _by_bandit(
     if config["judgements"] is not None:
         qrels = _read_judgements(config, console)
         judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
-        if not len(judged):
-            raise BadInput("judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists")
+        refuse(
+            not len(judged), "judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists"
+        )
         write_judgements(storage, judged, config["relevant_from"], console)
         return
     console.print(f"{counted(shown.select(PAIR).n_unique(), 'negative')} shown; judge in a bandit's order:")

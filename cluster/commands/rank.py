@@ -139,8 +139,7 @@ def _output(out: str | None) -> tuple[Storage, str]:
     refuse(not name, "a run is a file", out, "give out=FOLDER/NAME.run")
     refuse(os.path.isdir(out), "is a folder, and a run is a file", out, f"give out={out}/NAME.run")
     storage = Storage(folder or ".")
-    if storage.read(name) is not None:
-        raise BadInput("already exists", out, "choose another out=, or delete it")
+    refuse(storage.read(name) is not None, "already exists", out, "choose another out=, or delete it")
     return storage, name
 
 

@@ -70,8 +70,7 @@ def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
             text,
             "write resume=auto to start or go on, or --resume FOLDER",
         )
-    if given and resume is not None:
-        raise BadInput("--resume and resume=auto exclude each other", resume, "leave one of them out")
+    refuse(given and resume is not None, "--resume and resume=auto exclude each other", resume, "leave one of them out")
     return bool(given)
 
 

@@ -230,9 +230,13 @@ class Miner:
     def _check_asked(self, sampler: Sampler) -> None:
         """Refuse a ranker that nothing asks."""
         nearest = any(isinstance(function, NearestDocuments) for function in self.functions.values())
-        if self.ranker is not None and sampler.foresees and not nearest:
-            remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
-            raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
+        remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
+        refuse(
+            self.ranker is not None and sampler.foresees and not nearest,
+            "nothing here asks the ranker",
+            "checkpoint",
+            remedy,
+        )
 
     def _of_positives(
         self, queries: NDArray[np.integer], positives: NDArray[np.int32]
