@@ -96,7 +96,8 @@ def _composed(overrides: Sequence[str]) -> dict[str, Any]:
     if not own:
         return options
     given = OmegaConf.create({"data": options["data"], "experiment": parsed(own[-1]).value()})
-    options["experiment"] = OmegaConf.to_container(given, resolve=True)["experiment"]  # type: ignore[index, call-overload]
+    whole: Any = OmegaConf.to_container(given, resolve=True)
+    options["experiment"] = whole["experiment"]
     choices = options.pop(CHOICES)
     check_shape(options, "study")
     return options | {CHOICES: choices | {"experiment": options["experiment"]["title"]}}

@@ -67,7 +67,9 @@ EACH_ALONE = Line(("policy=fixed", "selector=uniform"))
 
 def lines_of(methods: Sequence[Method]) -> list[Line]:
     """Return the lines of methods in any form; refuse a label that is given twice, and sweeps under a label."""
-    given = [method if isinstance(method, Mapping) else {"overrides": method} for method in methods]
+    given: list[Mapping[str, Any]] = [
+        method if isinstance(method, Mapping) else {"overrides": method} for method in methods
+    ]
     for label, count in Counter(method["label"] for method in given if method.get("label")).items():
         remedy = "give each its own label, or give alternatives of one method as lists in one overrides: [[…],[…]]"
         refuse(count > 1, f"two are labelled {label!r}", "methods", remedy)
