@@ -288,6 +288,7 @@ class JudgeConfig(RunListsConfig):
     topics: str | Names | None
     grades: Annotated[list[int], Field(min_length=2)] | None
     labels: list[str] | dict[int, str] | None
+    duplicates: Literal["merge", "keep"]
     budget: Count | str | None
     double: Annotated[int | float, Field(ge=0)]
     judges: Annotated[int, Field(ge=2)]
