@@ -19,6 +19,7 @@ import polars as pl
 from pyrite.ranking.bounds import Between, checked
 from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
+from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.pair_dialects import BESIDE
 from pyrite.ranking.collections.reader import (
@@ -376,6 +377,8 @@ class _ChunkedRows:
 def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     """Return each pair of a split once: with the highest of labels that contradict each other, which is reported."""
     pair = ["query", "document", "split"]
+    if are_distinct(judged, pair):
+        return judged
     grades = judged.group_by(pair, maintain_order=True).agg(
         pl.col("grade").max(), pl.col("grade").n_unique().alias("grades"), pl.col("file").last(), pl.col("line").last(),
         first=pl.col("line").first(),
