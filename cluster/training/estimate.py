@@ -13,6 +13,7 @@ import numpy as np
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.index.demand import live_functions, served_functions
 from pyrite.cluster.limits import TIMING_S
+from pyrite.cluster.runs.artifacts import OpenedParts
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.scoring import score_candidates
@@ -74,6 +75,11 @@ def can_be_timed(config: Mapping[str, Any]) -> bool:
     """Return whether the steps of a run can be timed alone: without actors, other workers and agents."""
     apart = live_functions(config) or served_functions(config) or config["resources"]["workers"] > 1
     return bool(config["ranker"].get("checkpoint")) and not apart and not checkpoint_of(dict(config))
+
+
+def time_method(config: dict[str, Any], keys: Mapping[str, str], opened: OpenedParts) -> RunTime:
+    """Time a run of a method where runs go: a task's body."""
+    return time_run(config, opened.of(config, keys))
 
 
 def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
