@@ -41,7 +41,7 @@ VALUES = {
 """Values of words; of others `VALUE`, or true if they are switched on."""
 VALUE = "2"
 WORDS = sorted({*SAME_VALUE, *ADVICE, *CONVERTED, *OF_VALUE, *LEFT_OUT, *SPECIAL})
-HINT = re.compile(r"(?:did you mean|write|give) ((?:\+?[\w.]+=\S+ ?)+?)\??$")
+HINT = re.compile(r"(?:did you mean|write|give) ((?:\+?[\w.]+=\S+ ?)+?)$")
 
 
 def composed(verb: str, overrides: list[str]) -> None:
@@ -68,7 +68,7 @@ def followed(verb: str, word: str) -> list[str]:
         if of_study := re.search(r"`pyrite study ([^`]+)`", said):
             composed("study", [*(text for text in overrides if key_of(text) not in OF_STUDY), of_study[1]])
             return [of_study[1]]
-        hint = HINT.search(said)
+        hint = HINT.search(said.removesuffix("?"))
         assert hint or "leave it out: " in said, said
         instead = shlex.split(hint[1].replace("FOLDER", "/a").replace("FILE", "/a.csv")) if hint else []
         chosen = {key_of(text) for text in instead} | {key_of(word)}

@@ -271,7 +271,8 @@ def test_every_suggested_option_exists():
         group = option.partition(".")[0]
         encoder = ["ranker=bi_encoder", "ranker.checkpoint=x"]
         brings = {"selector": ["selector=window"], "ranker": encoder, "objective": ["objective=contrastive"],
-                  "function": [*encoder, "function=dense"]}.get(group, [])  # fmt: skip
+                  "function": [*encoder, "function=dense"],
+                  "collection": ["collection=pairs", "collection.path=x"]}.get(group, [])  # fmt: skip
         node = compose(brings)
         for key in option.lstrip("+").split("."):
             assert key in node, option
