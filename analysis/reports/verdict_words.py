@@ -243,7 +243,8 @@ def verdict_table(conclusion: Conclusion) -> pl.DataFrame:
             **{name: "; ".join(getattr(verdict, name)) for name in ("better_than", "possible", "equal")},
             **({} if verdict.lead is None else {"lead": verdict.lead.difference, "lead_low": verdict.lead.low,
                                                 "lead_high": verdict.lead.high}),
-            "ahead": verdict.ahead if verdict.tests else None, "sentence": f"{sentence(verdict)} {training(verdict)}".strip(),
+            "ahead": verdict.ahead if verdict.tests else None,
+            "sentence": f"{sentence(verdict)} {training(verdict)}".strip(),
         }
         for verdict in conclusion.verdicts
     ]  # fmt: skip
