@@ -84,7 +84,7 @@ def suspects_section(trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame
     recorded = trials["overrides"].str.contains("sampling.recorded").any()
     command = "pyrite audit OUT" if recorded else "sampling.recorded=1 in the study, and then pyrite audit OUT"
     line = (
-        f"Negatives that may be relevant, as the ranker scored them no lower than the positive: {', '.join(shares)}{more}"
+        f"Negatives that may be relevant, scored no lower than the positive when shown: {', '.join(shares)}{more}"
         f". A sample tells how many are: {command}."
     )
     return [Section("", [line], [line, ""], last=True)]

@@ -27,7 +27,7 @@ def test_the_shares_by_hand():
     (section,) = suspects_section(trials("bm25", "random", "dense", "tfidf"), frame)
     assert section.last
     (line, _) = section.terminal
-    assert "the positive: 12.5% of dense's with dense, 7.5% of bm25's with bm25. A sample tells" in line
+    assert "when shown: 12.5% of dense's with dense, 7.5% of bm25's with bm25. A sample tells" in line
     assert line.endswith("sampling.recorded=1 in the study, and then pyrite audit OUT.")
     assert section.parts == [line]
 
