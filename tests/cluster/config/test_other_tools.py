@@ -92,7 +92,7 @@ def test_each_word_leads_to_a_command_that_is_accepted(verb):
 @pytest.mark.parametrize(
     ("verb", "word", "expected"),
     [
-        ("study", "guard=.05", "guard.relative=.05"),
+        ("study", "guard=.05", "guard.relative=0.05"),
         ("study", "ratio=.95", "guard.relative=0.05"),
         ("mine", "relative_margin=.05", "guard.relative=.05"),
         ("mine", "ratio=.95", "guard.relative=0.05"),
