@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.aliases import named_parts
 from pyrite.cluster.config.build import locate, parts_in
+from pyrite.cluster.config.declared import fill_options
 from pyrite.cluster.config.grammar import parsed
 from pyrite.cluster.config.groups import (
     CHOICES,
@@ -185,6 +186,7 @@ def _of_files(
     with open_dict(composed):
         del composed["hydra"]
     content: Any = OmegaConf.to_container(composed, resolve=False)
+    fill_options(content, config)
     fill_defaults(content)
     filled: Any = OmegaConf.create(content)
     OmegaConf.set_struct(filled, True)

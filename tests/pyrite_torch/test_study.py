@@ -1,6 +1,10 @@
 """`pyrite study trainer=…`: seeds, tests and costs of a training function or command of the user's."""
 
+import io
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,6 +15,7 @@ from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
+from pyrite.torch import train_process
 from tests.pyrite_torch.tiny_trainer import open_model
 
 TRAIN = '''
@@ -121,6 +126,31 @@ def place(tmp_path, monkeypatch, own_cache) -> Path:
     return tmp_path
 
 
+class TrainedHere:
+    """Stands for the process of a training, and does its work in this one: imports take seconds of each."""
+
+    PIPE, returncode = -1, 0
+
+    def Popen(self, command: list[str], **options: Any) -> "TrainedHere":
+        assert command[1:] == ["-m", train_process.__name__]
+        return self
+
+    def communicate(self, request: bytes) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(request)))
+            patch.setattr(sys, "path", [*sys.path])
+            train_process.main()
+
+    def kill(self) -> None:
+        """Nothing is left to be ended."""
+
+
+@pytest.fixture
+def here(monkeypatch) -> None:
+    """Has trainings run in this process."""
+    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", TrainedHere())
+
+
 ALONE = ["policy=fixed", "selector=uniform"]
 """One method per function."""
 
@@ -146,13 +176,14 @@ def test_a_function_is_compared_over_seeds_and_methods(base, start, place):
     assert result.failed == 0
 
 
-def test_the_seed_must_act(base, start, place):
+def test_the_seed_must_act(base, start, place, here):
+    asked = ["trainer=train.py:untouched", "function=bm25", "seeds=2", "concurrent=1", "out=out"]
     with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):
-        study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=2", "out=out")
+        study(base, start, *asked)
 
 
-def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place):
-    result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", "out=out")
+def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place, here):
+    result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", "concurrent=1", "out=out")
     (name,) = set(result.trials["run"])
     outcome = read_outcome(Storage("out"), name)
     assert outcome.untrained["bm25"].keys() == outcome.values["bm25"].keys()
@@ -183,10 +214,10 @@ def test_an_object_that_encodes_is_measured(base, start, place):
     assert len(result.trials) >= 2
 
 
-def test_what_ranks_is_measured_in_every_form(base, start, place):
+def test_what_ranks_is_measured_in_every_form(base, start, place, here):
     """Vectors, pairs, lists and a run with the same scores have the same values."""
     options = ["trainer=train.py:ranks", "trainer.kind=encode,predict,score,run", "function=bm25", "seeds=1", "out=out"]
-    result = study(base, start, *options)
+    result = study(base, start, *options, "concurrent=1")
     assert result.failed == 0
     outcomes = [read_outcome(Storage("out"), name) for name in sorted(set(result.trials["run"]))]
     assert len(outcomes) == 4
