@@ -16,6 +16,8 @@ from pyrite.ranking.errors import BadInput
 
 GIVEN = ("data", "seed", "folder")
 """The arguments that every training function receives."""
+FIELDS = ("data", "out", "folder", "seed", "scratch", "checkpoint")
+"""The fields that every command may have."""
 NAMED = ("run", "format")
 """Options of `trainer` that are not the function's."""
 RECORDED = re.compile(r"\+*trainer(?:\.run)?=(.*)", re.DOTALL)
@@ -80,15 +82,23 @@ def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> N
     if dense:
         what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
         raise BadInput(what, f"function={dense[0]}", "give a function, FILE.py:NAME, or mine with checkpoint=")
-    if not {f"{{{name}}}" for name in ("out", "folder")} & set(_fields(run)):
+    fields = _fields(run)
+    if not {"out", "folder"} & {*fields}:
         raise BadInput("names no folder to leave weights in", "trainer", "write {out} into the command")
     for option in options:
-        if f"{{{option}}}" not in _fields(run):
+        if option not in fields:
             raise BadInput(f"the command has no {{{option}}}", f"trainer.{option}", "write it into the command")
+    for field in fields:
+        if field not in (*FIELDS, *options):
+            raise BadInput(f"{{{field}}} is no field of a command", "trainer", f"give trainer.{field}=")
 
 
 def _fields(run: str) -> list[str]:
-    return [f"{{{name}}}" for _, name, _, _ in Formatter().parse(run) if name]
+    """Return the names in braces of a command."""
+    try:
+        return [name for _, name, _, _ in Formatter().parse(run) if name is not None]
+    except ValueError as error:
+        raise BadInput(f"can't be read: {error}", "trainer", "write {{ and }} for braces") from None
 
 
 def files_of_trainer(config: Mapping[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ from pyrite.analysis.statistics.contrasts import check_contrasts
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, write_table
-from pyrite.cluster.plan.sweep import Planned, function_name
+from pyrite.cluster.plan.sweep import Planned, function_name, ranker_name
 from pyrite.cluster.runs import negative_tables
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome
@@ -38,7 +38,8 @@ SCHEMA: dict[str, Any] = {
     "curve_loss": pl.List(pl.Float64),
     "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
     "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
-    "interpolation_weight": pl.Float64, "cut": pl.String,
+    "interpolation_weight": pl.Float64, "cut": pl.String, "examples": pl.Int64, "scored_step": pl.Int64,
+    "refreshes": pl.Int64, "scratch": pl.Float64,
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -215,7 +216,8 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
     row: dict[str, Any] = {
         "run": planned.name,
         "overrides": shlex.join(planned.overrides),
-        **{group: choices[group] for group in ("ranker", "policy", "selector", "objective")},
+        "ranker": ranker_name(config, planned.swept),
+        **{group: choices[group] for group in ("policy", "selector", "objective")},
         "function": function_name(config),
         "seed": config["seed"],
         "status": "failed" if failed else "done",
@@ -237,6 +239,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "diverged": None if failed else outcome.diverged,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
         "cut": cut_of(config) or None,
+        **{name: getattr(outcome, name) for name in ("examples", "scored_step", "refreshes", "scratch")},
     }
     row |= _measured(outcome)
     return row | {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}

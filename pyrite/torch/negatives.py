@@ -305,6 +305,15 @@ class Negatives(IterableDataset[ServedBatch]):
 
         return NegativesTransform(self._transformed)
 
+    @property
+    def trained(self) -> tuple[int, int, int]:
+        """The steps that the attached trainer or the loop has made, the pairs it read, and the step of its weights."""
+        if (callback := self._callback) is not None:
+            return callback.steps, callback.examples, callback.scored_step
+        training = self.training
+        examples = training.epoch * len(training.examples) + training.position
+        return training.step, examples, training.step
+
     def report(self) -> NegativesReport:
         """Return what was shown so far, by function and version."""
         lines = self.shown.lines() if self._callback is None else self._callback.lines()

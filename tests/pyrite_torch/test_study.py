@@ -9,8 +9,10 @@ import pyrite
 from pyrite import Random, Study
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
+from pyrite.torch.train_process import train_all_folds
 from tests.pyrite_torch.tiny_trainer import open_model
 
 TRAIN = '''
@@ -37,7 +39,7 @@ def train(data, seed, folder, lr=0.1, *, fail=-1):
                for name, each in weights.items()}
     save_file(changed, f"{folder}/model.safetensors", {"format": "pt"})
     assert len(data.dataset) and data.scratch.is_dir()
-    data.steps = 7
+    data.steps, data.examples = 7, 70
 
 
 class Encoder:
@@ -134,25 +136,63 @@ def study(base, start, *more):
     return pyrite.StudyResult(*pyrite.running.run("study", overrides(base, start, *more), None, None))
 
 
+@pytest.fixture
+def here(monkeypatch) -> None:
+    """Train in this process: a process per run takes ten seconds to start."""
+
+    def run_here(config, parts, on_progress, *rest, **options):
+        return train_all_folds(config, parts, Artifacts().collection(config))
+
+    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.run_trainer", run_here)
+
+
+HERE = ("out=out", "concurrent=1")
+
+
 @pytest.mark.nightly
-def test_a_function_is_compared_over_seeds_and_methods(base, start, place):
-    result = study(
-        base, start, "trainer=train.py:train", "function=random,bm25", "seeds=2", "out=out", "trainer.lr=0.2"
-    )
+def test_a_function_is_compared_in_processes(base, start, place):
+    test_a_function_is_compared_over_seeds_and_methods(base, start, place, None)
+
+
+def test_a_function_is_compared_over_seeds_and_methods(base, start, place, here):
+    options = ["trainer=train.py:train", "function=random,bm25", "seeds=2", "trainer.lr=0.2", *HERE]
+    result = study(base, start, *options)
     trials = result.trials
-    assert trials.select("function", "seed").n_unique() == 4
+    assert trials.select("function", "seed").n_unique() == len(trials) == 4
     assert set(trials["ranker"]) == {"train.py:train"}
-    assert set(trials["steps"]) == {7}
+    assert set(trials["steps"]) == set(trials["scored_step"]) == {7}
+    assert set(trials["examples"]) == {70}
+    assert set(trials["documents_read"]) == {70 * 8}  # a positive and seven negatives per pair
+    assert trials["scratch"].min() > 0
     assert result.failed == 0
+    budget = result.costs.select("steps", "scored_step", "examples", "refreshes").drop_nulls()
+    assert set(budget.rows()) == {(7.0, 7.0, 70.0, 0.0)}
+    page = Path("out/report.html").read_text()
+    assert "was trained twice with its seed: AP@10 differs by .0000" in page
+    assert "to the last bit" not in page
+    assert [name for name in Storage("out").names("runs") if "-again" in name]
 
 
-def test_the_seed_must_act(base, start, place):
+def test_one_seed_is_not_repeated(base, start, place, here):
+    study(base, start, "trainer=train.py:train", "function=random", "seeds=1", *HERE)
+    assert len(Storage("out").names("runs")) == 1
+
+
+@pytest.mark.nightly
+def test_the_seed_must_act_in_processes(base, start, place):
+    test_the_seed_must_act(base, start, place, None)
+
+
+def test_the_seed_must_act(base, start, place, here):
+    options = ["trainer=train.py:untouched", "function=bm25", "seeds=2", *HERE]
     with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):
-        study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=2", "out=out")
+        study(base, start, *options)
+    with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):  # both are finished
+        pyrite.running.run("study", ["trainer=train.py:untouched"], "out", None)
 
 
-def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place):
-    result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", "out=out")
+def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place, here):
+    result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", *HERE)
     (name,) = set(result.trials["run"])
     outcome = read_outcome(Storage("out"), name)
     assert outcome.untrained["bm25"].keys() == outcome.values["bm25"].keys()
@@ -177,15 +217,14 @@ def test_a_function_that_exits_leaves_nothing(base, start, place):
     assert result[1] == 1
 
 
-@pytest.mark.nightly
-def test_an_object_that_encodes_is_measured(base, start, place):
-    result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", "out=out")
+def test_an_object_that_encodes_is_measured(base, start, place, here):
+    result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", *HERE)
     assert len(result.trials) >= 2
 
 
-def test_what_ranks_is_measured_in_every_form(base, start, place):
+def test_what_ranks_is_measured_in_every_form(base, start, place, here):
     """Vectors, pairs, lists and a run with the same scores have the same values."""
-    options = ["trainer=train.py:ranks", "trainer.kind=encode,predict,score,run", "function=bm25", "seeds=1", "out=out"]
+    options = ["trainer=train.py:ranks", "trainer.kind=encode,predict,score,run", "function=bm25", "seeds=1", *HERE]
     result = study(base, start, *options)
     assert result.failed == 0
     outcomes = [read_outcome(Storage("out"), name) for name in sorted(set(result.trials["run"]))]
@@ -216,6 +255,8 @@ def test_a_function_that_raises_is_not_run_again(base, start, place):
         (["trainer='python command.py {data} {out} {seed}'", "trainer.lr=1"], r"the command has no \{lr\}"),
         (["trainer='python command.py {data}'"], "names no folder to leave weights in"),
         (["trainer='python command.py {data} {out}'", "function=dense"], "negatives that stand still"),
+        (["trainer='python command.py {data} {out} {lr}'"], r"\{lr\} is no field of a command"),
+        (["trainer='python command.py {data} {out} {'"], "can't be read"),
     ],
 )
 def test_options_are_checked_before_the_first_run(base, start, place, options, message):
