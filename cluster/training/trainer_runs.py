@@ -88,7 +88,7 @@ def run_trainer(
     on_progress: Any,
     state: object,
     save_every: float,
-    watch: object = None,
+    watch: Mapping[str, str] | None = None,
     name: str = "run",
 ) -> Outcome:
     """Train and measure once, in a separate process. The arguments are those of `pyrite.cluster.runs.execute.run`.
@@ -105,7 +105,8 @@ def run_trainer(
             "collection": Artifacts().collection(config),
             "outcome": str(outcome),
         }
-        request["environment"] = {"WANDB_RUN_GROUP": os.path.basename(os.getcwd()), "WANDB_NAME": name}
+        group = {} if watch is None else {"WANDB_RUN_GROUP": watch["study"]}
+        request["environment"] = {"WANDB_NAME": name, **group}
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with log.open("wb") as printed:
             process = subprocess.Popen(

@@ -1,5 +1,6 @@
 """`pyrite study trainer=…`: seeds, tests and costs of a training function or command of the user's."""
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -238,12 +239,14 @@ def test_what_ranks_is_measured_in_every_form(base, start, place, here):
 
 def test_a_function_that_raises_is_not_run_again(base, start, place):
     Path("train.py").write_text(
-        "def train(data, seed, folder):\n    open('times', 'a').write('once ')\n    raise ValueError('no such batch')\n"
+        "import os\n\ndef train(data, seed, folder):\n"
+        "    open('times', 'a').write('once in {WANDB_RUN_GROUP} as {WANDB_NAME}'.format(**os.environ))\n"
+        "    raise ValueError('no such batch')\n"
     )
     studied = overrides(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", "out=out", "retries=3")
     _, failed = pyrite.running.run("study", studied, None, None)[:2]
     assert failed == 1
-    assert Path("times").read_text() == "once "
+    assert re.fullmatch(r"once in out as train\.py_train-fixed-bm25-uniform-s0-\w+", Path("times").read_text())
 
 
 @pytest.mark.parametrize(
