@@ -24,6 +24,8 @@ from pyrite.ranking.errors import BadInput
 
 BODY = "pyrite.torch.train_process"
 GB = 1 << 30
+SHOWN = 1 << 16
+"""Bytes, of what a failed training printed, that are logged."""
 STATE = 4
 """Copies of the weights that a run has on disk: those that it leaves and, in a saved state, three."""
 
@@ -116,12 +118,19 @@ def run_trainer(
                 process.communicate(ray.cloudpickle.dumps(request))
             finally:
                 process.kill()
-        text = log.read_text("utf-8", "replace")
         if not outcome.is_file():
-            raise _failure(text, process.returncode)
+            raise _failure(_end_of(log), process.returncode)
         finished = Outcome(**from_bytes(outcome.read_bytes(), str(outcome)))
     on_progress(Progress(0, 1, 1, 1, 0.0, finished.validations[-1][-1]))
     return finished
+
+
+def _end_of(log: Path) -> str:
+    """Return the last part of what was printed."""
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - SHOWN))
+        return ("…\n" if size > SHOWN else "") + file.read().decode("utf-8", "replace")
 
 
 def _failure(text: str, status: int) -> RuntimeError:

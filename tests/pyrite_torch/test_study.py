@@ -91,6 +91,10 @@ def ranks(data, seed, folder, kind="encode"):
                 file.write(f"{name} Q0 {documents['id'][place]} {place} {score} mine\\n")
 
 
+def needs(data, seed, folder, /, lr=1, *, rate, other=None):
+    pass
+
+
 def nothing(data, seed, folder):
     os._exit(3)
 '''
@@ -121,6 +125,7 @@ def place(tmp_path, monkeypatch, own_cache) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(TRAIN)
     Path("command.py").write_text(COMMAND)
+    Path("broken.py").write_text("def train(data, seed, folder:")
     return tmp_path
 
 
@@ -253,6 +258,9 @@ def test_a_function_that_raises_is_not_run_again(base, start, place):
     ("options", "message"),
     [
         (["trainer=train.py:train", "trainer.lrr=1"], "train has no argument lrr"),
+        (["trainer=train.py:train", "trainer.seed=1"], "no argument seed beside data, seed and folder"),
+        (["trainer=train.py:needs"], r"needs rate; give trainer\.rate="),
+        (["trainer=broken.py:train"], "is no Python that can be read"),
         (["trainer=train.py:missing"], "defines no function missing"),
         (["trainer=absent.py:train"], "there is no such file"),
         (["trainer='python command.py {data} {out} {seed}'", "trainer.lr=1"], r"the command has no \{lr\}"),
