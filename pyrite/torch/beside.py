@@ -15,7 +15,6 @@ from typing import BinaryIO
 import torch
 from ray import cloudpickle
 
-from pyrite.ranking.checkpoint import from_bytes
 from pyrite.torch.version_files import FAILED
 
 LOOK_S = 0.5
@@ -47,8 +46,7 @@ def main() -> None:
     while content := message(source):
         step = int(content)
         try:
-            path = folder.weights_path(step)
-            encoder.load_state_dict(from_bytes(path.read_bytes(), str(path)))
+            encoder.load_state_dict(folder.weights(step))
             folder.build(encoder, texts, step)
         except Exception as error:  # raised when a batch waits for the version
             folder.write(FAILED, {"error": f"{type(error).__name__}: {error}"})

@@ -402,7 +402,7 @@ class Negatives(IterableDataset[ServedBatch]):
     def _trainer_sampler(self) -> Sampler:
         """Return the sampler of a trainer's batches; it supplies nothing if all negatives are those of the batch."""
         config, rng = _without_in_batch(self._config), np.random.default_rng(0)
-        if not config["function"]:
+        if not any(config["negatives"].get(name, 1) for name in config["function"]):
             return Sampler(Fixed(), {}, Uniform(), 0, rng)
         return make_sampler(config, self._parts, rng)
 

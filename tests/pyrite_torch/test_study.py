@@ -179,6 +179,13 @@ def test_a_function_is_compared_over_seeds_and_methods(base, start, place, here)
     assert [name for name in Storage("out").names("runs") if "-again" in name]
 
 
+def test_a_sweep_may_leave_no_negatives_but_those_of_the_batch(base, start, place, here):
+    options = ["trainer=train.py:train", "function=[in_batch,bm25]", "negatives.bm25=0,1", "seeds=1", *HERE]
+    result = study(base, start, *options)
+    assert result.failed == 0
+    assert sorted(result.trials["documents_read"]) == [70, 140]
+
+
 def test_one_seed_is_not_repeated(base, start, place, here):
     study(base, start, "trainer=train.py:train", "function=random", "seeds=1", *HERE)
     assert len(Storage("out").names("runs")) == 1
