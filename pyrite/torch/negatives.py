@@ -148,6 +148,19 @@ class Negatives(IterableDataset[ServedBatch]):
         negatives._prepare(config, collection, parts, fold)
         return negatives
 
+    def use(self, model: Any = None, encode: Encode | None = None, score: Score | None = None) -> Negatives:
+        """Name the model that a loop trains, as `Negatives(…, model=…)` does: the negatives of a study's run have none.
+
+        Args:
+            model, encode, score: see the class.
+
+        Returns:
+            These negatives.
+        """
+        self._encoder, self._score = encoder_of(model, encode), score
+        self.training = self._training()
+        return self
+
     def _prepare(
         self,
         config: dict[str, Any],

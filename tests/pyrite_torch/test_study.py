@@ -95,6 +95,19 @@ def needs(data, seed, folder, /, lr=1, *, rate, other=None):
     pass
 
 
+def loop(data, seed, folder):
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(data.checkpoint, device="cpu")
+    for batch in data.negatives.use(model=model):
+        assert all(text for row in batch.documents for text in row)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.add_(0.1 * torch.randn_like(weight))
+    data.negatives.close()
+    return model
+
+
 def nothing(data, seed, folder):
     os._exit(3)
 '''
@@ -184,6 +197,17 @@ def test_a_sweep_may_leave_no_negatives_but_those_of_the_batch(base, start, plac
     result = study(base, start, *options)
     assert result.failed == 0
     assert sorted(result.trials["documents_read"]) == [70, 140]
+
+
+def test_a_loop_over_moving_negatives_is_measured_with_its_budget(base, start, place, here):
+    options = ["trainer=train.py:loop", "function=dense", "function.dense.refresh.mode=sync"]
+    options += ["function.dense.refresh.every=2", "sampling.negatives=1", "training.batch_size=8", "seeds=1", *HERE]
+    result = study(base, start, *options)
+    assert result.failed == 0
+    (row,) = result.trials.to_dicts()
+    assert row["steps"] == row["scored_step"] == -(-row["examples"] // 8) > 4
+    assert row["refreshes"] == (row["steps"] - 1) // 2
+    assert row["documents_read"] == 2 * row["examples"]
 
 
 def test_one_seed_is_not_repeated(base, start, place, here):
