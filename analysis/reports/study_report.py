@@ -271,7 +271,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
     sections.append(Section("", [], lines))
     sections += lost_section(results.lost)
-    theirs = trials["overrides"].str.contains("trainer.run=", literal=True).any()
+    theirs = trials["overrides"].str.contains(r"\btrainer(\.run)?=").any()
     exactly = "." if theirs else " and, on a CPU, to the last bit."
     return [*sections, Section("Every run and its command", [
         f"Each command repeats its run alone{exactly}",
