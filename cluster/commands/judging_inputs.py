@@ -17,6 +17,7 @@ from pyrite.cluster.config.build import build
 from pyrite.cluster.output.terminal import counted, print_counts
 from pyrite.cluster.pools.sources import fingerprint, shown_progress
 from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
+from pyrite.pooling.judging.labels import labelled
 from pyrite.pooling.judging.opening import Judging, open_judging
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.topics import read_topics, topics_of
@@ -38,7 +39,9 @@ LISTED = 5
 def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judging:
     """Read what the configuration names, and open the judging; say what is in the pool and what was left out."""
     of_files = {"owners": _owners(config), "budget": _budget(config)}
-    options = Options(**{key: config[key] for key in Options.__dataclass_fields__} | of_files)
+    grades, names = labelled(config["labels"], config["grades"])
+    plain = {key: config[key] for key in Options.__dataclass_fields__ if key != "names"}
+    options = Options(**plain | of_files | {"grades": grades, "names": names})
     hosts = _hosts(config)
     faults = Faults(config["strict"])
     by_file = isinstance(config["topics"], str)

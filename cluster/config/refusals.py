@@ -148,10 +148,16 @@ def _no_topics(key: str, value: Any, config: str) -> BadInput:
     return BadInput(f"{key} is {value!r}", remedy=f"give {words}a list of names, as [301,302]")
 
 
+def _no_labels(key: str, value: Any, _: str) -> BadInput:
+    what = f"{key.removesuffix('.[key]')} is {value!r}"
+    return BadInput(what, remedy="give words, as labels=[not,partly,fully], or words by grades, as labels={0:not,1:so}")
+
+
 Refusal = Callable[[str, Any, str], BadInput]
 OF_ERRORS: Mapping[str, Refusal] = {
     r"missing .*": _missing,
     r"(list_type|literal_error) topics .*": _no_topics,
+    r"\w+ labels.*": _no_labels,
     r"extra_forbidden .*": lambda key, _, config: no_option(key, config),
     r"\w+ negatives int .*": _of_each_function,
     r"\w+ methods\.\d+ .*": _no_method,

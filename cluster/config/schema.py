@@ -286,8 +286,8 @@ class JudgeConfig(RunListsConfig):
     method: Parts
     runs: str | list[str]
     topics: str | Names | None
-    grades: Annotated[list[int], Field(min_length=2)]
-    names: list[str] | None
+    grades: Annotated[list[int], Field(min_length=2)] | None
+    labels: list[str] | dict[int, str] | None
     budget: Count | str | None
     double: Annotated[int | float, Field(ge=0)]
     judges: Annotated[int, Field(ge=2)]

@@ -132,7 +132,7 @@ def _made(path: Path, place: int, fields: Mapping[str, str], words: Mapping[str,
     grade = words.get(word)
     if grade is None and word not in CANNOT:
         known = ", ".join(words)
-        raise BadInput(f"grade {word!r} is none of this pool's ({known})", where, "give names= with these words")
+        raise BadInput(f"grade {word!r} is none of this pool's ({known})", where, "give labels= with these words")
     texts = (fields.get(name, "") for name in ("note", "rationale"))
     return Made(fields["topic"], fields["document"], grade, fields["assessor"], _seconds(fields, where), *texts)
 

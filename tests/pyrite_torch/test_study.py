@@ -1,7 +1,11 @@
 """`pyrite study trainer=…`: seeds, tests and costs of a training function or command of the user's."""
 
+import io
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -10,10 +14,9 @@ import pyrite
 from pyrite import Random, Study
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.ranking.errors import BadInput
-from pyrite.torch.train_process import train_all_folds
+from pyrite.torch import train_process
 from tests.pyrite_torch.tiny_trainer import open_model
 
 TRAIN = '''
@@ -142,6 +145,31 @@ def place(tmp_path, monkeypatch, own_cache) -> Path:
     return tmp_path
 
 
+class TrainedHere:
+    """Stands for the process of a training, and does its work in this one: imports take seconds of each."""
+
+    PIPE, returncode = -1, 0
+
+    def Popen(self, command: list[str], **options: Any) -> "TrainedHere":
+        assert command[1:] == ["-m", train_process.__name__]
+        return self
+
+    def communicate(self, request: bytes) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(request)))
+            patch.setattr(sys, "path", [*sys.path])
+            train_process.main()
+
+    def kill(self) -> None:
+        """Nothing is left to be ended."""
+
+
+@pytest.fixture
+def here(monkeypatch) -> None:
+    """Has trainings run in this process."""
+    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", TrainedHere())
+
+
 ALONE = ["policy=fixed", "selector=uniform"]
 """One method per function."""
 
@@ -153,16 +181,6 @@ def overrides(base: list[str], start: str, *more: str) -> list[str]:
 
 def study(base, start, *more):
     return pyrite.StudyResult(*pyrite.running.run("study", overrides(base, start, *more), None, None))
-
-
-@pytest.fixture
-def here(monkeypatch) -> None:
-    """Train in this process: a process per run takes ten seconds to start."""
-
-    def run_here(config, parts, on_progress, *rest, **options):
-        return train_all_folds(config, parts, Artifacts().collection(config))
-
-    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.run_trainer", run_here)
 
 
 HERE = ("out=out", "concurrent=1")

@@ -18,6 +18,7 @@ import uvicorn
 from rich.console import Console
 
 from pyrite.cluster.commands.judge import import_judgements, judge, listen, write_backup, write_qrels
+from pyrite.cluster.commands.judging_inputs import opened as open_it
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.judging.access import links_of
@@ -219,8 +220,36 @@ def test_judgements_made_elsewhere_are_imported_once(start, files, console, name
     assert "continuing after 3 judgements" in start()
 
 
+@pytest.mark.parametrize(
+    ("given", "grades", "words"),
+    [
+        (["labels=[not,partly,fully]"], [0, 1, 2], ["not", "partly", "fully"]),
+        (["grades=[0,1,3]", "labels=[not,partly,fully]"], [0, 1, 3], ["not", "partly", "fully"]),
+        (["labels={3:fully,0:not at all,1:partly}"], [0, 1, 3], ["not at all", "partly", "fully"]),
+        (["names=[no,yes]"], [0, 1], ["no", "yes"]),
+    ],
+)
+def test_assessors_see_words_and_exports_have_numbers(start, files, console, monkeypatch, given, grades, words):
+    opened = []
+
+    def recorded(*args):
+        opened.append(open_it(*args))
+        return opened[-1]
+
+    monkeypatch.setattr("pyrite.cluster.commands.judge.opened", recorded)
+    start(*options(files), *given)
+    assert read(files / "out").settings["grades"] == grades
+    of_words, of_numbers = dict(zip(words, grades, strict=True)), {str(grade): grade for grade in grades}
+    assert opened[0].words == of_words | of_numbers
+    assert list(opened[0].session.options.names) == words
+    write_files(files, {"made.csv": f"topic,document,grade,assessor\n1,d1,{words[-1].upper()},bo\n"})
+    import_judgements([f"out={files / 'out'}"], str(files / "made.csv"), console)
+    write_qrels([f"out={files / 'out'}"], str(files / "qrels.txt"), console)
+    assert (files / "qrels.txt").read_text() == f"1 0 d1 {grades[-1]}\n"
+
+
 def test_an_exported_table_is_imported_into_another_folder(start, files, console):
-    start(*options(files), "names=[no,'=yes']")
+    start(*options(files), "labels=[no,'=yes']")
     judged(files)
     write_qrels([f"out={files / 'out'}"], str(files / "all.csv"), console)
     again = [f"out={files / 'again'}", *options(files)]
@@ -308,7 +337,9 @@ def test_a_refused_start_binds_nothing(start, files):
         (["stemming=klingon"], "no stemmer for 'klingon'"), (["port=70000"], "port"), (["port=x"], "port is 'x'"),
         (["host=256.1.1.1"], "can't listen"), (["method=all"], "method"), (["method=[mm,mtf]"], "method"),
         (["recall=1.5"], "recall is 1.5"), (["confidence=0.1"], "confidence"), (["url=judging.example"], "no address"),
-        (["names=[a]"], "1 names for 2 grades"), (["assessors=[]"], "assessors"), (["bugdet=3"], "bugdet"),
+        (["names=[a]"], "labels: 1 of them; write labels=[not,"), (["labels={no:0}"], "labels.no is 'no'; give words"),
+        (["labels={0:no,1:yes}", "grades=[0,2]"], "labels: they are of [0, 1]"),
+        (["assessors=[]"], "assessors"), (["bugdet=3"], "bugdet"),
         (["assessors=[ada,ada]"], "assessors: ada is named twice"),
         (["serve=true"], "there is no option serve any more: "),
     ],
