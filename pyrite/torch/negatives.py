@@ -185,6 +185,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self._refresh = refresh_of(self.sampler, refresh)
         self.training = self._training()
         self.shown = ShownFiles(self._temporary / "shown")
+        self._read = 0
         self._index: MovingIndex | None = None
         self._callback: IndexCallback | None = None
         self._served: ServedBatch | None = None
@@ -212,6 +213,7 @@ class Negatives(IterableDataset[ServedBatch]):
             yield self._served
             training.step += 1
             training.position += len(batch)
+            self._read += len(batch)
             if self._index is not None:
                 self._index.after_step(training.step)
         training.epoch += 1
@@ -323,9 +325,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """The steps that the attached trainer or the loop has made, the pairs it read, and the step of its weights."""
         if (callback := self._callback) is not None:
             return callback.steps, callback.examples, callback.scored_step
-        training = self.training
-        examples = training.epoch * len(training.examples) + training.position
-        return training.step, examples, training.step
+        return self.training.step, self._read, self.training.step
 
     def report(self) -> NegativesReport:
         """Return what was shown so far, by function and version."""
