@@ -42,7 +42,7 @@ class Budget:
 BUDGETS = {
     "actor_critic": Budget(ActorCritic, 20_000),
     "ppo": Budget(PPO, 60_000),
-    "reinforce": Budget(Reinforce, 80_000),
+    "reinforce": Budget(Reinforce, 120_000),
 }
 
 

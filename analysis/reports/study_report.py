@@ -37,7 +37,7 @@ from pyrite.analysis.reports.report import (
     verbatim,
 )
 from pyrite.analysis.reports.result_sections import measures_of
-from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section
+from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section, suspects_section
 from pyrite.analysis.reports.verdict_section import Commands, verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.contrasts import check_contrasts
@@ -58,6 +58,7 @@ class StudyResults:
     steps: pl.DataFrame | pl.LazyFrame | None = None
     zero_shot: pl.DataFrame | None = None
     examples: pl.DataFrame | None = None
+    samplers: pl.DataFrame | pl.LazyFrame | None = None
     config: Mapping[str, Any] = field(default_factory=dict)  # the content of `config.yaml`
     written: str = ""  # its text
     lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
@@ -100,6 +101,7 @@ def study_report(
     sections = [
         verdict_section(conclusion, summary, trials, letters, results.commands),
         *_repeated(comparison, results, leading_evaluations(trials)[0]),
+        *suspects_section(results.trials, results.samplers),
         *_comparison(conclusion),
         facts,
         *result_sections.results(summary),

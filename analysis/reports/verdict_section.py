@@ -40,7 +40,7 @@ from pyrite.analysis.reports.labels import (
 )
 from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
 from pyrite.analysis.reports.result_sections import origin_name
-from pyrite.analysis.reports.verdict_words import depends, sentence, verdict_table
+from pyrite.analysis.reports.verdict_words import depends, sentence, training, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
 from pyrite.analysis.statistics.summary import budget_of
 from pyrite.analysis.statistics.training_length import training_length
@@ -113,7 +113,8 @@ def _of_verdict(
     caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
     untrained = family.filter(pl.lit(verdict.baseline != UNTRAINED), method=UNTRAINED)
     alone = pl.concat([untrained, summary.filter(**{**place, "ranker": "bm25"})]).rows(named=True)
-    words = " ".join([sentence(verdict, names), *_remarks(verdict, summary, trials, alone)])
+    said = [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone)]
+    words = " ".join(filter(None, said))
     brief = letters.of(names)
     shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
     more = len(names) - len(shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -17,15 +17,18 @@ from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.commands.study_methods import check_comparison, distinct, needs_of, planned_with_agents
 from pyrite.cluster.commands.study_plan import check_change, continued, plan
 from pyrite.cluster.commands.study_search import EARLY, callbacks_of, proposals_of, scheduler_of
-from pyrite.cluster.commands.study_time import LEAST, RunsAhead
+from pyrite.cluster.commands.study_time import LEAST, RunsAhead, Timing
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.config.trust import foreign_classes
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.executors.object_store import largest_and_all
 from pyrite.cluster.executors.processes import in_process
+from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import local_paths
+from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Executor, Once, Task, located
 from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.terminal import counted, print_lines
@@ -257,10 +260,23 @@ class StudyWork(Work):
         return sources
 
     def _estimate(self, console: Console) -> float | None:
-        """Print how long the runs will take in this command; None if nothing can be timed."""
-        if not self.experiment.local:
-            return None
-        return self._ahead.print_time(self.artifacts, self._processes, LEAST not in self.plan.arguments, console)
+        """Print how long the runs will take, here or on Ray; None if nothing can be timed."""
+        timing = self._timing_here() if self.experiment.local else self._timing_on_ray()
+        return self._ahead.print_time(self.artifacts, timing, LEAST not in self.plan.arguments, console)
+
+    def _timing_here(self) -> Timing:
+        return Timing(LocalExecutor(shared={"opened": OpenedParts(artifacts=self.artifacts)}), self._processes)
+
+    def _timing_on_ray(self) -> Timing:
+        """Return what times methods in tasks on Ray, as many runs at once as it has room for now."""
+        resources = [planned.config["resources"] for planned in self._ahead.known]
+        room = room_for(resources, [node["Resources"] for node in alive_nodes()])
+        return Timing(RayExecutor({"opened": self._shared}), min(room, self.plan.options["concurrent"] or room))
+
+    @cached_property
+    def _shared(self) -> OpenedParts:
+        """The parts of all runs in Ray's object store."""
+        return OpenedParts(self.artifacts.share([planned.config for planned in distinct(self._ahead.known)]))
 
     @property
     def _planned(self) -> list[Planned]:
@@ -278,7 +294,7 @@ class StudyWork(Work):
 
         configs = [planned.config for planned in distinct(self._ahead.known)]
         capacity = capacity_of(configs, options["address"])
-        shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
+        shared_parts = {"opened": self._shared}
         return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, self.callbacks, "StudyRun")
 
     def renew(self) -> None:

@@ -28,7 +28,7 @@ from pyrite.cluster.runs.outcome import AGAIN, FOLDER, read_outcome
 from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.errors import BadInput
 
-SHOWN = ("trials", "queries", "steps", "zero_shot", "examples")
+SHOWN = ("trials", "queries", "samplers", "steps", "zero_shot", "examples")
 """The tables that the report shows."""
 
 
