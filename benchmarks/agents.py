@@ -42,8 +42,9 @@ class Budget:
 BUDGETS = {
     "actor_critic": Budget(ActorCritic, 20_000),
     "ppo": Budget(PPO, 60_000),
-    "reinforce": Budget(Reinforce, 80_000),
+    "reinforce": Budget(Reinforce, 120_000),
 }
+"""REINFORCE needs most: the return of a decision holds the noise of all rewards after it."""
 
 
 def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) -> Lockstep:

@@ -97,13 +97,13 @@ def scoring(chosen: argparse.Namespace, precision: str) -> None:
 
     config = compose([
         "collection=beir", f"collection.path={chosen.folder}", "ranker=cross_encoder", "origin=[bm25]",
-        f"ranker.checkpoint={chosen.checkpoint}", f"ranker.max_document={chosen.length}", *chosen.overrides,
+        f"ranker.checkpoint={chosen.checkpoint}", *chosen.overrides,
     ])  # fmt: skip
     artifacts = Artifacts()
     encoded, collection = read_encoded(artifacts.parts(config)), artifacts.collection(config)
     count = min(chosen.texts, len(encoded.documents), len(encoded.queries))
     rows = np.arange(count)
-    ours = CrossEncoder(chosen.checkpoint, layers=chosen.layers, max_document=chosen.length, precision="float32")
+    ours = CrossEncoder(chosen.checkpoint, layers=chosen.layers, precision="float32")
     ours.start(RankerInputs(torch.Generator().manual_seed(0))).eval()
     pairs = [*zip(*(frame["text"].gather(rows) for frame in (collection.queries, collection.documents)), strict=True)]
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +128,7 @@ def scoring(chosen: argparse.Namespace, precision: str) -> None:
         name: lambda peer=peer: peer.predict(pairs, activation_fn=torch.nn.Identity(), convert_to_tensor=True)  # type: ignore[misc]
         for name, peer in peers.items()
     }
-    print(f"scoring {count} pairs with documents of up to {chosen.length} subwords, {precision}")
+    print(f"scoring {count} pairs, as long as the model takes them, {precision}")
     results = in_turn(chosen.turns, sides | {"Pyrite": score}, count, "pairs")
     apart = [np.abs(results["Pyrite"] - scores.float().numpy()).max() for scores in [*results.values()][:-1]]
     print(f"  scores differ by {max(apart):.1e} at most")
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--checkpoint", default=default_checkpoint(), help="of a BERT; MiniLM by default")
     parser.add_argument("--layers", type=int, default=None, help="all of them by default, and 2 to train")
-    parser.add_argument("--length", type=int, default=256, help="subwords of a document")
+    parser.add_argument("--length", type=int, default=256, help="subwords of a document to encode or to train on")
     parser.add_argument("--texts", type=int, default=400, help="texts to encode, and pairs to score")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--steps", type=int, default=15, help="training steps")

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
@@ -106,6 +106,12 @@ class RankerTraining:
     Raises:
         BadInput: if there is nothing to train on or to validate with.
     """
+
+    FIELDS: ClassVar[tuple[str, ...]] = (
+        "ranker", "objective", "encoded", "queries", "validation", "optimizer", "rng", "held_out", "schedule",
+        "validate_every", "most_examples", "batches", "teacher",
+    )  # fmt: skip
+    """Arguments that a run gives: the configuration has another place for them."""
 
     @checked
     def __init__(

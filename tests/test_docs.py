@@ -1,5 +1,6 @@
 """README and docs say nothing that the command line refuses: commands and options compose, paths and links exist."""
 
+import copy
 import functools
 import importlib.util
 import re
@@ -19,6 +20,7 @@ from pyrite.cluster.commands.resuming import read
 from pyrite.cluster.commands.verbs import SUBMITTABLE, VERBS, parser
 from pyrite.cluster.config.aliases import quoted_baseline
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.declared import options_of
 from pyrite.cluster.config.groups import CONF, fill_defaults, group_options, groups_of, option
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.schema import SHAPES
@@ -103,6 +105,9 @@ def keys(primary: str) -> dict[str, list[str]]:
                     file(group[1:] if part is None else f"{group[1:]}/{part}", place, choice)
 
     file(primary, "")
+    declared = copy.deepcopy(options_of(primary))
+    fill_defaults(declared)
+    walk(declared, "", "")
     for group in groups_of(primary):
         for name in group_options()[group]:
             if name in PARTS.get(group, {}):

@@ -52,7 +52,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def evaluate(config: Mapping[str, Any], runs: Runs | None = None, qrels: pl.DataFrame | None = None) -> Evaluated:
-    """Measure runs by a configuration of `cluster/conf/evaluate.yaml`.
+    """Measure runs by a configuration of `EvaluateConfig`.
 
     Args:
         runs, qrels: runs and judgements in memory, instead of the configuration's files.

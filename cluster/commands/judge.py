@@ -43,7 +43,7 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
     """Serve the page until it is interrupted.
 
     Args:
-        overrides: overrides of conf/judge.yaml. The folder remembers them. With `resume=auto` a folder that holds
+        overrides: overrides of `JudgeConfig`. The folder remembers them. With `resume=auto` a folder that holds
             judgements is resumed.
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
     """

@@ -16,6 +16,7 @@ from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.config.validate import check_pooling
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
@@ -164,7 +165,7 @@ class PoolWork(Work):
     def difference(self, name: str, before: Mapping[str, Any]) -> str:
         (pool,) = (each for each in self.pools if each.name == name)
         known = before.get("files", {}).get(name)
-        others = changed_files(known, file_digests(pool.files)) if known else ""
+        others = changed_files(known, concealed_in(file_digests(pool.files))) if known else ""
         return "the same files are read differently" if others is None else others
 
     def execute(self, console: Console, tracking: Tracking) -> None:

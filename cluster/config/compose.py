@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.aliases import named_parts
 from pyrite.cluster.config.build import locate, parts_in
+from pyrite.cluster.config.declared import fill_options
 from pyrite.cluster.config.grammar import parsed
 from pyrite.cluster.config.groups import (
     CHOICES,
@@ -32,6 +33,7 @@ from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.config.unknown import check_keys, no_group, walk
+from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -184,6 +186,7 @@ def _of_files(
     with open_dict(composed):
         del composed["hydra"]
     content: Any = OmegaConf.to_container(composed, resolve=False)
+    fill_options(content, config)
     fill_defaults(content)
     filled: Any = OmegaConf.create(content)
     OmegaConf.set_struct(filled, True)
@@ -260,4 +263,7 @@ def texts_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration of a run over the texts that another verb's options name, as its part `base`."""
     whole = compose([])
     chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
-    return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen, TEXTS_ONLY: True}
+    texts = {key: config[key] for key in OF_TEXTS if key in config}
+    # A ranker is opened with its weights, and needs no others.
+    texts["vectors"] = word_vectors({"vectors": whole["vectors"]} | config | {"ranker": None})
+    return whole | texts | {CHOICES: chosen, TEXTS_ONLY: True}

@@ -1,4 +1,4 @@
-"""Prints a composed configuration with an explanation of each option, from comments in YAML files and docstrings."""
+"""Prints a composed configuration with an explanation of each option: what `schema`, its class or its file says."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.declared import Key, explained
 from pyrite.cluster.config.groups import CHOICES, CONF, group_options, groups_of
 from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.signatures import explanations_of, first_line
 
-Key = tuple[str, ...]
 COLUMN = 34
 """The column at which explanations begin."""
 
@@ -25,10 +26,10 @@ COLUMN = 34
 def explanations(config: dict[str, Any], primary: str) -> dict[Key, str]:
     """Return the explanation of each option of a composed configuration, by its path.
 
-    The comment in a YAML file is used first, then the docstring of the class that has the option.
+    The declaration of the verb's option is used first, then the comment in a part's YAML file, then the docstring of
+    the part's class.
     """
-    texts = comments(CONF / f"{primary}.yaml", ())
-    texts = texts if primary != "learn" else comments(CONF / "config.yaml", ()) | texts
+    texts = dict(explained(SHAPES[primary]))
     for group in groups_of(primary):
         chosen, node = config[CHOICES].get(group), config.get(group)
         for name in group_options()[group]:

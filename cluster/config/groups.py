@@ -98,15 +98,11 @@ def part_node(group: str, name: str) -> dict[str, Any]:
 
 
 def fill_defaults(node: Any) -> None:
-    """Add to each part, in place, the options that its class declares and the configuration leaves out.
-
-    `training` is left as it is: most arguments of its class come from the run.
-    """
+    """Add to each part, in place, the options that its class declares and the configuration leaves out."""
     if not isinstance(node, dict):
         return
     if isinstance(target := node.get("_target_"), str):
         for key, value in defaults(target).items():
             node.setdefault(key, copy.deepcopy(value))
-    for key, value in node.items():
-        if key != "training":
-            fill_defaults(value)
+    for value in node.values():
+        fill_defaults(value)

@@ -106,7 +106,8 @@ PLAIN = {
 """Plain words by those of pydantic."""
 
 
-def _missing(key: str, _: Any, config: str) -> BadInput:
+def missing(key: str, _: Any = None, config: str = "config") -> BadInput:
+    """Return the error for an option that a configuration does not have."""
     if key in group_options():
         return BadInput(f"{key} has no value", remedy=f"choose one of {', '.join(group_options()[key])}")
     return BadInput(f"there must be an option {key}", remedy=see(config))
@@ -155,7 +156,7 @@ def _no_labels(key: str, value: Any, _: str) -> BadInput:
 
 Refusal = Callable[[str, Any, str], BadInput]
 OF_ERRORS: Mapping[str, Refusal] = {
-    r"missing .*": _missing,
+    r"missing .*": missing,
     r"(list_type|literal_error) topics .*": _no_topics,
     r"\w+ labels.*": _no_labels,
     r"extra_forbidden .*": lambda key, _, config: no_option(key, config),

@@ -55,14 +55,19 @@ def concealed(text: str) -> str:
 
 
 def concealed_in(content: Value) -> Value:
-    """Return nested mappings and lists with their texts concealed."""
+    """Return nested mappings and lists with their texts concealed, keys such as names of files too."""
     if isinstance(content, str):
         return _typed.get(content) or concealed(content)  # type: ignore[return-value]
     if isinstance(content, Mapping):
-        return {key: concealed_in(value) for key, value in content.items()}  # type: ignore[return-value]
+        return {concealed_key(key): concealed_in(value) for key, value in content.items()}  # type: ignore[return-value]
     if isinstance(content, list | tuple):
         return type(content)(concealed_in(value) for value in content)
     return content
+
+
+def concealed_key(key: Value) -> Value:
+    """Return a key of a mapping, with its text concealed if it is one."""
+    return concealed(key) if isinstance(key, str) else key  # type: ignore[return-value]
 
 
 def concealed_file(name: str, content: bytes) -> bytes:

@@ -16,8 +16,10 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
+from pyrite.cluster.config.declared import options_of
 from pyrite.cluster.config.groups import CONF, option
 from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.signatures import defaults
 from pyrite.ranking.errors import BadInput
 
@@ -67,12 +69,13 @@ def origin() -> Trust:
 
 @functools.cache
 def listed() -> frozenset[str]:
-    """Return the classes that a file may name: those of YAML files in `conf/`, of `PARTS` with their defaults, and of
-    methods in folders of version 0.2.
+    """Return the classes that a file may name: those of YAML files in `conf/`, of declared options, of `PARTS` with
+    their defaults, and of methods in folders of version 0.2.
     """
+    declared = (name for primary in SHAPES for node in options_of(primary).values() for name in classes_in(node))
     of_files = {name for file in CONF.rglob("*.yaml") for name in NAMED.findall(file.read_text("utf-8"))}
     of_parts = (classes_in(option(group, name)) for group, names in PARTS.items() for name in names)
-    found = of_files.union({"pyrite.pooling.adjudicators.bandit.bandit.Bandit"}, *of_parts)
+    found = of_files.union({"pyrite.pooling.adjudicators.bandit.bandit.Bandit"}, declared, *of_parts)
     waiting = [*found]
     while waiting:  # and the defaults of their options
         new = set(classes_in(defaults(waiting.pop()))) - found

@@ -46,7 +46,9 @@ def check_keys(
         adds = each.is_add() or each.is_force_add()
         if absent and not known and not adds:
             raise _unknown(".".join(absent[0]), content, overrides, config, compose)
-        added += [key] if adds or isinstance(each.value(), dict) else []
+        if isinstance(each.value(), dict) and key in content and not adds:  # replaces a part, or is merged with it
+            content = {**content, key: {**(content[key] or {}), **each.value()}}
+        added += [key] if adds or (isinstance(each.value(), dict) and key not in content) else []
 
 
 def _paths(value: Any, path: list[str], content: Mapping[str, Any]) -> Iterator[list[str]]:

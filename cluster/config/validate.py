@@ -52,13 +52,16 @@ def check_shape(config: dict[str, Any], primary: str) -> None:
     """Refuse keys of a composed configuration that are missing, unknown, or of another type than in `schema`."""
     from pydantic import ValidationError
 
-    from pyrite.cluster.config.refusals import refusal
+    from pyrite.cluster.config.declared import absent
+    from pyrite.cluster.config.refusals import missing, refusal
     from pyrite.cluster.config.schema import SHAPES
 
     try:
         SHAPES[primary].model_validate(config)
     except ValidationError as error:
         raise refusal(error, config=primary) from None
+    if left_out := absent(config, primary):
+        raise missing(left_out, config=primary)
 
 
 def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
@@ -235,7 +238,7 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
 
 
 def check_shares(copies: int, workers: int | None) -> None:
-    """Refuse copies that do not divide evenly over workers (conf/learn.yaml)."""
+    """Refuse copies that do not divide evenly over workers."""
     if workers and copies % workers:
         raise BadInput(f"{copies} copies do not divide evenly over {workers} workers", "copies", "choose a multiple")
 

@@ -23,6 +23,7 @@ from pyrite.cluster.executors.task import (
     ERROR,
     FINAL,
     STEP,
+    WITHIN,
     Attempts,
     Context,
     Done,
@@ -38,7 +39,7 @@ from pyrite.cluster.executors.task import (
 from pyrite.cluster.executors.tune_schedulers import Retries, Stopping, name_of, placement_of
 from pyrite.cluster.executors.waiting import Ask, nodes_alive, waits_said
 from pyrite.cluster.executors.worker import origin_of, portable
-from pyrite.cluster.limits import ROOM_LOOK_S
+from pyrite.cluster.limits import LINE_EVERY_S, ROOM_LOOK_S
 from pyrite.cluster.output.storage import Unwritable, unwritable
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.ranking.whole_file import FULL
@@ -158,12 +159,17 @@ def attempt(content: bytes, shared: Mapping[str, Any], retries: int, report: Cal
         content: the pickled task and its origin.
     """
     report({BEGUN: True})  # Tune adds the node to this report
-    attempts = Attempts(retries)
+    attempts, within = Attempts(retries), Throttle(LINE_EVERY_S)
+
+    def report_progress(content: dict[str, Any]) -> None:
+        if content.keys() != {WITHIN} or within.due():  # each costs Tune a result
+            report(content)
+
     while True:
         try:
             task, origin = cloudpickle.loads(content)
             origin.enter()
-            value = bound(task, built(shared), Context(report, leave))()
+            value = bound(task, built(shared), Context(report_progress, leave))()
             report({**(value if isinstance(value, Mapping) else {}), FINAL: True})
             return
         except Exception as error:

@@ -119,7 +119,7 @@ class MinedShard:
 
 
 class Miner:
-    """Mines shards in one process, which opens collection, ranker and functions from a composed conf/mine.yaml."""
+    """Mines shards in one process, which opens collection, ranker and functions from a `MineConfig`."""
 
     def __init__(self, config: dict[str, Any], artifacts: Artifacts | None = None) -> None:
         give_back()

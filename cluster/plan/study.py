@@ -34,7 +34,7 @@ class StudyPlan:
     """A study as the user requested it.
 
     Args:
-        options: the options of `conf/study.yaml`, resolved.
+        options: the options of `StudyConfig`, resolved.
         arguments: the overrides of runs, with sweeps.
         design: the experiment's file, as it was when the study began.
         sample_batches: numbers of samples that were drawn one after another, if the study was extended; each batch is a

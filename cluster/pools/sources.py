@@ -111,7 +111,7 @@ def open_pools(
     """Return the pools of a configuration.
 
     Args:
-        config: conf/pool.yaml, composed.
+        config: the options of `PoolingConfig`, composed.
         on_progress: called with the runs that are read, the topics that are pooled and, without runs, the systems that
             are built.
         reads_texts: whether a method learns from texts.

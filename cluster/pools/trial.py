@@ -52,7 +52,7 @@ class Trial:
         name: a short, unique and stable name.
         pool, fingerprint: name and digest of the pool.
         label, node: label and configuration of the method.
-        options: seeds, budgets, ranking_quality, reuse and stopping of conf/pool.yaml, and cpu.
+        options: seeds, budgets, ranking_quality, reuse, stopping and cpu of `PoolingConfig`.
         made_of: the code of the process that planned the trial. It is written into the result, because another process
             may start after the code has changed.
     """
@@ -86,7 +86,7 @@ def usual_budgets(pool: Pool) -> list[int]:
 
 
 def task_of(trial: Trial, storage: Storage, options: Mapping[str, Any]) -> Task:
-    """Return the task of a trial, of a study in a folder with the options of conf/pool.yaml."""
+    """Return the task of a trial, of a study in a folder with the options of `PoolingConfig`."""
     facts = {"parameters": {"pool": trial.pool, "method": trial.label}}
     arguments = {"trial": trial, "storage": storage}
     return Task(trial.name, "pyrite.cluster.pools.trial:execute_trial", arguments, resources_of(options), facts=facts)

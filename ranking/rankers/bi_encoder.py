@@ -67,6 +67,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
 
     library_class: ClassVar[str] = "SentenceTransformer"
     heads: ClassVar[set[str]] = HEADS
+    keeps_documents = True
 
     @checked
     def __init__(

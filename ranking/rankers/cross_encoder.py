@@ -111,6 +111,7 @@ class CrossEncoder(PairRanker):
             what = f"{max_query or 1} subwords of a query and {max_document or 1} of a document"
             remedy = "lower ranker.max_query or ranker.max_document, or read passages with ranker.pooling=max"
             raise BadInput(f"{what} exceed {self.reach} positions", checkpoint, remedy)
+        reader.tokenizer.model_max_length = int(self.reach)  # so that what is exported reads as much
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:

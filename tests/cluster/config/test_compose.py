@@ -1,10 +1,12 @@
 """One configuration, from overrides to a mapping; the rest of it is in `test_configuration.py`."""
 
+import copy
 from typing import Any
 
 import pytest
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
@@ -13,6 +15,7 @@ from pyrite.cluster.config.aliases import as_override, read_overrides
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import _by_hydra, _store_parts, compose
 from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.declared import options_of
 from pyrite.cluster.config.groups import CONF, fill_defaults, option
 from pyrite.cluster.config.validate import check_counts
 from pyrite.cluster.config.yaml_file import read_yaml
@@ -59,9 +62,12 @@ def test_in_batch_gives_the_whole_batch_alone_or_with_what_others_add(overrides,
 def at_once(overrides: tuple[str, ...], config: str) -> Any:
     """Return what Hydra composes of all overrides at once."""
     _store_parts()
+    options = copy.deepcopy(options_of(config))
+    fill_defaults(options)
+    ConfigStore.instance().store("at_once", options | read_yaml(CONF / f"{config}.yaml"))
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        composed = OmegaConf.to_container(hydra_compose(config, [*overrides]), resolve=True, throw_on_missing=True)
-    fill_defaults(composed)
+        composed = OmegaConf.to_container(hydra_compose("at_once", [*overrides]), resolve=True, throw_on_missing=True)
+    fill_defaults({key: value for key, value in composed.items() if key not in options})
     return composed
 
 

@@ -31,6 +31,7 @@ def test_what_is_composed_has_the_value_and_what_is_written_what_was_typed():
     secrets.remember(["training.max_epochs=${oc.decode:${oc.env:LAB_N}}"])
     assert config["collection"]["path"] == f"/data/{SECRET}/x"
     assert concealed(f"no folder /data/{SECRET}/x") == "no folder /data/${oc.env:LAB_SECRET}/x"
+    assert concealed_in({f"/data/{SECRET}": {3: "3"}}) == {"/data/${oc.env:LAB_SECRET}": {3: "${oc.env:LAB_N}"}}
     assert concealed_in(["3", 3, {"a": "13"}, ("3",)]) == ["${oc.env:LAB_N}", 3, {"a": "13"}, ("${oc.env:LAB_N}",)]
 
 
@@ -94,6 +95,15 @@ def texts_of(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def secret_pool(tmp_path, small_pool):
+    """Overrides of a pool whose folder has the secret in its path."""
+    (tmp_path / "pools").mkdir()
+    (tmp_path / "pools" / SECRET).symlink_to(small_pool)
+    place = f"{tmp_path}/pools/${{oc.env:LAB_SECRET}}"
+    return [f"runs={place}/runs", f"qrels={place}/qrels.txt", "depth=10", "seeds=1", "local=true", "dashboard=false"]
+
+
+@pytest.fixture
 def secret_place(tmp_path, base):
     """Overrides of runs on a collection whose folder has the secret in its path."""
     (path,) = (text.partition("=")[2] for text in base if text.startswith("collection.path="))
@@ -102,24 +112,24 @@ def secret_place(tmp_path, base):
     return [*others, f"collection.path={tmp_path}/${{oc.env:LAB_SECRET}}"]
 
 
-@pytest.mark.parametrize("verb", ["study", "train", "mine", pytest.param("learn", marks=pytest.mark.nightly)])
-def test_no_file_of_an_output_folder_has_the_value(verb, secret_place, tmp_path, monkeypatch):
+@pytest.mark.parametrize("verb", ["study", "train", "mine", "pool", pytest.param("learn", marks=pytest.mark.nightly)])
+def test_no_file_of_an_output_folder_has_the_value(verb, secret_place, secret_pool, tmp_path):
     out = tmp_path / "out"
     more = {
         "study": ["seeds=1", "policy=fixed", "function=random,bm25", "selector=uniform", "local=true", "weights=true"],
-        "train": ["policy=fixed", "function=random", "selector=uniform", "track=[]"],
+        "train": ["policy=fixed", "function=random", "selector=uniform", "track=[tensorboard]"],
         "mine": ["function=random", "count=1"],
+        "pool": ["method=mtf,mm"],
         "learn": ["copies=2", "workers=0", "episodes=2", "random_baseline=0", "dashboard=false"],
     }[verb]  # fmt: skip
-    overrides = secret_place if verb != "mine" else [
-        text for text in secret_place if text.startswith(("collection", "vectors", "encoding"))
-    ]  # fmt: skip
+    texts = [text for text in secret_place if text.startswith(("collection", "vectors", "encoding"))]
+    overrides = {"mine": texts, "pool": secret_pool}.get(verb, secret_place)
     assert command(verb, *overrides, *more, f"out={out}") == 0
     found = texts_of(out)
     assert len(found) > 3
     assert not [name for name, text in found.items() if SECRET in text]
     assert "${oc.env:LAB_SECRET}" in found["config.yaml"]
-    if verb == "study":
+    if verb in ("study", "pool"):
         assert "${oc.env:LAB_SECRET}" in yaml.safe_load(found["config.yaml"])["command"]
         assert "${oc.env:LAB_SECRET}" in found["report.html"]
         assert command(verb, "--resume", str(out)) == 0
@@ -137,3 +147,15 @@ def test_a_server_that_only_the_folder_names_gets_no_variable(secret_place, tmp_
     line = refusal("study", "--resume", str(out))
     assert "names a variable of your environment, LAB_SECRET, for a server; give search_storage= again" in line
     assert command("study", "--resume", str(out), url) == 0
+
+
+def test_a_password_of_a_trackers_address_is_in_no_file_and_on_no_line(base, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    out, url = tmp_path / "out", f"http://ada:{SECRET}@127.0.0.1:9"
+    more = ["policy=fixed", "function=random", "selector=uniform", "track=[mlflow]", f"track.mlflow.uri={url}"]
+    assert command("train", *base, *more, f"out={out}") == 0
+    assert "http://127.0.0.1:9" in (out / "config.yaml").read_text()
+    assert not [name for name, text in texts_of(out).items() if SECRET in text]
+    printed = "".join(capsys.readouterr())
+    assert "tracking by MLflow has stopped" in printed
+    assert SECRET not in printed

@@ -17,9 +17,9 @@ SHAPES = {
 }
 
 
-def lines(folder, **options):
+def lines(collection, folder, **options):
     mined = pyrite.mine(
-        pyrite.Collection.pydocs(), BM25(2, pick=Top()), out=folder, options={"most_queries": 5, **options}
+        pyrite.Collection.from_beir(collection), BM25(2, pick=Top()), out=folder, options={"most_queries": 5, **options}
     )
     return [
         json.loads(line) for file in sorted((folder / "data").iterdir()) for line in file.read_text().splitlines()
@@ -27,15 +27,15 @@ def lines(folder, **options):
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory, own_cache):
-    rows, _ = lines(tmp_path_factory.mktemp("mined") / "json", format="json")
+def plain(beir_folder, tmp_path_factory, own_cache):
+    rows, _ = lines(beir_folder, tmp_path_factory.mktemp("mined") / "json", format="json")
     return rows
 
 
 @pytest.mark.parametrize("form", sorted(SHAPES))
-def test_each_format_has_the_texts_of_the_tuples(tmp_path, plain, form):
+def test_each_format_has_the_texts_of_the_tuples(beir_folder, tmp_path, plain, form):
     assert FORMATS.keys() == SHAPES.keys()
-    rows, _ = lines(tmp_path, format=form)
+    rows, _ = lines(beir_folder, tmp_path, format=form)
     assert all(set(row) == SHAPES[form] for row in rows)
     texts = {
         "tevatron": lambda row: [
@@ -51,12 +51,12 @@ def test_each_format_has_the_texts_of_the_tuples(tmp_path, plain, form):
     assert [texts[form](row) for row in rows] == [list(row.values()) for row in plain]
 
 
-def test_scores_are_for_flagembedding(tmp_path):
-    rows, _ = lines(tmp_path / "mined", format="flagembedding", with_scores=True)
+def test_scores_are_for_flagembedding(beir_folder, tmp_path):
+    rows, _ = lines(beir_folder, tmp_path / "mined", format="flagembedding", with_scores=True)
     assert all(len(row["pos_scores"]) == 1 and len(row["neg_scores"]) == 2 for row in rows)
     for options, message in (
         ({"format": "nemo", "with_scores": True}, "nemo has no scores"),
         ({"format": "tevatron", "rows": "triplets"}, "tevatron has one row per pair"),
     ):
         with pytest.raises(BadInput, match=message):
-            lines(tmp_path / "refused", **options)
+            lines(beir_folder, tmp_path / "refused", **options)

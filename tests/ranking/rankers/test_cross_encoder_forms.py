@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,19 @@ def test_a_prompt_of_a_name_or_a_text_is_read_and_exported(tmp_path):
     assert np.abs(found - plain).max() > 1e-3
     np.testing.assert_array_equal(ours(folder, query_prompt="Judge: ")[1], found)
     named.save_pretrained(str(tmp_path / "exported"))
+    np.testing.assert_allclose(theirs(str(tmp_path / "exported")), found, atol=1e-5)
+
+
+def test_an_export_reads_no_more_than_its_encoder_read(tmp_path):
+    """The library forgets an encoder's own length, below its positions, when it makes a cross-encoder of it."""
+    folder = encoder(tmp_path / "encoder")
+    Path(folder, "sentence_bert_config.json").write_text('{"max_seq_length": 24, "do_lower_case": false}')
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    Path(folder, "modules.json").write_text(json.dumps(modules))
+    ranker, found = ours(folder)
+    assert ranker.reach == 24
+    assert np.abs(theirs(folder) - found).max() > 1e-3
+    ranker.save_pretrained(str(tmp_path / "exported"))
     np.testing.assert_allclose(theirs(str(tmp_path / "exported")), found, atol=1e-5)
 
 

@@ -61,8 +61,8 @@ def ending(how: str, marker: Path) -> Any:
 @pytest.mark.parametrize(
     ("agent", "saved", "how"),
     [
-        (PPO(hidden=8, fragment=9, minibatch=16, epochs=2), 0, "killed"),
         (ActorCritic(hidden=8, fragment=3), 4, "killed"),
+        pytest.param(PPO(hidden=8, fragment=9, minibatch=16, epochs=2), 0, "killed", marks=pytest.mark.nightly),
         pytest.param(ActorCritic(hidden=8), 4, "killed", marks=pytest.mark.nightly),
         pytest.param(PPO(hidden=8, episodes=1, epochs=2), 1, "killed", marks=pytest.mark.nightly),
         pytest.param(ActorCritic(hidden=8, fragment=3), 4, "frozen", marks=pytest.mark.nightly),
@@ -88,8 +88,9 @@ def test_a_runner_that_is_lost_in_the_middle_of_an_episode_repeats_it(agent, sav
     assert equal(disturbed.get_state(), whole.get_state())
 
 
-def test_an_error_of_an_environment_ends_the_learning(built):
-    algorithm = built(ActorCritic(hidden=8), lambda numbers: [Failing(copy) for copy in numbers], workers=1)
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.nightly)])
+def test_an_error_of_an_environment_ends_the_learning(workers, built):
+    algorithm = built(ActorCritic(hidden=8), lambda numbers: [Failing(copy) for copy in numbers], workers=workers)
     with pytest.raises(LookupError, match="no such document"):
         algorithm.train()
 
