@@ -148,6 +148,19 @@ class Negatives(IterableDataset[ServedBatch]):
         negatives._prepare(config, collection, parts, fold)
         return negatives
 
+    def use(self, model: Any = None, encode: Encode | None = None, score: Score | None = None) -> Negatives:
+        """Name the model that a loop trains, as `Negatives(…, model=…)` does: the negatives of a study's run have none.
+
+        Args:
+            model, encode, score: see the class.
+
+        Returns:
+            These negatives.
+        """
+        self._encoder, self._score = encoder_of(model, encode), score
+        self.training = self._training()
+        return self
+
     def _prepare(
         self,
         config: dict[str, Any],
@@ -172,6 +185,7 @@ class Negatives(IterableDataset[ServedBatch]):
         self._refresh = refresh_of(self.sampler, refresh)
         self.training = self._training()
         self.shown = ShownFiles(self._temporary / "shown")
+        self._read = 0
         self._index: MovingIndex | None = None
         self._callback: IndexCallback | None = None
         self._served: ServedBatch | None = None
@@ -199,6 +213,7 @@ class Negatives(IterableDataset[ServedBatch]):
             yield self._served
             training.step += 1
             training.position += len(batch)
+            self._read += len(batch)
             if self._index is not None:
                 self._index.after_step(training.step)
         training.epoch += 1
@@ -305,6 +320,13 @@ class Negatives(IterableDataset[ServedBatch]):
 
         return NegativesTransform(self._transformed)
 
+    @property
+    def trained(self) -> tuple[int, int, int]:
+        """The steps that the attached trainer or the loop has made, the pairs it read, and the step of its weights."""
+        if (callback := self._callback) is not None:
+            return callback.steps, callback.examples, callback.scored_step
+        return self.training.step, self._read, self.training.step
+
     def report(self) -> NegativesReport:
         """Return what was shown so far, by function and version."""
         lines = self.shown.lines() if self._callback is None else self._callback.lines()
@@ -393,7 +415,7 @@ class Negatives(IterableDataset[ServedBatch]):
     def _trainer_sampler(self) -> Sampler:
         """Return the sampler of a trainer's batches; it supplies nothing if all negatives are those of the batch."""
         config, rng = _without_in_batch(self._config), np.random.default_rng(0)
-        if not config["function"]:
+        if not any(config["negatives"].get(name, 1) for name in config["function"]):
             return Sampler(Fixed(), {}, Uniform(), 0, rng)
         return make_sampler(config, self._parts, rng)
 

@@ -148,6 +148,11 @@ class NegativesReport:
         return cls(pl.DataFrame(rows, schema), sums["waited"], int(sums["dropped"]), int(sums["filled"]), mode,
                    tuple(said))  # fmt: skip
 
+    @property
+    def refreshes(self) -> int:
+        """The number of versions after the first one that batches were served."""
+        return self.table.filter(pl.col("version") > 0)["version"].n_unique()
+
     def __str__(self) -> str:
         lines = [*self.remarks]
         for row in self.table.iter_rows(named=True):
