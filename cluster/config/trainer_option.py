@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import Parameter
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -53,21 +54,32 @@ def check_trainer(config: Mapping[str, Any]) -> None:
         what = "a function reads data.dataset, and needs no format"
         raise BadInput(what, "trainer.format", "leave it out, or give a command with {data}")
     path, _, name = run.rpartition(":")
-    arguments = _function(path, name, run).args
-    positional = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
-    if len(positional) < len(GIVEN) and arguments.vararg is None:
-        what = f"{name} takes {', '.join(positional) or 'nothing'}"
-        raise BadInput(what, "trainer", f"define it as {name}(data, seed, folder, …)")
-    given, others = positional[: len(GIVEN)], positional[len(GIVEN) :]
-    known = [*others, *(each.arg for each in arguments.kwonlyargs)]
-    for option in options:
-        if option in given or (option not in known and arguments.kwarg is None):
-            what = f"{name} has no argument {option} beside data, seed and folder"
-            raise BadInput(what, f"trainer.{option}", f"it has {', '.join(known) or 'none'}")
-    optional = others[max(0, len(others) - len(arguments.defaults)) :]
-    optional += [each.arg for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
-    for missing in (each for each in known if each not in (*optional, *options)):
-        raise BadInput(f"{name} needs {missing}", "trainer", f"give trainer.{missing}=, or {missing} a default")
+    signature = _signature(_function(path, name, run).args)
+    try:
+        signature.bind(*GIVEN, **dict.fromkeys(options))
+    except TypeError as error:
+        what = f"{name}({', '.join(signature.parameters)}): {error}"
+        remedy = f"define it as {name}(data, seed, folder, …), and give its other arguments as trainer.KEY="
+        raise BadInput(what, "trainer", remedy) from None
+
+
+def _signature(arguments: ast.arguments) -> inspect.Signature:
+    """Return the signature of a function's syntax, in which None stands for every default."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    kinds = [Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
+    kinds += [Parameter.POSITIONAL_OR_KEYWORD] * len(arguments.args)
+    without: list[Any] = [Parameter.empty] * (len(positional) - len(arguments.defaults))
+    defaults = [*without, *[None] * len(arguments.defaults)]
+    columns = zip(positional, kinds, defaults, strict=True)
+    parameters = [Parameter(each.arg, kind, default=value) for each, kind, value in columns]
+    if arguments.vararg:
+        parameters.append(Parameter(arguments.vararg.arg, Parameter.VAR_POSITIONAL))
+    for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        default = Parameter.empty if value is None else None
+        parameters.append(Parameter(each.arg, Parameter.KEYWORD_ONLY, default=default))
+    if arguments.kwarg:
+        parameters.append(Parameter(arguments.kwarg.arg, Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
 
 
 def _function(path: str, name: str, run: str) -> ast.FunctionDef:

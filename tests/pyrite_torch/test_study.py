@@ -98,6 +98,10 @@ def needs(data, seed, folder, /, lr=1, *, rate, other=None):
     pass
 
 
+def short(data, seed):
+    pass
+
+
 def loop(data, seed, folder):
     from sentence_transformers import SentenceTransformer
 
@@ -306,9 +310,13 @@ def test_a_function_that_raises_is_not_run_again(base, start, place):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["trainer=train.py:train", "trainer.lrr=1"], "train has no argument lrr"),
-        (["trainer=train.py:train", "trainer.seed=1"], "no argument seed beside data, seed and folder"),
-        (["trainer=train.py:needs"], r"needs rate; give trainer\.rate="),
+        (
+            ["trainer=train.py:train", "trainer.lrr=1"],
+            "folder, lr, fail.: got an unexpected keyword argument .lrr.",
+        ),
+        (["trainer=train.py:train", "trainer.seed=1"], "multiple values for argument 'seed'"),
+        (["trainer=train.py:needs"], "missing a required .*argument: 'rate'"),
+        (["trainer=train.py:short"], "too many positional arguments"),
         (["trainer=broken.py:train"], "is no Python that can be read"),
         (["trainer=train.py:missing"], "defines no function missing"),
         (["trainer=absent.py:train"], "there is no such file"),
