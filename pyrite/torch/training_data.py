@@ -66,8 +66,8 @@ class TrainingData:
     def spend(self, outcome: Outcome) -> None:
         """Add the budget of the training to the outcome of its run; what is unknown stays so."""
         negatives = vars(self).get("negatives")  # they are made when they are first used
-        steps, scored = negatives.trained if negatives else (0, 0)
-        sums = totals(negatives.lines() if negatives else [])
+        steps, scored = (0, 0) if negatives is None else negatives.trained
+        sums = totals([] if negatives is None else negatives.lines())
         outcome.steps += self.steps or steps
         outcome.documents_read += int(sums["documents"])
         counts = {
