@@ -104,7 +104,7 @@ def test_every_executor_says_what_it_waits_for(kind, ray_session, soon, grows):
         def waits(self, line: str | None) -> None:
             grows.append(line)
 
-    task = Task("one", sleeps, {"seconds": 3.0}, Resources(cpu=1), label="reading mine")
+    task = Task("one", sleeps, {"seconds": 1.5}, Resources(cpu=1), label="reading mine")
     executor = {
         "tasks": lambda: RayExecutor(),
         "actors": lambda: RayExecutor(actors=Resources(cpu=1), name="ShardMiner"),
