@@ -44,7 +44,7 @@ def find_copies(pool: Pool, texts: pl.DataFrame, begun: Iterable[tuple[str, str]
     groups = pooled.join(documents, on="document").join(
         shown.with_columns(begun=pl.lit(True)), on=["topic", "document"], how="left"
     )
-    order = [pl.col("begun").is_null(), "row"]
+    order = [pl.col("begun").is_null(), pl.col("row")]
     ordered = groups.sort("topic", "content", *order).with_columns(
         pl.col("document").first().over("topic", "content").alias("first")
     )
