@@ -37,7 +37,7 @@ from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.removed import refuse_renamed
 from pyrite.cluster.config.yaml_file import read_yaml
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.packaged import packaged_model
 
 QUOTES = "'\""
@@ -239,9 +239,14 @@ def _quoted_measures(value: str) -> str:
     return as_override([name.strip() for name in re.split(r",(?![^()]*\))", inner)])
 
 
+RUNS_FIRST = "name runs, and the judgements after them: pyrite evaluate RUN… QRELS"
+
+
 def _runs_and_judgements(words: Sequence[str], given: set[str]) -> Iterator[str]:
     """Yield the overrides of `pyrite evaluate RUN… QRELS`: the last word names the judgements unless `qrels=` does."""
     runs = list(words)
+    alone = len(runs) == 1 and given.isdisjoint({"qrels", "runs"})
+    refuse(alone, "is the only file that is named", runs[0] if alone else None, f"{RUNS_FIRST}, or qrels=FILE")
     if runs and "qrels" not in given:
         yield f"qrels={as_override(runs.pop())}"
     if runs:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyrite.cluster.config.agents import checkpoint_of
+from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.index.demand import live_functions, served_functions
 from pyrite.cluster.limits import TIMING_S
 from pyrite.cluster.runs.artifacts import OpenedParts
@@ -72,8 +73,10 @@ class RunTime:
 
 
 def can_be_timed(config: Mapping[str, Any]) -> bool:
-    """Return whether the steps of a run can be timed alone: without actors, other workers and agents."""
+    """Return whether the steps of a run can be timed alone: without actors, other workers, agents and a trainer of the
+    user's."""
     apart = live_functions(config) or served_functions(config) or config["resources"]["workers"] > 1
+    apart = apart or trains_elsewhere(config)
     return bool(config["ranker"].get("checkpoint")) and not apart and not checkpoint_of(dict(config))
 
 
