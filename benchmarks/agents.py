@@ -44,6 +44,7 @@ BUDGETS = {
     "ppo": Budget(PPO, 60_000),
     "reinforce": Budget(Reinforce, 120_000),
 }
+"""REINFORCE needs most: the return of a decision holds the noise of all rewards after it."""
 
 
 def start(agent: type[Agent], seed: int, matter: bool = True, workers: int = 0) -> Lockstep:

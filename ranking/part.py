@@ -74,9 +74,12 @@ class Part(metaclass=PartType):
     Attributes:
         FIELDS: the constructor's arguments that are no options: the configuration has another place for them. A
             subclass takes them although its constructor does not declare them.
+        reads_word_vectors: whether a retrieval function, an origin, an order of batches, an objective or a teacher
+            reads word vectors. Classes from outside the project are given them in any case, rankers if they read words.
     """
 
     FIELDS: ClassVar[tuple[str, ...]] = ()
+    reads_word_vectors: ClassVar[bool] = False
 
     def __init_subclass__(cls, **defaults: Any) -> None:
         super().__init_subclass__()

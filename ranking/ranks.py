@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,6 +11,7 @@ from torch import Tensor
 
 from pyrite.ranking.alike import digests, tie_repeats
 from pyrite.ranking.encoding import EncodedCollection
+from pyrite.ranking.kept_vectors import kept_documents, weights_key
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.scoring import DOCUMENTS, SCORES, products, represent
 
@@ -52,12 +55,15 @@ def ranks_in(
     )
     ahead_of = torch.zeros(wanted.shape, dtype=torch.int64, device=device)
     broken = torch.zeros((), dtype=torch.bool, device=device)
-    documents = min(documents, ranker.held)
+    documents, weights = min(documents, ranker.held), weights_key(ranker)
     for start in range(0, len(within), documents):
         part = within[start : start + documents]
-        of_documents = represent(ranker, encoded.documents, part)
-        contents = digests(encoded.documents, part, ranker.document_reach).view(np.int64)
-        part_keys, part_contents = (torch.from_numpy(array).to(device) for array in (keys[part], contents))
+        contents = digests(encoded.documents, part, ranker.document_reach)
+        read = partial(represent, ranker, encoded.documents, part)
+        of_documents = kept_documents(ranker, weights, contents, read)
+        part_keys, part_contents = (
+            torch.from_numpy(array).to(device) for array in (keys[part], contents.view(np.int64))
+        )
         step = max(1, SCORES // len(part))
         for row in range(0, len(queries), step):
             rows = slice(row, row + step)

@@ -169,7 +169,9 @@ class Sampler:
             supplied = self.assigned == index
             if supplied.any():
                 stats.positive.add(step.scores[supplied.any(1), 0])
-                stats.negative.add(step.scores[:, 1:][supplied & (negatives >= 0)])
+                shown = supplied & (negatives >= 0)
+                stats.negative.add(step.scores[:, 1:][shown])
+                stats.misranked += int(np.count_nonzero((step.scores[:, 1:] >= step.scores[:, :1])[shown]))
         if self._last is not None:
             (batch, training), self._last = self._last, None
             self.shown.add(batch.queries, negatives, self.assigned, step.scores, self.source_scores)
@@ -208,6 +210,7 @@ class Sampler:
                 "missing": stats.missing,
                 "fallback": stats.fallback,
                 "guarded": self.guarded.get(name, 0) + self.functions[name].guarded,
+                "misranked": stats.misranked,
                 **stats.positive.row("positive"),
                 **stats.negative.row("negative"),
             }

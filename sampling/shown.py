@@ -53,6 +53,7 @@ class FunctionStats:
     wanted: int = 0
     missing: int = 0
     fallback: int = 0
+    misranked: int = 0
     positive: RunningStats = field(default_factory=RunningStats)
     negative: RunningStats = field(default_factory=RunningStats)
 

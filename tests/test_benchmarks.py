@@ -24,10 +24,11 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
-    "agents", "agents_trial", "audit", "bm25", "clusters", "device", "dssm", "encoders", "encoders_gpu",
-    "encoders_pack", "environment", "frames", "growth", "guard_dose", "half_precision", "in_batch", "index", "judging",
-    "metrics", "mine", "mining", "negatives", "paper_tables", "pooling", "recipes", "results", "scoring", "sequential",
-    "study", "transformers", "trials", "workers",
+    "agents", "agents_trial", "audit", "before_training", "bm25", "clusters", "device", "dssm", "encoders",
+    "encoders_gpu", "encoders_pack", "environment", "frames", "frozen_layers", "growth", "guard_dose", "guard_table",
+    "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives", "pairs_memory",
+    "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "trainer_steps",
+    "trainer_study", "transformers", "trials", "workers",
 }  # fmt: skip
 """Scripts that compile, or start processes again and again, which nothing makes short."""
 

@@ -14,7 +14,7 @@ from pyrite.analysis.reports.labels import by_family, title_of, value
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
 from pyrite.analysis.reports.run_figures import curves, hyperparameters
 from pyrite.analysis.statistics.oscillation import dev_losses
-from pyrite.analysis.statistics.summary import MEASURED, marks
+from pyrite.analysis.statistics.summary import MEASURED, budget_of, marks
 from pyrite.analysis.study_comparison import Comparison
 
 Row = dict[str, Any]
@@ -61,8 +61,9 @@ def results(summary: pl.DataFrame) -> list[Section]:
     """The methods by origins of candidates, for each measure; folded, as the verdict has the leading means."""
     folds = [Fold(measure, [side_by_side(summary, measure)]) for measure in measures_of(summary)]
     parts: list[Part] = [*folds, Fold("How to read this", HOW_TO_READ)]
-    costs = summary.select("collection", "ranker", "method", "measure", "candidates", *MEASURED)
-    return [Section("Results", parts, (), {"summary.csv": summary.drop(MEASURED), "costs.csv": costs})]
+    spent = [*MEASURED, *budget_of(summary)]
+    costs = summary.select("collection", "ranker", "method", "measure", "candidates", *spent)
+    return [Section("Results", parts, (), {"summary.csv": summary.drop(spent), "costs.csv": costs})]
 
 
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:

@@ -17,6 +17,10 @@ from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Sect
 
 LETTERS = 200
 """Letters of a text that are shown."""
+EASY = ("in_batch", "random")
+"""Functions that do not look for hard negatives."""
+LISTED = 3
+"""The most methods and functions that a sentence names."""
 BINS = 60
 """The number of stretches of the training over which a figure averages; single batches differ more than methods do."""
 BLOCK = 2000
@@ -50,6 +54,40 @@ def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> lis
         head = [column.head for column in EXAMPLES]
         tables.append(Table(head, rows, words=2, caption=_short(part[0, "question"])))
     return [Section("Examples of negatives", [text, Fold("Show the examples", tables)])]
+
+
+def suspects_section(trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None) -> list[Section]:
+    """A sentence on the negatives of each method that may be relevant, and the command that tells how many are.
+
+    They are those that the ranker scored as high as the relevant document when they were shown, of the functions that
+    look for hard negatives. Rankers before their first steps, and unclear texts, are behind some of them.
+    """
+    if samplers is None or not {"misranked", "negatives"} <= {*samplers.lazy().collect_schema().names()}:
+        return []
+    of_runs = with_methods(trials).select("run", "method", "ranker").lazy()
+    looked = samplers.lazy().filter(~pl.col("function").is_in(EASY))
+    hard = looked.join(of_runs, on="run", maintain_order="left")
+    sums = hard.group_by("ranker", "method", "function", maintain_order=True).agg(
+        pl.col("misranked", "negatives").sum()
+    )
+    share = pl.col("misranked") / pl.col("negatives")
+    rows = sums.filter(pl.col("negatives") > 0).sort(share, descending=True, maintain_order=True).collect()
+    if rows.is_empty():
+        return []
+    more = f", less with {len(rows) - LISTED} others" if len(rows) > LISTED else ""
+    names, several = distinct_names(with_methods(trials)["method"].unique()), rows["ranker"].n_unique() > 1
+    shares = [
+        f"{row['misranked'] / row['negatives']:.1%} of {row['function']}'s with {names[row['method']]}"
+        + f" ({row['ranker']})" * several
+        for row in rows.head(LISTED).iter_rows(named=True)
+    ]
+    recorded = trials["overrides"].str.contains("sampling.recorded").any()
+    command = "pyrite audit OUT" if recorded else "sampling.recorded=1 in the study, and then pyrite audit OUT"
+    line = (
+        f"Negatives that may be relevant, scored no lower than the positive when shown: {', '.join(shares)}{more}"
+        f". A sample tells how many are: {command}."
+    )
+    return [Section("", [line], [line, ""], last=True)]
 
 
 def _long(text: str) -> Cell:

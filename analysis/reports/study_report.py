@@ -22,7 +22,7 @@ from pyrite.analysis.methods import (
 )
 from pyrite.analysis.reports import analysis_sections, columns, result_sections
 from pyrite.analysis.reports.comparison_figures import differences_figure, quality_figure
-from pyrite.analysis.reports.labels import Letters, duration
+from pyrite.analysis.reports.labels import Letters, duration, value
 from pyrite.analysis.reports.report import (
     Cell,
     Drawing,
@@ -37,10 +37,11 @@ from pyrite.analysis.reports.report import (
     verbatim,
 )
 from pyrite.analysis.reports.result_sections import measures_of
-from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section
+from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section, suspects_section
 from pyrite.analysis.reports.verdict_section import Commands, verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.contrasts import check_contrasts
+from pyrite.analysis.statistics.crossed import deviation
 from pyrite.analysis.statistics.sequential import SequentialRule
 from pyrite.analysis.statistics.summary import baseline_of
 from pyrite.analysis.statistics.verdict import Conclusion
@@ -57,10 +58,12 @@ class StudyResults:
     steps: pl.DataFrame | pl.LazyFrame | None = None
     zero_shot: pl.DataFrame | None = None
     examples: pl.DataFrame | None = None
+    samplers: pl.DataFrame | pl.LazyFrame | None = None
     config: Mapping[str, Any] = field(default_factory=dict)  # the content of `config.yaml`
     written: str = ""  # its text
     lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
     waiting: int = 0  # the number of runs without a result, if the study is still running
+    repeated: Sequence[tuple[str, str, float]] = ()  # run, column and difference of runs repeated with their seed
     commands: Commands | None = None  # what writes commands to continue with; None shows none
 
     @property
@@ -97,6 +100,8 @@ def study_report(
     conclusion = _conclude(results, comparison, summary)
     sections = [
         verdict_section(conclusion, summary, trials, letters, results.commands),
+        *_repeated(comparison, results, leading_evaluations(trials)[0]),
+        *suspects_section(results.trials, results.samplers),
         *_comparison(conclusion),
         facts,
         *result_sections.results(summary),
@@ -141,6 +146,22 @@ def _comparison(conclusion: Conclusion) -> list[Section]:
     }
     parts = [Drawing(name, figure, caption) for name, (figure, caption) in drawn.items() if figure is not None]
     return [Section("", parts)] if parts else []
+
+
+def _repeated(comparison: Comparison, results: StudyResults, evaluation: tuple[str, str]) -> list[Section]:
+    """What differs between two trainings of the user's with one seed, beside what differs between seeds."""
+    origin, measure = evaluation
+    column, lines = f"{origin}:{measure}", []
+    methods = with_methods(comparison.trials).select("run", "method")
+    done = comparison.trials.filter(status="done").join(methods, on="run")
+    for run, _, difference in (each for each in results.repeated if each[1] == column):
+        same = done.filter(pl.col("method") == done.filter(run=run)["method"].first())
+        seeds = deviation(same[column].drop_nulls().to_numpy())
+        lines.append(
+            f"{run} was trained twice with its seed: {measure} differs by {value(abs(difference))}, and has a "
+            f"deviation of {value(seeds)} over the seeds of its method."
+        )
+    return [Section("", [*lines], [*lines, ""], last=True)] if lines else []
 
 
 def compared(
@@ -252,8 +273,10 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
     sections.append(Section("", [], lines))
     sections += lost_section(results.lost)
+    theirs = trials["overrides"].str.contains(r"\btrainer(\.run)?=").any()
+    exactly = "." if theirs else " and, on a CPU, to the last bit."
     return [*sections, Section("Every run and its command", [
-        "Each command repeats its run alone and, on a CPU, to the last bit.",
+        f"Each command repeats its run alone{exactly}",
         Fold(counted(len(done), "run"), [_commands(trials)]),
     ]), Section("Configuration", [Fold("config.yaml", [verbatim(results.written)])])]  # fmt: skip
 

@@ -40,8 +40,9 @@ from pyrite.analysis.reports.labels import (
 )
 from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
 from pyrite.analysis.reports.result_sections import origin_name
-from pyrite.analysis.reports.verdict_words import depends, sentence, verdict_table
+from pyrite.analysis.reports.verdict_words import depends, sentence, training, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
+from pyrite.analysis.statistics.summary import budget_of
 from pyrite.analysis.statistics.training_length import training_length
 from pyrite.analysis.statistics.verdict import Conclusion, Verdict
 
@@ -51,6 +52,10 @@ NOTE = (
     "The intervals hold together in 95% of studies, p is corrected for all of them (Holm); both are for other seeds "
     "and {}; * p < .05. Time is the processor time of training a run, documents are those that the ranker read, "
     "memory is the peak of the process."
+)
+BUDGET_NOTE = (
+    "Steps and pairs are what a training read, refreshes the versions of its negatives after the first, and scored is "
+    "the step whose weights were measured: early stopping may give methods different ones."
 )
 CHOSEN_BY_DEV = (
     "The settings of each method that validated best. Test values of the runs that chose them tend to be too high."
@@ -88,6 +93,7 @@ def verdict_section(
         sections += [*_mining(conclusion, trials, commands), *_settings(trials, commands)]
     queries = "other queries" if any(verdict.known_queries for verdict in verdicts) else "these queries"
     note = [NOTE.format(queries)] if any(verdict.tests for verdict in verdicts) else []
+    note += [BUDGET_NOTE] if budget_of(summary) else []
     last = [*depends(conclusion), *note]
     taken = any(verdict.take is not None for verdict in verdicts)
     bold = ["Bold is the mean of the recommended method, which need not be the highest."] if taken else []
@@ -107,7 +113,8 @@ def _of_verdict(
     caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
     untrained = family.filter(pl.lit(verdict.baseline != UNTRAINED), method=UNTRAINED)
     alone = pl.concat([untrained, summary.filter(**{**place, "ranker": "bm25"})]).rows(named=True)
-    words = " ".join([sentence(verdict, names), *_remarks(verdict, summary, trials, alone)])
+    said = [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone)]
+    words = " ".join(filter(None, said))
     brief = letters.of(names)
     shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
     more = len(names) - len(shown)
@@ -214,7 +221,8 @@ def _table(
     reference = names.get(verdict.reference, verdict.reference)
     tests = [columns.Column(f"against {reference} (95%)", _difference), columns.Column("p", _p)]
     mean = columns.Column(layout.mean or verdict.place["measure"], layout.cell)
-    declared = [layout.method, mean, *(tests if verdict.tests else []), *layout.costs]
+    budget = BUDGET if any(row.get("examples") is not None for row in verdict.rows) else ()
+    declared = [layout.method, mean, *(tests if verdict.tests else []), *layout.costs, *budget]
     rows = columns.lines(_facts(verdict, names, shown), declared)
     for row in alone:
         rows.append([row["method"], layout.alone(row), *[""] * (len(declared) - 2)])
@@ -291,6 +299,11 @@ class Layout:
 TRIED = columns.text("of", "tried")
 TIMES = (columns.shown("time", duration, "seconds"), columns.text("", "ratio"))
 MEMORY = columns.shown("memory", "{:,.0f} MB".format, "memory")
+BUDGET = tuple(
+    columns.shown(head, count, name)
+    for head, name in {"steps": "steps", "scored": "scored_step", "pairs": "examples", "refreshes": "refreshes"}.items()
+)
+"""The columns of a training of the user's."""
 WIDE = Layout(
     columns.shown("method", "{}{}".format, "name", "baseline"), "", _wide_mean, _wide_alone,
     (*TIMES, columns.shown("documents read", count, "documents_read"), MEMORY, columns.text("runs")),

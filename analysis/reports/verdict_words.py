@@ -199,6 +199,18 @@ def sentence(verdict: Verdict, names: Mapping[str, str] | None = None) -> str:
     return "; ".join(parts) + "." + "".join(say(words) for condition, say in LAST if condition(words))
 
 
+def training(verdict: Verdict, names: Mapping[str, str] | None = None) -> str:
+    """Say whether training helps a ranker that starts from a checkpoint; empty if that is not tested."""
+    if verdict.trained is None:
+        return ""
+    method, test = verdict.trained
+    name = Words(verdict, names or {}).name(method)
+    low, high = (places(bound, "+.4f") for bound in (test.low, test.high))
+    shown = f"{name} has {places(test.difference, '+.4f')} against the ranker before training (95%: {low} to {high})"
+    answers = {(True, True): "Training helps", (True, False): "Training harms"}
+    return f"{answers.get((test.differs, test.difference > 0), 'Whether training helps is open')}: {shown}."
+
+
 def depends(conclusion: Conclusion) -> list[str]:
     """Return sentences on the rankers whose verdict depends on what is ranked, or on which ranker is ahead."""
     return [*map(_of_origins, conclusion.origins), *map(_of_rankers, conclusion.rankers)]
@@ -231,7 +243,8 @@ def verdict_table(conclusion: Conclusion) -> pl.DataFrame:
             **{name: "; ".join(getattr(verdict, name)) for name in ("better_than", "possible", "equal")},
             **({} if verdict.lead is None else {"lead": verdict.lead.difference, "lead_low": verdict.lead.low,
                                                 "lead_high": verdict.lead.high}),
-            "ahead": verdict.ahead if verdict.tests else None, "sentence": sentence(verdict),
+            "ahead": verdict.ahead if verdict.tests else None,
+            "sentence": f"{sentence(verdict)} {training(verdict)}".strip(),
         }
         for verdict in conclusion.verdicts
     ]  # fmt: skip

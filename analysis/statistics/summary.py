@@ -32,6 +32,9 @@ COSTS = ("seconds", "documents_read", "memory")
 """Over runs: the median time of the training alone, because the first run of a process takes longer; the mean number of
 distinct documents of each batch, or of its pairs if the ranker reads a query and a document together; the mean of the
 MiB at the peak."""
+BUDGET = ("steps", "examples", "scored_step", "refreshes")
+"""Means over the runs of a training of the user's: its optimizer steps, the pairs that it read, the step whose weights
+were measured, and the refreshes of its negatives. Early stopping may give methods different ones."""
 
 PAIRED_TESTS = (
     "low_both",
@@ -69,7 +72,7 @@ def summarise(places: Places, baseline: str | None = None, equal_within: float |
         equal_within: the margin of the tests of equivalence; None makes none.
     """
     named = Baseline(places, baseline)
-    columns = ["run", *COSTS, *(name for name in ("cut",) if name in places.trials.columns)]
+    columns = ["run", *(name for name in (*COSTS, *budget_of(places.trials), "cut") if name in places.trials.columns)]
     spent = dict(zip(places.trials["run"], places.trials.select(columns).iter_rows(named=True), strict=True))
     evaluated = evaluations_by_origin(places.trials)
 
@@ -84,7 +87,8 @@ def summarise(places: Places, baseline: str | None = None, equal_within: float |
         for place in beside:
             rows += _of_place(place, named.of(place, beside), spent, equal_within)
         rows += _first_stage(beside)
-    frame = pl.DataFrame(rows, schema=_schema(places.columns, baseline is not None)).fill_nan(None)
+    schema = _schema(places.columns, baseline is not None, budget_of(places.trials))
+    frame = pl.DataFrame(rows, schema=schema).fill_nan(None)
     prefixes = ("", "baseline_") if baseline is not None else ("",)
     enough = [test for prefix in prefixes for test in _with_enough(prefix)]
     return frame.with_columns(enough).drop(f"{prefix}{LEAST}" for prefix in prefixes).with_columns(marks=marks())
@@ -159,9 +163,10 @@ def _with_enough(prefix: str) -> Iterable[pl.Expr]:
 
 def _costs(runs: Sequence[Row]) -> Row:
     """Return what the runs of a method cost, and what they have of their checkpoint."""
-    known: dict[str, list[Any]] = {name: [run[name] for run in runs if run[name] is not None] for name in COSTS}
-    middle = {name: np.median if name == "seconds" else np.mean for name in COSTS}
-    costs: Row = {name: float(middle[name](values)) for name, values in known.items() if values}
+    named = [name for name in (*COSTS, *BUDGET) if runs and name in runs[0]]
+    known: dict[str, list[Any]] = {name: [run[name] for run in runs if run[name] is not None] for name in named}
+    middle = {"seconds": np.median}
+    costs: Row = {name: float(middle.get(name, np.mean)(values)) for name, values in known.items() if values}
     cuts = dict.fromkeys(str(run["cut"]) for run in runs if run.get("cut"))
     return costs | {"cut": "; ".join(cuts) or None}
 
@@ -212,13 +217,19 @@ def _first_stage(beside: Sequence[Place]) -> list[Row]:
     return [{**key, **identity, **spread, "ci_low": None, "ci_high": None}]
 
 
-def _schema(columns: list[str], baseline: bool) -> dict[str, pl.DataType]:
+def budget_of(frame: pl.DataFrame) -> list[str]:
+    """Return the columns of `BUDGET` in a table; none if nothing trained but Pyrite."""
+    trained_elsewhere = "examples" in frame.columns and frame["examples"].is_not_null().any()
+    return [*BUDGET] if trained_elsewhere else []
+
+
+def _schema(columns: list[str], baseline: bool, budget: Sequence[str]) -> dict[str, pl.DataType]:
     text, number = pl.String(), pl.Float64()
     schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *columns), text)
     schema |= dict.fromkeys(("measure", "candidates", "cut"), text)
     schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
     schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
-    schema |= dict.fromkeys(COSTS, number)
+    schema |= dict.fromkeys((*COSTS, *budget), number)
     schema |= {f"{name}_{figure}": number for name in ("trained", "all", "interpolated") for figure in ("mean", "std")}
     tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64(), LEAST: pl.Int64()}
     schema |= {"against": text, **tests, "marks": text}

@@ -64,6 +64,8 @@ class Verdict:
         tests: the tests against the reference, by method.
         limit: the number of test queries that the runs may take at most (`limits.test`); None if they take all.
         unit: what `seeds` and `needed` count: seeds, agents, or runs of several settings of each seed.
+        trained: the name of the recommended method, or of the reference, and its test against the ranker before its
+            training, in the family of all methods; None if that can't be tested, or is the baseline.
     """
 
     place: Mapping[str, str]
@@ -85,6 +87,7 @@ class Verdict:
     tests: Mapping[str, MethodTest] = field(default_factory=dict)
     limit: int | None = None
     unit: str = "seeds"
+    trained: tuple[str, MethodTest] | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,7 @@ def conclude(
             part, family = _with_untrained(part, {name: place.methods[name] for name in part["method"]}, summary, place)
             comparison = MethodComparison(family, place.by_query)
             verdict = _limited(verdict_of(comparison, place.key, part, equal_within), places.trials, test_limit)
+            verdict = replace(verdict, trained=_against_untrained(verdict, family, place))
             compared[place.key["candidates"]] = comparison, verdict
             verdicts.append(verdict)
         origins += _across_origins(compared)
@@ -180,6 +184,19 @@ def _with_untrained(
         return part, family
     both = {**family, UNTRAINED: twin}
     return pl.concat([part, rows]), dict(sorted(both.items(), key=lambda item: -item[1].mean))
+
+
+def _against_untrained(
+    verdict: Verdict, family: Mapping[str, MethodRuns], place: Place
+) -> tuple[str, MethodTest] | None:
+    """Return the method that a verdict recommends or refers to, and its test against the ranker before its training."""
+    method = verdict.take or verdict.reference or next(iter(family))
+    twin = None if UNTRAINED in family else untrained_twin(family[method], place.results)
+    if twin is None or len(twin.runs) < LEAST_SEEDS:
+        return None
+    both = MethodComparison({**family, UNTRAINED: twin}, place.by_query)
+    test = both.against(UNTRAINED, verdict.margin)[method]
+    return None if math.isnan(test.p) else (method, test)
 
 
 def verdict_of(

@@ -90,7 +90,8 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
     if waiting:  # the first query shows errors before anything is written
         miner.mine(replace(shards[0], queries=shards[0].queries[:1]))
     queries, done = sum(len(shard.queries) for shard in shards), len(shards) - len(waiting)
-    words, says = cut_words(miner.encoded, config["encoding"]), sentence(collection, config)
+    words = cut_words(miner.encoded, config["encoding"]) if miner.reads_words else ""  # BM25 reads whole texts
+    says = sentence(collection, config)
     print_lines(console, says, *filter(None, [words]))
     split = "" if config["queries"] == "all" else f"{config['queries']} "
     named = f"{collection.name} ({collection.fingerprint})"

@@ -84,9 +84,9 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     _check_names(collection, queries, tag)
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
-    lines = [f"of the checkpoint only {cut}" if cut else "", cut_words(encoded, _texts(config)["encoding"])]
-    print_lines(console, *filter(None, lines))
     read = trained.read(collection, encoded)
+    words = cut_words(read, trained.encoding) if trained.encoding else ""
+    print_lines(console, *filter(None, [f"of the checkpoint only {cut}" if cut else "", words]))
     (node,) = config["origin"].values()
     candidates = build(node, "origin", trust="composed").of(sources, queries)
     print_lines(console, f"ranking for {counted(len(queries), 'query')} …")

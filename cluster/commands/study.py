@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -17,14 +17,18 @@ from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.commands.study_methods import check_comparison, distinct, needs_of, planned_with_agents
 from pyrite.cluster.commands.study_plan import check_change, continued, plan
 from pyrite.cluster.commands.study_search import EARLY, callbacks_of, proposals_of, scheduler_of
-from pyrite.cluster.commands.study_time import LEAST, RunsAhead
+from pyrite.cluster.commands.study_time import LEAST, RunsAhead, Timing
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.aliases import read_overrides
+from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.config.trust import foreign_classes
 from pyrite.cluster.executors.local import LocalExecutor
+from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.executors.object_store import largest_and_all
 from pyrite.cluster.executors.processes import in_process
+from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import local_paths
+from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Executor, Once, Task, located
 from pyrite.cluster.output.result_store import outdated_lines
 from pyrite.cluster.output.terminal import counted, print_lines
@@ -33,14 +37,14 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.rollouts.request import LearnRequest, missing
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
-from pyrite.cluster.runs.outcome import Stop, run_store
+from pyrite.cluster.runs.outcome import Stop, read_outcome, run_store
 from pyrite.cluster.search.proposals import Proposals
 from pyrite.cluster.search.time_budget import TimeBudget
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
-from pyrite.cluster.training.trainer_runs import SeedsAct
+from pyrite.cluster.training.trainer_runs import SeedsAct, disk_line, repetitions
 from pyrite.ranking.collections.collection import Collection
 
 if TYPE_CHECKING:
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
 WARM_UP = "pyrite.cluster.training.study_runs:warm_up"
 END = "pyrite.cluster.commands.study_end"
 """The module that writes tables and report."""
+REPEATED = "one run is repeated with its seed, to see what differs between two equal trainings"
 OF_TUNE = {"callbacks": "a callback", "trial_scheduler": "a scheduler", "stoppers": "a stopper"}
 """Options that name classes of Ray Tune, and what these are."""
 
@@ -68,16 +73,18 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     # As planned: an agent that the study learns first is not there yet.
     artifacts.check([each.config for each in distinct([*planned, *proposals.examples])])
     artifacts.make([each.config for each in distinct(known)], only=())
-    collections = {each.name: artifacts.collection(each.config) for each in known}
+    repeated = repetitions(runs)
+    collections = {each.name: artifacts.collection(each.config) for each in [*known, *repeated]}
     check_comparison(plan.options, known, collections, complete=not adaptive)
-    store = run_store(plan.storage, runs, artifacts.provenance)
-    done, outdated = store.finished(each.name for each in runs)
+    store = run_store(plan.storage, [*runs, *repeated], artifacts.provenance)
+    done, outdated = store.finished(each.name for each in [*runs, *repeated])
     stopped = scheduler.stopped if scheduler else {}
     done |= {each.name for each in runs} & set(stopped)
+    again = [each for each in repeated if each.name not in done]
     print_lines(console, *outdated_lines(outdated))
     # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
     order = plan.seeds.index
-    waiting = sorted((run for run in runs if run.name not in done), key=lambda run: order(run.config["seed"]))
+    waiting = sorted((run for run in runs if run.name not in done), key=lambda run: order(run.config["seed"])) + again
     work = StudyWork(
         experiment=experiment,
         load=Load(False),
@@ -91,13 +98,15 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
         missing=missing(agents, waiting),
         collections=collections,
         ready=len(done) + proposals.finished,
+        repeated=repeated,
         apart=experiment.on_cluster,
         callbacks=callbacks,
     )
-    total = len(runs) + proposals.total
+    total = len(runs) + len(repeated) + proposals.total
     names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values())
     line = f"{counted(total, 'run')} ({work.ready} done) over {', '.join(names)}, results in {plan.storage}"
-    print_lines(console, *work.read_lines, *filter(None, [plan.reduced, plan.untyped]), line)
+    about = [plan.reduced, plan.untyped, line, *([REPEATED] if again else []), *disk_line(waiting)]
+    print_lines(console, *work.read_lines, *filter(None, about))
     facts = {"runs": total, "done": work.ready}
     work.load = work.loaded(console, facts) if work.ready < total else Load(False, facts=facts)
     return work
@@ -119,6 +128,7 @@ class StudyWork(Work):
     Args:
         missing: the agents that must be learned first, by name.
         ready: runs that are finished.
+        repeated: a run of a training of the user's that repeats another with its seed; in no table.
         apart: whether tables and report are written in a separate process (`commands.study_end`).
     """
 
@@ -131,6 +141,7 @@ class StudyWork(Work):
     missing: dict[str, LearnRequest]
     collections: dict[str, Collection]
     ready: int
+    repeated: list[Planned]
     apart: bool
     callbacks: Sequence[Callback]
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -200,13 +211,26 @@ class StudyWork(Work):
             table.estimated = estimated
             proposals.on_total = lambda count: setattr(table, "total", others + count)
             watch = RunWatch(table, tracking, stopped=self._stopped)
-            seeds = SeedsAct(lambda name: next(each for each in self._planned if each.name == name))
+            seeds = self._seeds()
             for source in sources:
                 for done in executor.run(source, watch=watch, retries=plan.options["retries"], stop=budget.spent):
                     raise_unwritable(done)
-                    seeds.check(done)
+                    seeds.check(self._config(done.task.key), (done.value or {}).get("learned"))
             watch.record_states()
         self.errors = watch.errors
+
+    def _config(self, name: str) -> dict[str, Any]:
+        """Return the configuration of a run."""
+        return next(each.config for each in [*self._planned, *self.repeated] if each.name == name)
+
+    def _seeds(self) -> SeedsAct:
+        """Return what compares the weights of different seeds, with those of the runs that are finished."""
+        seeds, waiting = SeedsAct(), {each.name for each in self.waiting}
+        for planned in self.runs:
+            if trains_elsewhere(planned.config) and planned.name not in waiting:
+                outcome = read_outcome(self.plan.storage, planned.name)
+                seeds.check(planned.config, outcome and outcome.learned)
+        return seeds
 
     def _begin(self, console: Console, tracking: Tracking) -> None:
         """Log what decides about runs, check that they fit, and learn the agents that they need first."""
@@ -236,10 +260,23 @@ class StudyWork(Work):
         return sources
 
     def _estimate(self, console: Console) -> float | None:
-        """Print how long the runs will take in this command; None if nothing can be timed."""
-        if not self.experiment.local:
-            return None
-        return self._ahead.print_time(self.artifacts, self._processes, LEAST not in self.plan.arguments, console)
+        """Print how long the runs will take, here or on Ray; None if nothing can be timed."""
+        timing = self._timing_here() if self.experiment.local else self._timing_on_ray()
+        return self._ahead.print_time(self.artifacts, timing, LEAST not in self.plan.arguments, console)
+
+    def _timing_here(self) -> Timing:
+        return Timing(LocalExecutor(shared={"opened": OpenedParts(artifacts=self.artifacts)}), self._processes)
+
+    def _timing_on_ray(self) -> Timing:
+        """Return what times methods in tasks on Ray, as many runs at once as it has room for now."""
+        resources = [planned.config["resources"] for planned in self._ahead.known]
+        room = room_for(resources, [node["Resources"] for node in alive_nodes()])
+        return Timing(RayExecutor({"opened": self._shared}), min(room, self.plan.options["concurrent"] or room))
+
+    @cached_property
+    def _shared(self) -> OpenedParts:
+        """The parts of all runs in Ray's object store."""
+        return OpenedParts(self.artifacts.share([planned.config for planned in distinct(self._ahead.known)]))
 
     @property
     def _planned(self) -> list[Planned]:
@@ -257,7 +294,7 @@ class StudyWork(Work):
 
         configs = [planned.config for planned in distinct(self._ahead.known)]
         capacity = capacity_of(configs, options["address"])
-        shared_parts = {"opened": OpenedParts(self.artifacts.share(configs))}
+        shared_parts = {"opened": self._shared}
         return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, self.callbacks, "StudyRun")
 
     def renew(self) -> None:

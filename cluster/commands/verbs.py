@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 from pyrite.cluster.config.aliases import is_override, not_an_override, with_named
 from pyrite.cluster.config.groups import group_options, groups_of
+from pyrite.cluster.config.other_names import OF_STUDY, suggestion
+from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.provenance import release
 from pyrite.ranking.errors import BadInput
 
@@ -350,14 +352,15 @@ def _no_verb(name: str) -> BadInput:
     return BadInput(f"there is no verb {name!r}", remedy=remedy)
 
 
-def _no_flag(flag: str, following: Sequence[str]) -> BadInput:
+def _no_flag(verb: str, flag: str, following: Sequence[str]) -> BadInput:
     """Return the error for a flag that does not exist: options are written without dashes, as seeds=5."""
     name, _, value = flag.partition("=")
     if name in FLAGS:
         return BadInput(f"there is no option {name}", remedy=FLAGS[name])
     value = value or next((text for text in following[:1] if not text.startswith("-")), "…")
-    option = name.lstrip("-").replace("-", "_")
-    return BadInput(f"there is no option {name}", remedy=f"options are written without dashes: {option}={value}")
+    override = f"{name.lstrip('-').replace('-', '_')}={value}"
+    instead = suggestion(override, verb) if key_of(override) not in OF_STUDY else None
+    return BadInput(f"there is no option {name}", remedy=f"options are written without dashes: {instead or override}")
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -365,7 +368,7 @@ def _parsed(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     known = parser()
     chosen, more = known.parse_known_args(arguments)
     for flag in (text for text in more if text.startswith("-")):
-        raise _no_flag(flag, arguments[arguments.index(flag) + 1 :])
+        raise _no_flag(chosen.verb, flag, arguments[arguments.index(flag) + 1 :])
     if more and not VERBS[chosen.verb].overrides:
         known.error(f"unrecognized arguments: {' '.join(more)}")
     return chosen, more

@@ -246,9 +246,14 @@ def _quoted_measures(value: str) -> str:
     return as_override([name.strip() for name in re.split(r",(?![^()]*\))", inner)])
 
 
+RUNS_FIRST = "name runs, and the judgements after them: pyrite evaluate RUN… QRELS"
+
+
 def _runs_and_judgements(words: Sequence[str], given: set[str]) -> Iterator[str]:
     """Yield the overrides of `pyrite evaluate RUN… QRELS`: the last word names the judgements unless `qrels=` does."""
     runs = list(words)
+    alone = len(runs) == 1 and given.isdisjoint({"qrels", "runs"})
+    refuse(alone, "is the only file that is named", runs[0] if alone else None, f"{RUNS_FIRST}, or qrels=FILE")
     if runs and "qrels" not in given:
         yield f"qrels={as_override(runs.pop())}"
     if runs:

@@ -33,6 +33,7 @@ from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
 from pyrite.cluster.config.unknown import check_keys, no_group, walk
+from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -262,4 +263,7 @@ def texts_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration of a run over the texts that another verb's options name, as its part `base`."""
     whole = compose([])
     chosen = whole[CHOICES] | {"collection": config[CHOICES]["collection"]}
-    return whole | {key: config[key] for key in OF_TEXTS if key in config} | {CHOICES: chosen, TEXTS_ONLY: True}
+    texts = {key: config[key] for key in OF_TEXTS if key in config}
+    # A ranker is opened with its weights, and needs no others.
+    texts["vectors"] = word_vectors({"vectors": whole["vectors"]} | config | {"ranker": None})
+    return whole | texts | {CHOICES: chosen, TEXTS_ONLY: True}

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import Parameter
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -16,6 +17,8 @@ from pyrite.ranking.errors import BadInput, refuse
 
 GIVEN = ("data", "seed", "folder")
 """The arguments that every training function receives."""
+FIELDS = ("data", "out", "folder", "seed", "scratch", "checkpoint")
+"""The fields that every command may have."""
 NAMED = ("run", "format")
 """Options of `trainer` that are not the function's."""
 RECORDED = re.compile(r"\+*trainer(?:\.run)?=(.*)", re.DOTALL)
@@ -55,15 +58,32 @@ def check_trainer(config: Mapping[str, Any]) -> None:
         "leave it out, or give a command with {data}",
     )
     path, _, name = run.rpartition(":")
-    function = _function(path, name, run)
-    positional = [*function.args.posonlyargs, *function.args.args]
-    every = [each.arg for each in [*positional, *function.args.kwonlyargs]]
-    if len(positional) < len(GIVEN) and function.args.vararg is None:
-        raise BadInput(f"{name} takes {', '.join(every)}", "trainer", f"define it as {name}(data, seed, folder, …)")
-    unknown = [option for option in options if option not in every and function.args.kwarg is None]
-    if unknown:
-        known = ", ".join(every[len(GIVEN) :]) or "none"
-        raise BadInput(f"{name} has no argument {unknown[0]}", f"trainer.{unknown[0]}", f"it has {known}")
+    signature = _signature(_function(path, name, run).args)
+    try:
+        signature.bind(*GIVEN, **dict.fromkeys(options))
+    except TypeError as error:
+        what = f"{name}({', '.join(signature.parameters)}): {error}"
+        remedy = f"define it as {name}(data, seed, folder, …), and give its other arguments as trainer.KEY="
+        raise BadInput(what, "trainer", remedy) from None
+
+
+def _signature(arguments: ast.arguments) -> inspect.Signature:
+    """Return the signature of a function's syntax, in which None stands for every default."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    kinds = [Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
+    kinds += [Parameter.POSITIONAL_OR_KEYWORD] * len(arguments.args)
+    without: list[Any] = [Parameter.empty] * (len(positional) - len(arguments.defaults))
+    defaults = [*without, *[None] * len(arguments.defaults)]
+    columns = zip(positional, kinds, defaults, strict=True)
+    parameters = [Parameter(each.arg, kind, default=value) for each, kind, value in columns]
+    if arguments.vararg:
+        parameters.append(Parameter(arguments.vararg.arg, Parameter.VAR_POSITIONAL))
+    for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        default = Parameter.empty if value is None else None
+        parameters.append(Parameter(each.arg, Parameter.KEYWORD_ONLY, default=default))
+    if arguments.kwarg:
+        parameters.append(Parameter(arguments.kwarg.arg, Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
 
 
 def _function(path: str, name: str, run: str) -> ast.FunctionDef:
@@ -71,7 +91,10 @@ def _function(path: str, name: str, run: str) -> ast.FunctionDef:
     if not path.endswith(".py") or not Path(path).is_file():
         what = "there is no such file" if path.endswith(".py") else "names no function"
         raise BadInput(what, f"trainer={run}", "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}")
-    body = ast.parse(Path(path).read_text("utf-8"), path).body
+    try:
+        body = ast.parse(Path(path).read_bytes(), path).body
+    except (SyntaxError, ValueError) as error:
+        raise BadInput(f"is no Python that can be read: {error}", path, "does python run it?") from None
     functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
     if name not in functions:
         what = f"{path} defines no function {name}"
@@ -84,23 +107,23 @@ def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> N
     if dense:
         what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
         raise BadInput(what, f"function={dense[0]}", "give a function, FILE.py:NAME, or mine with checkpoint=")
-    refuse(
-        not {f"{{{name}}}" for name in ("out", "folder")} & set(_fields(run)),
-        "names no folder to leave weights in",
-        "trainer",
-        "write {out} into the command",
-    )
+    fields = _fields(run)
+    if not {"out", "folder"} & {*fields}:
+        raise BadInput("names no folder to leave weights in", "trainer", "write {out} into the command")
     for option in options:
-        refuse(
-            f"{{{option}}}" not in _fields(run),
-            f"the command has no {{{option}}}",
-            f"trainer.{option}",
-            "write it into the command",
-        )
+        if option not in fields:
+            raise BadInput(f"the command has no {{{option}}}", f"trainer.{option}", "write it into the command")
+    for field in fields:
+        if field not in (*FIELDS, *options):
+            raise BadInput(f"{{{field}}} is no field of a command", "trainer", f"give trainer.{field}=")
 
 
 def _fields(run: str) -> list[str]:
-    return [f"{{{name}}}" for _, name, _, _ in Formatter().parse(run) if name]
+    """Return the names in braces of a command."""
+    try:
+        return [name for _, name, _, _ in Formatter().parse(run) if name is not None]
+    except ValueError as error:
+        raise BadInput(f"can't be read: {error}", "trainer", "write {{ and }} for braces") from None
 
 
 def files_of_trainer(config: Mapping[str, Any]) -> list[str]:

@@ -40,13 +40,17 @@ def check_keys(
     """
     added: list[str] = []
     for each in values:
-        key = each.key_or_group
+        key, value = each.key_or_group, each.value()
         known = any(f"{key}.".startswith(f"{other}.") for other in added)
-        absent = [path for path in _paths(each.value(), key.split("."), content) if walk(content, path)[1]]
+        absent = [path for path in _paths(value, key.split("."), content) if walk(content, path)[1]]
         adds = each.is_add() or each.is_force_add()
         if absent and not known and not adds:
             raise _unknown(".".join(absent[0]), content, overrides, config, compose)
-        added += [key] if adds or isinstance(each.value(), dict) else []
+        before = content.get(key, value) or {}
+        merges = isinstance(value, dict) and isinstance(before, Mapping) and key in content and not adds
+        if isinstance(value, dict) and merges:
+            content = {**content, key: {**before, **value}}
+        added += [key] if adds or (isinstance(value, dict) and not merges) else []
 
 
 def _paths(value: Any, path: list[str], content: Mapping[str, Any]) -> Iterator[list[str]]:

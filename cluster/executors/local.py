@@ -132,7 +132,7 @@ class LocalExecutor(Executor):
     def _body(self, task: Task, report: Report, process: WarmProcess | None) -> Callable[[], Any]:
         """Return what runs a task, here or in another process."""
         if process is None:
-            return bound(task, self._built or {}, Context(report, often=True))
+            return bound(task, self._built or {}, Context(report))
         return partial(process.run, task, self.shared, report)
 
     def _room(self) -> int:

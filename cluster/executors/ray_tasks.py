@@ -133,7 +133,7 @@ class RayExecutor(Executor):
     def _asks(self, tasks: Sequence[Task]) -> list[Ask]:
         """Return what tasks take, or their actors if they run in actors."""
         if self.actors is not None:
-            return [Ask(self.name, (self.actors.bundle(),))] if tasks else []
+            return [Ask("a worker", (self.actors.bundle(),))] if tasks else []
         return [Ask(task.label or task.key, (task.resources.bundle(),)) for task in tasks]
 
     @cached_property

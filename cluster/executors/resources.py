@@ -129,6 +129,11 @@ def rooms(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Mapping[str, f
     return most
 
 
+def room_for(options: Sequence[Mapping[str, Any]], nodes: Sequence[Mapping[str, float]]) -> int:
+    """Return how many runs nodes have room for at once, each with some of these `resources`; at least one."""
+    return max(1, min((rooms(workers_bundles(each), nodes, MOST_AT_ONCE) for each in options), default=1))
+
+
 def at_once(demands: Sequence[Sequence[Mapping[str, float]]], nodes: Sequence[Mapping[str, float]]) -> int | None:
     """Return how many runs with several workers there is room for; None without any, so that Tune decides.
 

@@ -195,12 +195,10 @@ class Context:
         report: receives what the body reports.
         leave: called every few seconds with a function that saves the state. If the machine will be taken away, it
             saves the state and ends this attempt (`pyrite.cluster.executors.lost_process.leave`).
-        often: whether it receives reports every few seconds, which Ray Tune takes for results.
     """
 
     report: Report = lambda report: None
     leave: Callable[[Callable[[], object]], None] = lambda keep: None
-    often: bool = False
 
 
 def located(path: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from pyrite.cluster.executors.task import (
     ERROR,
     FINAL,
     STEP,
+    WITHIN,
     Attempts,
     Context,
     Done,
@@ -38,7 +39,7 @@ from pyrite.cluster.executors.task import (
 from pyrite.cluster.executors.tune_schedulers import Retries, Stopping, name_of, placement_of
 from pyrite.cluster.executors.waiting import Ask, nodes_alive, waits_said
 from pyrite.cluster.executors.worker import origin_of, portable
-from pyrite.cluster.limits import ROOM_LOOK_S
+from pyrite.cluster.limits import LINE_EVERY_S, ROOM_LOOK_S
 from pyrite.cluster.output.storage import Unwritable, unwritable
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.ranking.whole_file import FULL
@@ -88,8 +89,8 @@ class TuneExecutor(Executor):
         with waits_said(trials.asks, watch.waits):
             while not self._ended(trials, retries):
                 pass
-        if scheduler.stopping.refused is not None:
-            raise scheduler.stopping.refused
+        if (error := trials.error or scheduler.stopping.refused) is not None:
+            raise error
         yield from trials.done
 
     def _ended(self, trials: _Trials, retries: int) -> bool:
@@ -104,7 +105,7 @@ class TuneExecutor(Executor):
             except Exception as error:
                 chain = list(_chain(error))
                 _refuse_full(chain, folder)
-                if trials.scheduler.stopping.refused is not None:
+                if trials.error or trials.scheduler.stopping.refused:
                     return True
                 loss = next((each for each in chain if isinstance(each, Exception) and is_loss(each)), None)
                 if loss is None:
@@ -158,12 +159,17 @@ def attempt(content: bytes, shared: Mapping[str, Any], retries: int, report: Cal
         content: the pickled task and its origin.
     """
     report({BEGUN: True})  # Tune adds the node to this report
-    attempts = Attempts(retries)
+    attempts, within = Attempts(retries), Throttle(LINE_EVERY_S)
+
+    def report_progress(content: dict[str, Any]) -> None:
+        if content.keys() != {WITHIN} or within.due():  # each costs Tune a result
+            report(content)
+
     while True:
         try:
             task, origin = cloudpickle.loads(content)
             origin.enter()
-            value = bound(task, built(shared), Context(report, leave))()
+            value = bound(task, built(shared), Context(report_progress, leave))()
             report({**(value if isinstance(value, Mapping) else {}), FINAL: True})
             return
         except Exception as error:
@@ -205,7 +211,11 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 class _Trials(Searcher):
-    """The tasks of one call of `run`, as a searcher of Tune."""
+    """The tasks of one call of `run`, as a searcher of Tune.
+
+    Attributes:
+        error: what was raised where an end was recorded, which ends all trials.
+    """
 
     def __init__(self, tasks: Tasks, watch: Watch, stop: Callable[[], bool], scheduler: Retries) -> None:
         super().__init__(metric="best", mode="max")
@@ -215,12 +225,14 @@ class _Trials(Searcher):
         """Address and process of each trial, by its id, once it has reported."""
         self.again: list[Task] = []
         self.done: list[Done] = []
+        self.error: Exception | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # Tune pickles its searcher to restore an experiment; ours are planned again instead
 
     def suggest(self, trial_id: str) -> Any:
-        task = self.again.pop(0) if self.again else None if self.stop() else self.tasks.next()
+        stops = self.error is not None or self.stop()
+        task = self.again.pop(0) if self.again else None if stops else self.tasks.next()
         if isinstance(task, Task):
             task = replace(task, resources=self.scheduler.larger.get(task.key, task.resources))
             self.running[trial_id] = task
@@ -265,9 +277,12 @@ class _Trials(Searcher):
         self.running, self.places = {}, {}
 
     def _end(self, done: Done) -> None:
-        self.watch.ended(done)
-        self.tasks.ended(done)
         self.done.append(done)
+        try:
+            self.watch.ended(done)
+            self.tasks.ended(done)
+        except Exception as error:  # which Tune would take for one of the trial, and run it again
+            self.error = self.error or error
 
     def save(self, checkpoint_path: str) -> None:
         """Keep nothing."""
@@ -279,7 +294,8 @@ class _Trials(Searcher):
 class _Events(Callback, Stopper):
     """Notifies the watch of what Tune reports of trials, and lets as many run as the cluster has room for now.
 
-    It ends all trials once one could not write: the results of the others could not be kept either.
+    It ends all trials once one could not write, or its end could not be recorded: the results of the others could not
+    be kept either.
     """
 
     def __init__(self, trials: _Trials, limiter: ConcurrencyLimiter, capacity: Capacity | None) -> None:
@@ -294,7 +310,8 @@ class _Events(Callback, Stopper):
         return STEP in result and stopping.ends(self.trials.running[trial_id].key, trial_id, result)
 
     def stop_all(self) -> bool:
-        return any(isinstance(done.error, Unwritable) for done in self.trials.done[-1:])
+        unwritable = any(isinstance(done.error, Unwritable) for done in self.trials.done[-1:])
+        return unwritable or self.trials.error is not None
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self.trials.watch.started(self.trials.running[trial.trial_id])

@@ -117,16 +117,19 @@ def waits_said(asks: Callable[[], Iterable[Ask]], say: Callable[[str | None], ob
         yield
 
 
-def forward_ray_events(warn: Callable[[str], object]) -> None:
+def forward_ray_events(warn: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
     """Call a function with what Ray itself reports of the cluster's size, instead of printing logs of all workers.
 
-    These are the autoscaler's lines: resources that no type of node has, nodes that are added or fail.
+    These are the autoscaler's lines: resources that no type of node has, nodes that are added or fail. Ray repeats some
+    every minute; here a line comes again after a few minutes.
     """
+    due: dict[str, float] = {}
 
     def on_lines(data: Mapping[str, Any]) -> None:
         if data.get("pid") == "autoscaler":
             for line in ray._private.worker.filter_autoscaler_events(data.get("lines", [])):
-                if not line.startswith("Tip:"):
+                if not line.startswith("Tip:") and clock() >= due.get(line, 0):
+                    due[line] = clock() + WAIT_LINE_EVERY_S
                     warn(f"Ray: {line.strip()}")
 
     for name in ("ray_print_logs", "pyrite"):

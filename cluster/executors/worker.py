@@ -73,7 +73,7 @@ def _run(connection: Connection, task: Task, shared: dict[str, Any], kept: dict[
             if content not in kept:
                 kept[content] = built({name: value})[name]
             shared[name] = kept[content]
-    return bound(task, shared, Context(lambda report: connection.send(("report", report)), often=True))()
+    return bound(task, shared, Context(lambda report: connection.send(("report", report))))()
 
 
 def portable(error: Exception) -> Exception:

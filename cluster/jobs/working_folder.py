@@ -24,6 +24,9 @@ SEND_IGNORED = "RAY_RUNTIME_ENV_IGNORE_GITIGNORE"
 PATH_OPTIONS = tuple(f".{name}" for name in (*PATHS, *PATHS_OR_NUMBERS, "folders", "guard.ranker", "vectors"))
 """Ends of the keys of options whose value is a path even if it has no slash and no dot."""
 _PIECE = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,\[\]{}()'"]++(?!\()""")
+TRAINERS = ("trainer", "trainer.run")
+"""Options with files among other words: FILE.py:FUNCTION, or a command."""
+_FILE = re.compile(r"[^\s,\[\]{}()'\"=:]+\.\w+")
 _LOCAL_URI = re.compile(r"(sqlite:///|file://)(.*)")
 
 
@@ -142,6 +145,11 @@ class ClusterPaths:
                 before, colon, path = "", "", unquoted(match[0])
             return before + colon + quoted(self._input(key, path)) if self._is_path(key, path) else match[0]
 
+        def file(match: re.Match[str]) -> str:
+            return self._input(key, match[0]) if self._is_path(key, match[0]) else match[0]
+
+        if key.lstrip("+") in TRAINERS:
+            return f"{key}{sign}{_FILE.sub(file, value)}"
         whole = unquoted(value)
         if self._is_path(key, whole):  # a path may hold commas and blanks
             return f"{key}={quoted(self._input(key, whole))}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.word_vectors import reads_word_vectors
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.trained import read_ranker
@@ -129,6 +130,7 @@ class Miner:
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard", trust="composed")
         self.ranker, self.ranker_encoded = None, base.encoded
+        self.reads_words = reads_word_vectors(config | {"ranker": None})
         refuse(
             config["ranker"] and not config["checkpoint"],
             "says what a checkpoint is, and none is named",
@@ -138,6 +140,7 @@ class Miner:
         if config["checkpoint"]:
             trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
+            self.reads_words |= trained.words is not None
         if config["scores"] == "ranker" and self.ranker is None:
             raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")
         self._check_promote()

@@ -16,6 +16,8 @@ from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).parents[2]
+"""The folder of `pyrite`, in which those of the checkout are linked."""
 CODE = "code of "
 """Prefix of the names of folders."""
 RELEASE = ("version", "commit")
@@ -34,8 +36,8 @@ def code(*folders: str) -> dict[str, str]:
 def _code_of(folder: str) -> str:
     """Return a digest of a folder's modules, read once per process, since imported code does not change."""
     found = hashlib.blake2b(digest_size=16)
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        found.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    for path in sorted((PACKAGE / folder).rglob("*.py")):
+        found.update(f"{path.relative_to(PACKAGE).as_posix()}\0".encode() + path.read_bytes() + b"\0")
     return found.hexdigest()
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
+from pyrite.cluster.config.secrets import concealed
 from pyrite.cluster.output.terminal import visible
 
 
@@ -29,10 +30,10 @@ class Screen(Console):
 
 class _VisibleLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record))
+        return visible(concealed(super().format(record)))
 
 
 def show_warnings() -> None:
-    """Write out control characters in warnings that no other handler takes."""
+    """Write out control characters in warnings that no other handler takes, and leave out secrets."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_VisibleLines())

@@ -18,15 +18,17 @@ from pyrite.cluster.config.compose import compose_recorded
 from pyrite.cluster.config.mine_command import mine_command
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.manifest import CONFIG, read_config
+from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.run_log import failure_summary
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, read_table, required_scan, required_trials, scan_table
 from pyrite.cluster.reports.publish import publish
-from pyrite.cluster.runs.agent_file import FILE
+from pyrite.cluster.runs.agent_file import FILE as AGENT_FILE
+from pyrite.cluster.runs.outcome import AGAIN, FOLDER, read_outcome
 from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.errors import BadInput
 
-SHOWN = ("trials", "queries", "steps", "zero_shot", "examples")
+SHOWN = ("trials", "queries", "samplers", "steps", "zero_shot", "examples")
 """The tables that the report shows."""
 
 
@@ -49,6 +51,7 @@ def results_of(storage: Storage, tables: Mapping[str, Any], waiting: int = 0) ->
             table = table.lazy() if written is None else written
         shown[name] = table
     return StudyResults(
+        repeated=repeated_runs(storage, tables["trials"]),
         **shown | {"trials": with_converged(tables["trials"], storage)},
         config=read_config(storage),
         written=(storage.read(CONFIG) or b"").decode(),
@@ -56,6 +59,18 @@ def results_of(storage: Storage, tables: Mapping[str, Any], waiting: int = 0) ->
         waiting=waiting,
         commands=COMMANDS,
     )
+
+
+def repeated_runs(storage: Storage, trials: pl.DataFrame) -> list[tuple[str, str, float]]:
+    """Return each run that was repeated with its seed, a measure's column, and the difference of the second one."""
+    found, names = [], ResultStore(storage, FOLDER).keys()
+    for name in (name for name in names if name.endswith(AGAIN)):
+        first = trials.filter(pl.col("status") == "done", run=name.removesuffix(AGAIN))
+        again = read_outcome(storage, name)
+        for key, mean in (again.means() if again and len(first) else {}).items():
+            column = key.replace("/", ":", 1)
+            found.append((first["run"][0], column, mean - first[column][0]))
+    return found
 
 
 def report_study(
@@ -81,7 +96,7 @@ def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
     named = [match[1] if (match := checkpoint.search(text or "")) else None for text in trials["overrides"]]
     converged: dict[str, bool | None] = {}
     for name in {name for name in named if name is not None}:
-        content = storage.read(f"agents/{name}/{FILE}")
+        content = storage.read(f"agents/{name}/{AGENT_FILE}")
         converged[name] = from_bytes(content, name)["facts"].get("converged") if content else None
     column = [None if name is None else converged[name] for name in named]
     return trials.with_columns(converged=pl.Series(column, dtype=pl.Boolean))

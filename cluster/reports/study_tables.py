@@ -24,7 +24,7 @@ from pyrite.analysis.statistics.contrasts import check_contrasts
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import RunRows, write_table
-from pyrite.cluster.plan.sweep import Planned, function_name
+from pyrite.cluster.plan.sweep import Planned, function_name, ranker_name
 from pyrite.cluster.runs import negative_tables
 from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome
@@ -38,7 +38,8 @@ SCHEMA: dict[str, Any] = {
     "curve_loss": pl.List(pl.Float64),
     "curve_validation": pl.List(pl.Float64), "curve_dev_loss": pl.List(pl.Float64),
     "validation_measure": pl.String, "swept": SWEPT, "drawn": pl.List(pl.String), "diverged": pl.Boolean,
-    "interpolation_weight": pl.Float64, "cut": pl.String,
+    "interpolation_weight": pl.Float64, "cut": pl.String, "examples": pl.Int64, "scored_step": pl.Int64,
+    "refreshes": pl.Int64, "scratch": pl.Float64,
 }  # fmt: skip
 """Columns of trials.parquet before those of the measures."""
 
@@ -212,10 +213,14 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
     """One row of trials.parquet; of a failed run, whatever is known of it."""
     failed, outcome = outcome is None, outcome or Outcome()
     config, choices = planned.config, planned.config[CHOICES]
+    counted = {"steps": outcome.steps, "documents_read": outcome.documents_read}
+    if outcome.learned:  # a training of the user's: 0 is what it did not count
+        counted = {name: count or None for name, count in counted.items()}
     row: dict[str, Any] = {
         "run": planned.name,
         "overrides": shlex.join(planned.overrides),
-        **{group: choices[group] for group in ("ranker", "policy", "selector", "objective")},
+        "ranker": ranker_name(config, planned.swept),
+        **{group: choices[group] for group in ("policy", "selector", "objective")},
         "function": function_name(config),
         "seed": config["seed"],
         "status": "failed" if failed else "done",
@@ -224,9 +229,9 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "fingerprint": collection.fingerprint,
         "epochs": outcome.epochs,
         "best_epoch": outcome.best_epoch,
-        "steps": outcome.steps,
+        "steps": counted["steps"],
         "seconds": outcome.seconds,
-        "documents_read": outcome.documents_read,
+        "documents_read": counted["documents_read"],
         "memory": outcome.memory,
         "curve_loss": mean_curve(outcome.losses),
         "curve_validation": mean_curve(outcome.validations),
@@ -237,6 +242,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "diverged": None if failed else outcome.diverged,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
         "cut": cut_of(config) or None,
+        **{name: getattr(outcome, name) for name in ("examples", "scored_step", "refreshes", "scratch")},
     }
     row |= _measured(outcome)
     return row | {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.validate import check_run
+from pyrite.cluster.config.word_vectors import reads_word_vectors, word_vectors
 from pyrite.cluster.executors.object_store import fetched
 from pyrite.cluster.executors.pieces import run_pieces
 from pyrite.cluster.lazy import ray
@@ -40,6 +41,7 @@ class Artifacts(Collections):
     """Opens the collections of configurations, makes their parts, and remembers what they share."""
 
     _sources: dict[str, Sources] = field(default_factory=dict)
+    _stand_ins: set[str] = field(default_factory=set)
 
     def make(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None = None) -> None:
         """Make what the cache lacks, in parallel if possible. Does nothing here: `part` makes a part when it is needed.
@@ -77,8 +79,8 @@ class Artifacts(Collections):
         """Return one part, from the cache or newly made (`pyrite.cluster.runs.parts`)."""
         if name == "agent":
             return read_agent(checkpoint_of(config) or "")
-        if name == "base" and (absent := build(config["vectors"], "vectors", trust="composed").stand_in()):
-            self.note(absent[1])
+        if name == "base":
+            self._note_stand_in(config)
         from pyrite.cluster.runs.parts import protect
 
         place = self.place(config, self.keys(config)[name])
@@ -92,18 +94,28 @@ class Artifacts(Collections):
         protect(part)
         return part
 
+    def _note_stand_in(self, config: dict[str, Any]) -> None:
+        """Note, once, that word vectors are not installed and which replace them."""
+        absent = build(word_vectors(config), "vectors", trust="composed").stand_in()
+        if absent and absent[1] not in self._stand_ins:
+            self._stand_ins.add(absent[1])
+            self.note(absent[1])
+
     def parts(self, config: dict[str, Any]) -> dict[str, Any]:
         """Return all parts of a configuration, by name."""
         return {name: self.part(config, name) for name in self.keys(config)}
 
     def check(self, configs: Iterable[dict[str, Any]]) -> None:
         """Check the options of runs, alone and together (`pyrite.cluster.config.validate.check_run`)."""
-        licences: dict[str, None] = {}
+        configs, licences = list(configs), dict[str, None]()
         for config in configs:
             check_run(config, agent_of(config))
             licences |= dict.fromkeys(_licences(config))
         for line in licences:
             self.note(line)
+        named = [path for config in configs if (path := config["vectors"].get("path"))]
+        if named and not any(map(reads_word_vectors, configs)):
+            self.note(f"vectors.path={named[0]} is not read: no part of this command reads word vectors")
 
     def bytes_of(self, config: dict[str, Any]) -> dict[str, int]:
         """Return the bytes of each part of a configuration, by key: on disk, and about as many in memory.
@@ -124,7 +136,9 @@ class Artifacts(Collections):
         seen = set[str]()
         for config in configs:
             keys = self.keys(config)
-            new = {name for name in ("base", "tokens") if name in keys and keys[name] not in seen}
+            # Of a checkpoint's texts tokens are read, and BM25 reads whole texts: the limits of words cut neither.
+            read = [*(["base"] if "tokens" not in keys or reads_word_vectors(config) else []), "tokens"]
+            new = {name for name in read if name in keys and keys[name] not in seen}
             seen |= {keys[name] for name in new}
             if "base" in new:
                 lines[cut_words(self.part(config, "base").encoded, config["encoding"])] = None
@@ -173,7 +187,7 @@ def cached_part(name: str, place: Path) -> Any | None:
 
 def _licences(config: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each package whose weights a run starts from."""
-    vectors = build(config["vectors"], "vectors", trust="composed")
+    vectors = build(word_vectors(config), "vectors", trust="composed")
     if isinstance(vectors, PackagedGlove) and (line := licence_of(vectors.package)):
         yield line
     checkpoint = config["ranker"].get("checkpoint")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pyrite.cluster.runs.before_training import BeforeTraining
 from pyrite.cluster.runs.embeddings import spread_out, vectors_of
 from pyrite.cluster.runs.outcome import Outcome
 from pyrite.cluster.runs.parts import read_encoded
@@ -44,11 +45,8 @@ def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: St
     for origin in config["origin"]:
         training.restore_best(origin)
         evaluation = Evaluation(encoded, parts[f"origin:{origin}"].take(queries), config["measures"])
-        before = parts.get(f"untrained:{origin}")
         _add_measures(origin, evaluation, training.ranker, weight, outcome)
-        if before is not None and before.values:
-            _append(outcome.untrained, origin, before.of(queries))
-        outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, NOTHING), queries]).astype(np.int64)
+        append_queries(outcome, origin, queries, parts.get(f"untrained:{origin}"))
     training.restore_best()
     measure_zero_shot(config, parts, training.ranker, outcome)
 
@@ -87,13 +85,20 @@ def _add_embeddings(ranker: Ranker, encoded: EncodedCollection, queries: NDArray
 def _add_measures(origin: str, evaluation: Evaluation, ranker: Ranker, weight: float | None, outcome: Outcome) -> None:
     """Add the measures over an origin: the ranker's, those of BM25's order, and of both interpolated."""
     scores = evaluation.scores(ranker)
-    _append(outcome.values, origin, evaluation(ranker) if scores is None else evaluation.of_scores(scores))
-    _append(outcome.bm25, origin, evaluation.of_bm25())
+    append_values(outcome.values, origin, evaluation(ranker) if scores is None else evaluation.of_scores(scores))
+    append_values(outcome.bm25, origin, evaluation.of_bm25())
     if scores is not None and weight is not None:
-        _append(outcome.interpolated, origin, evaluation.of_scores(interpolate(evaluation, scores, weight)))
+        append_values(outcome.interpolated, origin, evaluation.of_scores(interpolate(evaluation, scores, weight)))
 
 
-def _append(
+def append_queries(outcome: Outcome, origin: str, queries: NDArray[np.integer], before: BeforeTraining | None) -> None:
+    """Append the test queries of a fold, and their values before the training if they are known."""
+    if before is not None and before.values:
+        append_values(outcome.untrained, origin, before.of(queries))
+    outcome.queries[origin] = np.concatenate([outcome.queries.get(origin, NOTHING), queries]).astype(np.int64)
+
+
+def append_values(
     table: dict[str, dict[str, NDArray[np.float64]]], origin: str, values: Mapping[str, NDArray[np.float64]]
 ) -> None:
     """Append the values of a fold to those of the folds before."""

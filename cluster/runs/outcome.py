@@ -15,6 +15,8 @@ from pyrite.cluster.plan.sweep import Planned
 
 FOLDER = "runs"
 """Folder of the outcomes in the output folder."""
+AGAIN = "-again"
+"""Ending of the name of a run that repeats another with the same seed, which no table includes."""
 
 
 @dataclass
@@ -44,6 +46,9 @@ class Outcome:
         weights: best weights of the last fold's ranker, if requested: by name or, for a pretrained ranker, the files of
             a checkpoint.
         learned: a digest of the weights that a training of the user's own left; empty for Pyrite's rankers.
+        examples, scored_step, refreshes: of such a training the pairs that it read, the step whose weights were
+            measured, and the versions of the index after the first one that batches were served; None if unknown.
+        scratch: of such a training the MiB of its temporary folders at its end.
         made_of: keys of its parts, version and commit (`Artifacts.provenance`).
     """
 
@@ -72,6 +77,10 @@ class Outcome:
     zero_shot: list[dict[str, Any]] = field(default_factory=list)
     weights: dict[str, Any] | None = None
     learned: str = ""
+    examples: int | None = None
+    scored_step: int | None = None
+    refreshes: int | None = None
+    scratch: float | None = None
     made_of: dict[str, str] = field(default_factory=dict)
 
     @property

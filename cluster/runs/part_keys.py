@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
-from pyrite.cluster.config.trainer_option import files_of_trainer
+from pyrite.cluster.config.trainer_option import files_of_trainer, trains_elsewhere
 from pyrite.cluster.output.provenance import checkpoints_of, code, contents
 from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
 from pyrite.cluster.runs.agent_file import agent_content, has_agent
@@ -38,4 +38,5 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
     folders += ["rl"] if checkpoint_of(config) or "state" in config else []
     ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
     theirs = {"trainer": digest(contents(files))} if (files := files_of_trainer(config)) else {}
+    folders += ["torch"] if trains_elsewhere(config) else []
     return keys_of(config, collections) | ranker | theirs | code(*folders)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import TEXTS_ONLY
+from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.cluster.executors.pieces import run_pieces
 from pyrite.cluster.output.provenance import checkpoints_of, files_of
 from pyrite.cluster.output.terminal import counted
@@ -69,10 +70,10 @@ def _built(config: Config, key: str, name: str | None = None) -> Any:
 
 
 def _text_options(config: Config, name: str) -> list[Any]:
-    vectors = config["vectors"]
+    vectors = word_vectors(config)
     limits = {split: config["limits"][split] for split in SPLITS}
     # So that a study is not resumed with other vectors once these are installed.
-    absent = _built(config, "vectors").stand_in()
+    absent = build(vectors, "vectors", trust="composed").stand_in()
     return [config["encoding"], vectors, limits, config["folds"], files_of(vectors), absent and absent[1]]
 
 
@@ -91,7 +92,7 @@ def base(collection: Collection, config: Config, note: Note, folder: Callable[[s
             f"{len(unmatched):,} of {len(encoded.queries):,} queries share no word with any document: "
             + (WITHOUT_BLANKS if 2 * texts.str.contains(SCRIPTS).sum() > len(texts) else WITH_BLANKS)
         )
-    vectors = _built(config, "vectors").read(words)
+    vectors = build(word_vectors(config), "vectors", trust="composed").read(words)
     try:
         splits = split_queries(collection, encoded, config["folds"], config["limits"])
     except BadInput:
@@ -281,4 +282,5 @@ def evaluate(config: Config, other: Collection, base: Base, labels: NDArray[np.u
     encoded, words = _built(config, "encoding").encode(other)
     names = None if labels is None else json.loads(labels.tobytes())
     read = RankerReading(config["ranker"], config["encoding"], base.words, names).read(other, encoded)
-    return zero_shot(config, Sources(other, encoded, _built(config, "vectors").read(words)), read)
+    vectors = build(word_vectors(config), "vectors", trust="composed").read(words)
+    return zero_shot(config, Sources(other, encoded, vectors), read)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from pyrite.cluster.config.agents import checkpoint_of
+from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.index.demand import live_functions, served_functions
 from pyrite.cluster.limits import TIMING_S
+from pyrite.cluster.runs.artifacts import OpenedParts
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.scoring import score_candidates
@@ -71,9 +73,16 @@ class RunTime:
 
 
 def can_be_timed(config: Mapping[str, Any]) -> bool:
-    """Return whether the steps of a run can be timed alone: without actors, other workers and agents."""
+    """Return whether the steps of a run can be timed alone: without actors, other workers, agents and a trainer of the
+    user's."""
     apart = live_functions(config) or served_functions(config) or config["resources"]["workers"] > 1
+    apart = apart or trains_elsewhere(config)
     return bool(config["ranker"].get("checkpoint")) and not apart and not checkpoint_of(dict(config))
+
+
+def time_method(config: dict[str, Any], keys: Mapping[str, str], opened: OpenedParts) -> RunTime:
+    """Time a run of a method where runs go: a task's body."""
+    return time_run(config, opened.of(config, keys))
 
 
 def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
@@ -88,7 +97,10 @@ def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
             0 if training.ranker.reads_apart and any(each.documents is None for each in lists) else len(rows)
             for lists, rows in ((dev, split.dev), (test, split.test))
         ]
-        validation, tested = (math.fsum(map(read.seconds, lists)) for lists in (dev, test))
+        # Weights that were validated over all documents are tested with the same vectors.
+        kept = training.ranker.keeps_documents and any(each.documents is None for each in dev)
+        validation = math.fsum(map(read.seconds, dev))
+        tested = math.fsum(read.seconds(each, kept) for each in test)
         rankers = len(parts["base"].splits) * max(1, len(training.objective.stages()))
         sizes = len(training.examples), training.batch_size, training.max_epochs
         return RunTime(step, validation, tested, *sizes, queries[0], queries[1], rankers)
@@ -120,13 +132,14 @@ class _ReadClock:
         score_candidates(self.ranker, self.encoded, queries, rows[None])
         self.each = (time.perf_counter() - started) / len(rows)
 
-    def seconds(self, candidates: Candidates) -> float:
-        """Return the seconds to read what a measurement of candidates reads."""
+    def seconds(self, candidates: Candidates, kept: bool = False) -> float:
+        """Return the seconds to read what a measurement of candidates reads; `kept`: vectors of all documents exist."""
         documents, size = candidates.documents, len(self.encoded.documents)
         if not self.ranker.reads_apart:
             pairs = len(candidates.queries) * size if documents is None else int((documents >= 0).sum())
             return self.each * pairs
-        distinct = size if documents is None else len(np.unique(documents[documents >= 0]))
+        whole = 0 if kept else size
+        distinct = whole if documents is None else len(np.unique(documents[documents >= 0]))
         return self.each * (distinct + len(candidates.queries) / 4)
 
 

@@ -71,9 +71,8 @@ def study_run(
     def report(progress: Progress) -> None:
         nonlocal best
         if progress.batches:  # not after a validation
-            if context.often:
-                of_fold = (progress.epoch + progress.batch / progress.batches) / progress.max_epochs
-                context.report({WITHIN: (progress.fold + of_fold) / progress.folds})
+            of_fold = (progress.epoch + progress.batch / progress.batches) / progress.max_epochs
+            context.report({WITHIN: (progress.fold + of_fold) / progress.folds})
             return
         best = max(best, progress.validation)
         context.report(report_of(progress) | {"best": best, "notes": list(notes)})

@@ -3,43 +3,78 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyrite.cluster.executors.task import Done, TaskFailed
+from pyrite.cluster.config.trainer_option import trains_elsewhere
+from pyrite.cluster.executors.task import TaskFailed
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.plan.sweep import Planned, identity
 from pyrite.cluster.runs.artifacts import Artifacts
-from pyrite.cluster.runs.outcome import Outcome
+from pyrite.cluster.runs.outcome import AGAIN, Outcome
 from pyrite.cluster.runs.progress import Progress
 from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.errors import BadInput
 
 BODY = "pyrite.torch.train_process"
+GB = 1 << 30
+SHOWN = 1 << 16
+"""Bytes, of what a failed training printed, that are logged."""
+STATE = 4
+"""Copies of the weights that a run has on disk: those that it leaves and, in a saved state, three."""
+
+
+def repetitions(runs: Sequence[Planned]) -> list[Planned]:
+    """Return the first run of a training of the user's once more, by another name, if seeds are compared.
+
+    What differs between the two is not the seed's.
+    """
+    theirs = [planned for planned in runs if trains_elsewhere(planned.config)]
+    several = len({planned.config["seed"] for planned in theirs}) > 1
+    return [replace(theirs[0], name=f"{theirs[0].name}{AGAIN}")] if several else []
+
+
+def disk_line(runs: Sequence[Planned]) -> list[str]:
+    """Return the line that estimates the disk for the temporary folders of trainings of the user's; none without any.
+
+    A run is counted with the weights that it leaves and a state of its training in `data.scratch`, which holds the
+    weights and the two moments of Adam.
+    """
+    theirs = [planned.config["ranker"].get("checkpoint") for planned in runs if trains_elsewhere(planned.config)]
+    if not theirs:
+        return []
+    place = tempfile.gettempdir()
+    line = f"disk: each run has a folder in {place} for its scratch and weights until it is measured"
+    sizes = [size_of(Path(str(folder))) for folder in {*theirs} if folder and Path(str(folder)).is_dir()]
+    if sizes:
+        each = max(sizes) * STATE
+        free = shutil.disk_usage(place).free / GB
+        line += f": about {each / GB:.2g} GB by its checkpoint with one saved state, {free:.3g} GB free"
+    return [line]
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of a folder's files."""
+    return sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 class SeedsAct:
-    """Sees that the runs of one method with different seeds leave different weights.
+    """Sees that the runs of one method with different seeds leave different weights."""
 
-    Args:
-        find: returns the plan of a run by its name.
-    """
-
-    def __init__(self, find: Callable[[str], Planned]) -> None:
-        self.find = find
+    def __init__(self) -> None:
         self._seeds: dict[tuple[str, str], int] = {}
 
-    def check(self, done: Done) -> None:
-        """Raise `BadInput` if the weights of a finished run are those of another seed."""
-        learned = (done.value or {}).get("learned")
+    def check(self, config: Mapping[str, Any], learned: str | None) -> None:
+        """Raise `BadInput` if a finished run's weights are those of another seed; `learned` is their digest."""
         if not learned:
             return
-        config = self.find(done.task.key).config
-        method, seed = identity(config | {"seed": 0}), int(config["seed"])
+        method, seed = identity({**config, "seed": 0}), int(config["seed"])
         other = self._seeds.setdefault((method, learned), seed)
         if other != seed:
             what = f"seeds {min(seed, other)} and {max(seed, other)} left equal weights, so the seed does not act"
@@ -53,7 +88,7 @@ def run_trainer(
     on_progress: Any,
     state: object,
     save_every: float,
-    watch: object = None,
+    watch: Mapping[str, str] | None = None,
     name: str = "run",
 ) -> Outcome:
     """Train and measure once, in a separate process. The arguments are those of `pyrite.cluster.runs.execute.run`.
@@ -70,7 +105,8 @@ def run_trainer(
             "collection": Artifacts().collection(config),
             "outcome": str(outcome),
         }
-        request["environment"] = {"WANDB_RUN_GROUP": os.path.basename(os.getcwd()), "WANDB_NAME": name}
+        group = {} if watch is None else {"WANDB_RUN_GROUP": watch["study"]}
+        request["environment"] = {"WANDB_NAME": name, **group}
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with log.open("wb") as printed:
             process = subprocess.Popen(
@@ -80,12 +116,19 @@ def run_trainer(
                 process.communicate(ray.cloudpickle.dumps(request))
             finally:
                 process.kill()
-        text = log.read_text("utf-8", "replace")
         if not outcome.is_file():
-            raise _failure(text, process.returncode)
+            raise _failure(_end_of(log), process.returncode)
         finished = Outcome(**from_bytes(outcome.read_bytes(), str(outcome)))
     on_progress(Progress(0, 1, 1, 1, 0.0, finished.validations[-1][-1]))
     return finished
+
+
+def _end_of(log: Path) -> str:
+    """Return the last part of what was printed."""
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - SHOWN))
+        return ("…\n" if size > SHOWN else "") + file.read().decode("utf-8", "replace")
 
 
 def _failure(text: str, status: int) -> RuntimeError:

@@ -7,7 +7,6 @@ It comes from the trainer that started the process.
 from __future__ import annotations
 
 import os
-import queue
 import sys
 import threading
 import time
@@ -16,23 +15,14 @@ from typing import BinaryIO
 import torch
 from ray import cloudpickle
 
-from pyrite.ranking.checkpoint import from_bytes
 from pyrite.torch.version_files import FAILED
 
 LOOK_S = 0.5
 
 
-def messages(source: BinaryIO) -> queue.Queue[bytes]:
-    """Read messages in a thread. This process ends when there are no more, since its trainer has ended then."""
-    received: queue.Queue[bytes] = queue.Queue()
-
-    def read() -> None:
-        while size := source.read(8):
-            received.put(source.read(int.from_bytes(size, "big")))
-        os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
-    return received
+def message(source: BinaryIO) -> bytes:
+    """Read a message; nothing if there are no more, since the trainer has ended then."""
+    return source.read(int.from_bytes(source.read(8), "big"))
 
 
 def end_with(parent: int) -> None:
@@ -48,16 +38,15 @@ def end_with(parent: int) -> None:
 
 def main() -> None:
     """Build versions until the trainer ends."""
-    received = messages(sys.stdin.buffer)
-    encoder, texts, folder, device, threads, parent = cloudpickle.loads(received.get())
+    source = sys.stdin.buffer
+    encoder, texts, folder, device, threads, parent = cloudpickle.loads(message(source))
     end_with(parent)
     torch.set_num_threads(threads)
     encoder.to(device)
-    while True:
-        step = int(received.get())
+    while content := message(source):
+        step = int(content)
         try:
-            path = folder.weights_path(step)
-            encoder.load_state_dict(from_bytes(path.read_bytes(), str(path)))
+            encoder.load_state_dict(folder.weights(step))
             folder.build(encoder, texts, step)
         except Exception as error:  # raised when a batch waits for the version
             folder.write(FAILED, {"error": f"{type(error).__name__}: {error}"})

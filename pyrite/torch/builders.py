@@ -15,7 +15,6 @@ from typing import Any, Protocol
 import ray
 import torch
 from ray import cloudpickle
-from torch import Tensor
 
 from pyrite.cluster.index.encoder import PreparedCorpus
 from pyrite.ranking.checkpoint import to_bytes
@@ -159,27 +158,18 @@ class BuildOnRay(_FromWeights):
         )
         self.index = RemoteIndex(spec, Refresh("lagged", every=1, lag=0))
 
-    def publish(self, step: int) -> None:
-        weights = {name: weight.detach().cpu().clone() for name, weight in self.encoder.trained_weights().items()}
-        with replace_file(self.folder.weights_path(step)) as temporary:
-            temporary.write_bytes(to_bytes(weights))
-        self._thread.submit(self._build, step, weights)
-
     def publish_saved(self, step: int) -> None:
-        from pyrite.ranking.checkpoint import from_bytes
-
-        path = self.folder.weights_path(step)
-        self._thread.submit(self._build, step, from_bytes(path.read_bytes(), str(path)))
+        self._thread.submit(self._build, step)
 
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
         self.index.close()
 
-    def _build(self, step: int, weights: Mapping[str, Tensor]) -> None:
+    def _build(self, step: int) -> None:
         from pyrite.ranking.query_lists import QueryLists
 
         try:
-            self.index.publish(weights, step)
+            self.index.publish(self.folder.weights(step), step)
             queries = self.texts.listed.queries
             answer = self.index.search(queries, self.texts.listed.depth, step)
             lists = QueryLists(queries, answer.documents, answer.scores)

@@ -84,7 +84,9 @@ class ExternalTraining(FrozenRanker):
             scores = self.service.scores(queries, documents)
         else:
             what = "this way of choosing asks the model for scores"
-            raise BadInput(what, "selector", "give Negatives(…, model=…), or in a loop of your own score=…")
+            raise BadInput(
+                what, "selector", "give Negatives(…, model=…) or score=…; in a study data.negatives.use(model=…)"
+            )
         if scores.shape != documents.shape:
             raise ValueError(f"score returned {scores.shape} for {documents.shape} documents")
         if unknown := int((np.isnan(scores) & (documents >= 0)).sum()):

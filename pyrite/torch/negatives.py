@@ -148,6 +148,19 @@ class Negatives(IterableDataset[ServedBatch]):
         negatives._prepare(config, collection, parts, fold)
         return negatives
 
+    def use(self, model: Any = None, encode: Encode | None = None, score: Score | None = None) -> Negatives:
+        """Name the model that a loop trains, as `Negatives(…, model=…)` does: the negatives of a study's run have none.
+
+        Args:
+            model, encode, score: see the class.
+
+        Returns:
+            These negatives.
+        """
+        self._encoder, self._score = encoder_of(model, encode), score
+        self.training = self._training()
+        return self
+
     def _prepare(
         self,
         config: dict[str, Any],
@@ -305,13 +318,23 @@ class Negatives(IterableDataset[ServedBatch]):
 
         return NegativesTransform(self._transformed)
 
+    @property
+    def trained(self) -> tuple[int, int]:
+        """The steps that the attached trainer or the loop has made, and the step of the weights that it left."""
+        if (callback := self._callback) is not None:
+            return callback.steps, callback.scored_step
+        return self.training.step, self.training.step
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what was shown so far, batch by batch; see `pyrite.torch.report.ShownFiles`."""
+        return self.shown.lines() if self._callback is None else self._callback.lines()
+
     def report(self) -> NegativesReport:
         """Return what was shown so far, by function and version."""
-        lines = self.shown.lines() if self._callback is None else self._callback.lines()
         remarks = []
         if self._index is not None and self._refresh.mode == "async":
             remarks.append("versions were served as they were built (async): another training has other negatives")
-        return NegativesReport.of(lines, None if self._index is None else self._refresh.mode, remarks)
+        return NegativesReport.of(self.lines(), None if self._index is None else self._refresh.mode, remarks)
 
     def evaluator(self, **options: Any) -> Any:
         """Return an evaluator of sentence-transformers that ranks all documents for the validation queries.
@@ -393,7 +416,7 @@ class Negatives(IterableDataset[ServedBatch]):
     def _trainer_sampler(self) -> Sampler:
         """Return the sampler of a trainer's batches; it supplies nothing if all negatives are those of the batch."""
         config, rng = _without_in_batch(self._config), np.random.default_rng(0)
-        if not config["function"]:
+        if not any(config["negatives"].get(name, 1) for name in config["function"]):
             return Sampler(Fixed(), {}, Uniform(), 0, rng)
         return make_sampler(config, self._parts, rng)
 

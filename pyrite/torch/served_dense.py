@@ -56,7 +56,11 @@ class ServedDense(Dense):
     def start_run(self, training: RankerTraining) -> None:
         service: Any = getattr(training, "service", None)
         if service is None:
-            raise BadInput("has no vectors to search", "function=dense", "give Negatives(…, model=…) or encode=…")
+            raise BadInput(
+                "has no vectors to search",
+                "function=dense",
+                "give Negatives(…, model=…) or encode=…; in a study data.negatives.use(model=…)",
+            )
         if self.queries == "now" or self.precision is not None:
             what = "queries=now and precision= are for a ranker of Pyrite's, whose weights a batch can read"
             raise BadInput(what, "function.dense", "leave them out")

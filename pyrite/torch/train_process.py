@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import random
 import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,15 @@ import numpy as np
 import torch
 from ray import cloudpickle
 
-from pyrite.cluster.runs.measure import PeakMemory
+from pyrite.cluster.config.trainer_option import NAMED, is_command
+from pyrite.cluster.runs.measure import MIB, PeakMemory, append_queries, append_values
 from pyrite.cluster.runs.outcome import Outcome
+from pyrite.cluster.training.trainer_runs import size_of
 from pyrite.ranking.checkpoint import to_bytes
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.whole_file import replace_file
 from pyrite.torch.left_rankers import left_by
 from pyrite.torch.training_data import TrainingData
-
-NAMED = ("run", "format")
-"""Options of `trainer` that are not the training function's."""
 
 
 def train_all_folds(config: dict[str, Any], parts: dict[str, Any], collection: Any) -> Outcome:
@@ -42,12 +41,19 @@ def train_all_folds(config: dict[str, Any], parts: dict[str, Any], collection: A
             data.scratch.mkdir()
             folder = Path(scratch) / "trained"
             folder.mkdir()
-            started = time.perf_counter()
+            started = _processor_seconds()
             result = _train(data, config, folder)
-            outcome.seconds += time.perf_counter() - started
+            outcome.seconds += _processor_seconds() - started
+            outcome.scratch = max(outcome.scratch or 0.0, size_of(Path(scratch)) / MIB)
+            data.spend(outcome)
             _measure(data, result, folder, outcome)
     outcome.memory = peak.mib()
     return outcome
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process, and of those that it started and waited for."""
+    return math.fsum(os.times()[:4])
 
 
 def _train(data: TrainingData, config: dict[str, Any], folder: Path) -> Any:
@@ -56,18 +62,12 @@ def _train(data: TrainingData, config: dict[str, Any], folder: Path) -> Any:
     np.random.seed(seed)  # noqa: NPY002  what the user's function may draw from
     torch.manual_seed(seed)
     options = {name: value for name, value in trainer.items() if name not in NAMED}
-    if " " not in trainer["run"]:
+    if not is_command(trainer["run"]):
         return function_of(trainer["run"])(data, seed, str(folder), **options)
     form = trainer.get("format") or "json"
     fields = {"data": data.write_rows(form), "out": folder, "folder": folder, "seed": seed, "scratch": data.scratch}
     fields |= {"checkpoint": data.checkpoint or "", **options}
-    try:
-        command = shlex.split(trainer["run"].format(**fields))
-    except KeyError as error:
-        raise BadInput(
-            f"{{{error.args[0]}}} is no field of a command", "trainer", f"give trainer.{error.args[0]}="
-        ) from None
-    subprocess.run(command, check=True)
+    subprocess.run([word.format(**fields) for word in shlex.split(trainer["run"])], check=True)
     return None
 
 
@@ -77,9 +77,14 @@ def function_of(place: str) -> Any:
     Args:
         place: its file and name, as `train.py:train`.
     """
-    path, _, name = place.rpartition(":")
-    sys.path.insert(0, str(Path(path).absolute().parent))
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    file, _, name = place.rpartition(":")
+    path = Path(file).absolute()
+    root = path.parent
+    while (root / "__init__.py").is_file():  # a module of a package is imported as one
+        root = root.parent
+    sys.path.insert(0, str(root))
+    dotted = ".".join(path.relative_to(root).with_suffix("").parts)
+    spec = importlib.util.spec_from_file_location(dotted, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -98,29 +103,13 @@ def _measure(data: TrainingData, result: Any, folder: Path, outcome: Outcome) ->
     outcome.losses.append([0.0])
     outcome.dev_losses.append([])
     outcome.epochs = outcome.best_epoch = 1
-    callback = getattr(vars(data).get("negatives"), "_callback", None)
-    outcome.steps += data.steps or getattr(callback, "steps", 0)
-    outcome.documents_read += data.examples or getattr(callback, "examples", 0)
     outcome.learned += left.digest
     for origin in config["origin"]:
         candidates = parts[f"origin:{origin}"].take(split.test)
-        values = left.measure(candidates, config["measures"])
-        measured = [(outcome.values, values), (outcome.bm25, _first_stage(encoded, candidates, config["measures"]))]
-        if (before := parts.get(f"untrained:{origin}")) is not None and before.values:
-            measured.append((outcome.untrained, before.of(split.test)))
-        nothing = np.zeros(0)
-        queries = outcome.queries.get(origin, nothing)
-        outcome.queries[origin] = np.concatenate([queries, split.test]).astype(np.int64)
-        for table, by_measure in measured:
-            kept = table.setdefault(origin, {})
-            for name, value in by_measure.items():
-                kept[name] = np.concatenate([kept.get(name, nothing), value])
-
-
-def _first_stage(encoded: Any, candidates: Any, measures: list[str]) -> Any:
-    from pyrite.ranking.evaluation.evaluation import Evaluation
-
-    return Evaluation(encoded, candidates, measures).of_bm25()
+        first_stage = Evaluation(encoded, candidates, config["measures"]).of_bm25()
+        append_values(outcome.values, origin, left.measure(candidates, config["measures"]))
+        append_values(outcome.bm25, origin, first_stage)
+        append_queries(outcome, origin, split.test, parts.get(f"untrained:{origin}"))
 
 
 def main() -> None:

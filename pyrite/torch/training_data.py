@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pyrite.cluster.mining.trainer_rows import FORMATS
+from pyrite.cluster.mining.trainer_rows import rows_for
+from pyrite.cluster.runs.outcome import Outcome
 from pyrite.ranking.collections.collection import Collection
 from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.negatives import Negatives
+from pyrite.torch.report import totals
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -31,8 +32,10 @@ class TrainingData:
         scratch: a folder that is deleted once the run is measured.
 
     Attributes:
-        steps: optimizer steps, which a custom loop may set; of a trainer with `negatives` attached they are known.
+        steps: optimizer steps. They are known of a trainer with `negatives` attached and of a loop over `negatives`;
+            other trainings may set them, and what follows.
         examples: the pairs that were read in these steps.
+        scored_step: the step whose weights are left, if it is not the last one.
     """
 
     config: dict[str, Any]
@@ -42,6 +45,7 @@ class TrainingData:
     scratch: Path
     steps: int = 0
     examples: int = 0
+    scored_step: int | None = None
 
     @functools.cached_property
     def negatives(self) -> Negatives:
@@ -59,6 +63,23 @@ class TrainingData:
         named = self.config["ranker"].get("checkpoint")
         return None if named is None else str(named)
 
+    def spend(self, outcome: Outcome) -> None:
+        """Add the budget of the training to the outcome of its run; what is unknown stays so."""
+        negatives = vars(self).get("negatives")  # they are made when they are first used
+        steps, scored = (0, 0) if negatives is None else negatives.trained
+        sums = totals([] if negatives is None else negatives.lines())
+        outcome.steps += self.steps or steps
+        outcome.documents_read += int(sums["documents"])
+        counts = {
+            "examples": self.examples or int(sums["pairs"]),
+            "scored_step": self.scored_step or scored or self.steps,
+        }
+        if sums["pairs"]:
+            counts["refreshes"] = negatives.report().refreshes
+        for name, count in counts.items():
+            if count or name == "refreshes":
+                setattr(outcome, name, (getattr(outcome, name) or 0) + count)
+
     def evaluator(self, **options: Any) -> Any:
         """Return an evaluator of the validation queries; see `pyrite.torch.Negatives.evaluator`."""
         return self.negatives.evaluator(**options)
@@ -69,43 +90,22 @@ class TrainingData:
         Args:
             form: a format of `pyrite mine`.
         """
-        moving = self.negatives._batch_negatives(self.scratch / "index", LoaderCounts(1))
-        rows, texts = self.dataset, []
-        for row in rows:
-            texts.append(moving.texts([(row["query"], row["positive"])], None)[0])
-        path = self.scratch / f"train{ENDINGS.get(form, '.jsonl')}"
-        WRITERS.get(form, functools.partial(_write_form, form))(
-            path, list(rows["query"]), list(rows["positive"]), texts
-        )
+        moving, rows = self.negatives._batch_negatives(self.scratch / "index", LoaderCounts(1)), self.dataset
+        pairs = list(zip(rows["query"], rows["positive"], strict=True))
+        negatives = zip(*(moving.texts([pair], None)[0] for pair in pairs), strict=True)
+        texts = pl.DataFrame(dict(zip(self.negatives.columns, [*zip(*pairs, strict=True), *negatives], strict=True)))
+        path = self.scratch / f"train.{form if form in ('parquet', 'csv') else 'jsonl'}"
+        if form in TABLES:
+            TABLES[form](texts, path)
+            return path
+        numbers = range(len(pairs))
+        names = [[f"{number}-{place}" for place in range(texts.width - 1)] for number in numbers]
+        ids = pl.DataFrame({"query_id": list(map(str, numbers)), "document_ids": names})
+        path.write_bytes(rows_for(form, texts, ids, scores=False))
         return path
 
 
-def _columns(queries: Sequence[str], positives: Sequence[str], negatives: Sequence[Sequence[str]]) -> dict[str, Any]:
-    count = len(negatives[0]) if negatives else 0
-    named = {f"negative_{number + 1}": [row[number] for row in negatives] for number in range(count)}
-    return {"query": queries, "positive": positives, **named}
-
-
-def _write_parquet(path: Path, *texts: Any) -> None:
-    pl.DataFrame(_columns(*texts)).write_parquet(path)
-
-
-def _write_json(path: Path, *texts: Any) -> None:
-    pl.DataFrame(_columns(*texts)).write_ndjson(path)
-
-
-def _write_csv(path: Path, *texts: Any) -> None:
-    pl.DataFrame(_columns(*texts)).write_csv(path)
-
-
-def _write_form(form: str, path: Path, queries: list[str], positives: list[str], negatives: list[list[str]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for number, (query, positive, others) in enumerate(zip(queries, positives, negatives, strict=True)):
-            names = [f"{number}-{place}" for place in range(1 + len(others))]
-            ids = {"query_id": str(number), "document_ids": names}
-            file.write(json.dumps(FORMATS[form](query, [positive, *others], ids, False), ensure_ascii=False) + "\n")
-
-
-ENDINGS = {"parquet": ".parquet", "csv": ".csv"}
-WRITERS: dict[str, Callable[..., None]] = {"parquet": _write_parquet, "json": _write_json, "csv": _write_csv}
-"""Formats that are tables."""
+TABLES: dict[str, Callable[..., None]] = {
+    "parquet": pl.DataFrame.write_parquet, "json": pl.DataFrame.write_ndjson, "csv": pl.DataFrame.write_csv,
+}  # fmt: skip
+"""Formats that are tables, and what writes them."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.embedding import BLOCK, block_starts, embed, embed_sparse
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.index import IndexOptions
@@ -108,6 +109,12 @@ class VersionFolder:
     def weights_path(self, step: int) -> Path:
         """Return the file of the weights that a version is built from."""
         return self.path / "weights" / f"{step:09d}.safetensors"
+
+    def weights(self, step: int) -> dict[str, Any]:
+        """Return the weights that a version is built from."""
+        path = self.weights_path(step)
+        weights: dict[str, Any] = from_bytes(path.read_bytes(), str(path))
+        return weights
 
     def build(self, encoder: TextEncoder, texts: IndexedTexts, step: int) -> None:
         """Build a version in this process, and announce it."""

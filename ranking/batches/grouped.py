@@ -92,6 +92,8 @@ class TopicBalanced(Grouped):
         BadInput: if there are fewer than two topics.
     """
 
+    reads_word_vectors = True
+
     @checked
     def __init__(self, clusters: Annotated[int, AtLeast(2)] | None = None, seed: int = 0) -> None:
         self.clusters, self.seed = clusters, seed

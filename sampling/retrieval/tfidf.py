@@ -21,6 +21,7 @@ class TfIdf(Ranked):
     """
 
     independent = True
+    reads_word_vectors = True
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         index: MeanVectorIndex = self.read(sources, lambda: MeanVectorIndex(sources, PLACE))

@@ -1,6 +1,7 @@
 """`pyrite study trainer=…`: seeds, tests and costs of a training function or command of the user's."""
 
 import io
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,7 +43,7 @@ def train(data, seed, folder, lr=0.1, *, fail=-1):
                for name, each in weights.items()}
     save_file(changed, f"{folder}/model.safetensors", {"format": "pt"})
     assert len(data.dataset) and data.scratch.is_dir()
-    data.steps = 7
+    data.steps, data.examples = 7, 70
 
 
 class Encoder:
@@ -93,6 +94,27 @@ def ranks(data, seed, folder, kind="encode"):
                 file.write(f"{name} Q0 {documents['id'][place]} {place} {score} mine\\n")
 
 
+def needs(data, seed, folder, /, lr=1, *, rate, other=None):
+    pass
+
+
+def short(data, seed):
+    pass
+
+
+def loop(data, seed, folder):
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(data.checkpoint, device="cpu")
+    for batch in data.negatives.use(model=model):
+        assert all(text for row in batch.documents for text in row)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.add_(0.1 * torch.randn_like(weight))
+    data.negatives.close()
+    return model
+
+
 def nothing(data, seed, folder):
     os._exit(3)
 '''
@@ -123,6 +145,7 @@ def place(tmp_path, monkeypatch, own_cache) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(TRAIN)
     Path("command.py").write_text(COMMAND)
+    Path("broken.py").write_text("def train(data, seed, folder:")
     return tmp_path
 
 
@@ -164,26 +187,71 @@ def study(base, start, *more):
     return pyrite.StudyResult(*pyrite.running.run("study", overrides(base, start, *more), None, None))
 
 
+HERE = ("out=out", "concurrent=1")
+
+
 @pytest.mark.nightly
-def test_a_function_is_compared_over_seeds_and_methods(base, start, place):
-    result = study(
-        base, start, "trainer=train.py:train", "function=random,bm25", "seeds=2", "out=out", "trainer.lr=0.2"
-    )
+def test_a_function_is_compared_in_processes(base, start, place):
+    test_a_function_is_compared_over_seeds_and_methods(base, start, place, None)
+
+
+def test_a_function_is_compared_over_seeds_and_methods(base, start, place, here):
+    options = ["trainer=train.py:train", "function=random,bm25", "seeds=2", "trainer.lr=0.2", *HERE]
+    result = study(base, start, *options)
     trials = result.trials
-    assert trials.select("function", "seed").n_unique() == 4
+    assert trials.select("function", "seed").n_unique() == len(trials) == 4
     assert set(trials["ranker"]) == {"train.py:train"}
-    assert set(trials["steps"]) == {7}
+    assert set(trials["steps"]) == set(trials["scored_step"]) == {7}
+    assert set(trials["examples"]) == {70}
+    assert set(trials["documents_read"]) == {None}  # it did not serve them
+    assert trials["scratch"].min() > 0
     assert result.failed == 0
+    budget = result.costs.select("steps", "scored_step", "examples", "refreshes").drop_nulls("steps")
+    assert set(budget.rows()) == {(7.0, 7.0, 70.0, None)}
+    page = Path("out/report.html").read_text()
+    assert "was trained twice with its seed: AP@10 differs by .0000" in page
+    assert "to the last bit" not in page
+    assert [name for name in Storage("out").names("runs") if "-again" in name]
+
+
+def test_a_sweep_may_leave_no_negatives_but_those_of_the_batch(base, start, place, here):
+    options = ["trainer=train.py:train", "function=[in_batch,bm25]", "negatives.bm25=0,1", "seeds=1", *HERE]
+    result = study(base, start, *options)
+    assert result.failed == 0
+    assert len(result.trials) == 2
+
+
+def test_a_loop_over_moving_negatives_is_measured_with_its_budget(base, start, place, here):
+    options = ["trainer=train.py:loop", "function=dense", "function.dense.refresh.mode=sync"]
+    options += ["function.dense.refresh.every=2", "sampling.negatives=1", "training.batch_size=8", "seeds=1", *HERE]
+    result = study(base, start, *options)
+    assert result.failed == 0
+    (row,) = result.trials.to_dicts()
+    assert row["steps"] == row["scored_step"] == -(-row["examples"] // 8) > 2
+    assert row["refreshes"] == (row["steps"] - 1) // 2
+    assert row["examples"] < row["documents_read"] <= 2 * row["examples"]
+
+
+def test_one_seed_is_not_repeated(base, start, place, here):
+    study(base, start, "trainer=train.py:train", "function=random", "seeds=1", *HERE)
+    assert len(Storage("out").names("runs")) == 1
+
+
+@pytest.mark.nightly
+def test_the_seed_must_act_in_processes(base, start, place):
+    test_the_seed_must_act(base, start, place, None)
 
 
 def test_the_seed_must_act(base, start, place, here):
-    asked = ["trainer=train.py:untouched", "function=bm25", "seeds=2", "concurrent=1", "out=out"]
+    options = ["trainer=train.py:untouched", "function=bm25", "seeds=2", *HERE]
     with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):
-        study(base, start, *asked)
+        study(base, start, *options)
+    with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):  # both are finished
+        pyrite.running.run("study", ["trainer=train.py:untouched"], "out", None)
 
 
 def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place, here):
-    result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", "concurrent=1", "out=out")
+    result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", *HERE)
     (name,) = set(result.trials["run"])
     outcome = read_outcome(Storage("out"), name)
     assert outcome.untrained["bm25"].keys() == outcome.values["bm25"].keys()
@@ -208,16 +276,15 @@ def test_a_function_that_exits_leaves_nothing(base, start, place):
     assert result[1] == 1
 
 
-@pytest.mark.nightly
-def test_an_object_that_encodes_is_measured(base, start, place):
-    result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", "out=out")
+def test_an_object_that_encodes_is_measured(base, start, place, here):
+    result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", *HERE)
     assert len(result.trials) >= 2
 
 
 def test_what_ranks_is_measured_in_every_form(base, start, place, here):
     """Vectors, pairs, lists and a run with the same scores have the same values."""
-    options = ["trainer=train.py:ranks", "trainer.kind=encode,predict,score,run", "function=bm25", "seeds=1", "out=out"]
-    result = study(base, start, *options, "concurrent=1")
+    options = ["trainer=train.py:ranks", "trainer.kind=encode,predict,score,run", "function=bm25", "seeds=1", *HERE]
+    result = study(base, start, *options)
     assert result.failed == 0
     outcomes = [read_outcome(Storage("out"), name) for name in sorted(set(result.trials["run"]))]
     assert len(outcomes) == 4
@@ -230,23 +297,34 @@ def test_what_ranks_is_measured_in_every_form(base, start, place, here):
 
 def test_a_function_that_raises_is_not_run_again(base, start, place):
     Path("train.py").write_text(
-        "def train(data, seed, folder):\n    open('times', 'a').write('once ')\n    raise ValueError('no such batch')\n"
+        "import os\n\ndef train(data, seed, folder):\n"
+        "    open('times', 'a').write('once in {WANDB_RUN_GROUP} as {WANDB_NAME}'.format(**os.environ))\n"
+        "    raise ValueError('no such batch')\n"
     )
     studied = overrides(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", "out=out", "retries=3")
     _, failed = pyrite.running.run("study", studied, None, None)[:2]
     assert failed == 1
-    assert Path("times").read_text() == "once "
+    assert re.fullmatch(r"once in out as train\.py_train-fixed-bm25-uniform-s0-\w+", Path("times").read_text())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["trainer=train.py:train", "trainer.lrr=1"], "train has no argument lrr"),
+        (
+            ["trainer=train.py:train", "trainer.lrr=1"],
+            "folder, lr, fail.: got an unexpected keyword argument .lrr.",
+        ),
+        (["trainer=train.py:train", "trainer.seed=1"], "multiple values for argument 'seed'"),
+        (["trainer=train.py:needs"], "missing a required .*argument: 'rate'"),
+        (["trainer=train.py:short"], "too many positional arguments"),
+        (["trainer=broken.py:train"], "is no Python that can be read"),
         (["trainer=train.py:missing"], "defines no function missing"),
         (["trainer=absent.py:train"], "there is no such file"),
         (["trainer='python command.py {data} {out} {seed}'", "trainer.lr=1"], r"the command has no \{lr\}"),
         (["trainer='python command.py {data}'"], "names no folder to leave weights in"),
         (["trainer='python command.py {data} {out}'", "function=dense"], "negatives that stand still"),
+        (["trainer='python command.py {data} {out} {lr}'"], r"\{lr\} is no field of a command"),
+        (["trainer='python command.py {data} {out} {'"], "can't be read"),
     ],
 )
 def test_options_are_checked_before_the_first_run(base, start, place, options, message):

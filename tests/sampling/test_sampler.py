@@ -100,6 +100,7 @@ def test_the_report_by_hand(hashed):
     a, b = one.report()
     assert (a["function"], a["batches"], a["negatives"], a["missing"], a["guarded"]) == ("a", 2, 5, 1, 0)
     assert (b["function"], b["batches"], b["negatives"], b["missing"], b["guarded"]) == ("b", 1, 1, 3, 5)
+    assert (a["misranked"], b["misranked"]) == (3, 1)  # 2 and 4 over 1, 6 over 3; 8 over 7
     assert [a[f"positive_{figure}"] for figure in ("mean", "min", "max")] == [3, 1, 5]
     assert a["positive_std"] == pytest.approx(np.std([1, 3, 5]))
     assert [a[f"negative_{figure}"] for figure in ("mean", "min", "max")] == [2.4, 0, 6]

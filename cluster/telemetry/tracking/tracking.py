@@ -119,7 +119,7 @@ class Tracking:
                 return
 
     def _report_stopped(self, name: str, why: str) -> None:
-        self._log_line(f"tracking by {name} has stopped: {why}")
+        self._log_line(concealed(f"tracking by {name} has stopped: {why}"))
         self.events.emit("tracking stopped", tracker=name, reason=why)
 
     def _call_all(self, alive: list[Tracker], method: str, *arguments: Any) -> None:

@@ -8,7 +8,8 @@ import pytest
 from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options
-from pyrite.cluster.config.other_names import ADVICE, SAME_VALUE, suggestion
+from pyrite.cluster.config.other_names import suggestion
+from pyrite.cluster.config.other_tools import ADVICE, CONVERTED, OF_VALUE, SAME_VALUE
 from pyrite.cluster.config.removed import REMOVED, REMOVED_PARTS
 from pyrite.cluster.config.validate import check_pooling, check_run, check_shares
 from pyrite.ranking.errors import BadInput
@@ -141,6 +142,12 @@ OF_RUNS = [
     ("collection=pairs collection.pth=x", "did you mean collection.path=x?"),
 ]
 OF_VERBS = [
+    ("mine", "checkpoint=x ranker=bi_encoder ranker.max_documents=9", "did you mean ranker.max_document=9?"),
+    (
+        "rank",
+        "checkpoint=x ranker=bi_encoder ranker.preset=small",
+        "no option ranker.preset any more: a checkpoint is read",
+    ),
     ("learn", "episodes=0", "episodes is 0; choose a number from 1 up"),
     ("learn", "episodes=many", "episodes is 'many'; choose a whole number"),
     ("pool", "scale=tiny", "is called pool_scale now; write pool_scale=tiny"),
@@ -259,10 +266,13 @@ def test_a_suggestion_that_would_be_refused_is_not_made():
 
 
 def test_every_suggested_option_exists():
-    for option in set(SAME_VALUE.values()) - {"out", "samples", "seeds", "track"}:  # of a study
+    added = {option for option in SAME_VALUE.values() if option.startswith("+")}
+    for option in set(SAME_VALUE.values()) - {"out", "samples", "seeds", "track"} - added:  # of a study
         group = option.partition(".")[0]
-        brings = {"selector": ["selector=window"], "ranker": ["ranker=bi_encoder", "ranker.checkpoint=x"],
-                  "objective": ["objective=contrastive"]}.get(group, [])  # fmt: skip
+        encoder = ["ranker=bi_encoder", "ranker.checkpoint=x"]
+        brings = {"selector": ["selector=window"], "ranker": encoder, "objective": ["objective=contrastive"],
+                  "function": [*encoder, "function=dense"],
+                  "collection": ["collection=pairs", "collection.path=x"]}.get(group, [])  # fmt: skip
         node = compose(brings)
         for key in option.split("."):
             assert key in node, option
@@ -274,7 +284,7 @@ def test_every_option_name_of_the_glossary_is_known():
     rows = re.findall(r"^\| (.+?) \| .+ \|$", table, re.MULTILINE)
     words = {word for row in rows for word in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", row)}
     assert {"num_negatives", "num_train_epochs"} <= words
-    assert words <= {*SAME_VALUE, *ADVICE}
+    assert words <= {*SAME_VALUE, *ADVICE, *CONVERTED, *OF_VALUE}
 
 
 def test_copies_that_are_not_shared_out_evenly_are_refused():

@@ -147,3 +147,15 @@ def test_a_server_that_only_the_folder_names_gets_no_variable(secret_place, tmp_
     line = refusal("study", "--resume", str(out))
     assert "names a variable of your environment, LAB_SECRET, for a server; give search_storage= again" in line
     assert command("study", "--resume", str(out), url) == 0
+
+
+def test_a_password_of_a_trackers_address_is_in_no_file_and_on_no_line(base, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    out, url = tmp_path / "out", f"http://ada:{SECRET}@127.0.0.1:9"
+    more = ["policy=fixed", "function=random", "selector=uniform", "track=[mlflow]", f"track.mlflow.uri={url}"]
+    assert command("train", *base, *more, f"out={out}") == 0
+    assert "http://127.0.0.1:9" in (out / "config.yaml").read_text()
+    assert not [name for name, text in texts_of(out).items() if SECRET in text]
+    printed = "".join(capsys.readouterr())
+    assert "tracking by MLflow has stopped" in printed
+    assert SECRET not in printed

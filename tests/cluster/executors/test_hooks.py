@@ -47,7 +47,7 @@ class Ends(Watch):
 
 def test_a_callback_that_raises_loses_no_run_and_is_named_once(ray_session, caplog):
     watch = Ends()
-    executor = TuneExecutor(callbacks=[Slack()])
+    executor = TuneExecutor(concurrent=1, callbacks=[Slack()])
     done = list(executor.run([Task(name, body) for name in "abc"], watch=watch))
     assert [each.error for each in done] == [None] * 3
     assert (len(watch.dones), watch.retried, Slack.started) == (3, [], 3)

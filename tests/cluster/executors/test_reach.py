@@ -12,7 +12,7 @@ from pyrite.cluster.executors import reach
 from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import check_nodes, local_paths
 from pyrite.cluster.executors.resources import Resources
-from pyrite.cluster.executors.task import ERROR, FINAL, Task
+from pyrite.cluster.executors.task import BEGUN, ERROR, FINAL, WITHIN, Context, Task
 from pyrite.cluster.executors.tune import attempt
 from pyrite.cluster.executors.worker import TaskOrigin
 from pyrite.cluster.output.storage import Storage, Unwritable
@@ -90,3 +90,18 @@ def test_an_error_while_a_task_is_unpacked_is_one_line_too(actors, ray_session):
     (done,) = executor.run([Task("one", dict, {"storage": OfTheDriverAlone()}, Resources(cpu=0.5))], retries=2)
     assert isinstance(done.error, BadInput)
     assert str(done.error) == "s3://lab/s: is no folder to write to (no keys)"
+
+
+def reporting(context: Context) -> dict[str, Any]:
+    for share in (0.1, 0.2, 0.3):
+        context.report({WITHIN: share})
+    context.report({"epoch": 1, "validation": 0.5})
+    return {"best": 0.5}
+
+
+def test_progress_within_an_epoch_is_reported_to_tune_now_and_then():
+    """The first share at once, others after half a minute; every validation."""
+    reports = list[dict[str, Any]]()
+    attempt(cloudpickle.dumps((Task("one", reporting), TaskOrigin())), {}, retries=0, report=reports.append)
+    assert [{*report} for report in reports] == [{BEGUN}, {WITHIN}, {"epoch", "validation"}, {"best", FINAL}]
+    assert reports[1] == {WITHIN: 0.1}

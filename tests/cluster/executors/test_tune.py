@@ -200,6 +200,28 @@ def test_a_kill_for_memory_with_which_tune_ends_repeats_what_ran(monkeypatch):
     assert [task.key for task in trials.again] == ["a"]
 
 
+class Unrecorded(Watch):
+    def ended(self, done: Done) -> None:
+        raise LookupError(f"no place for {done.task.key}")
+
+
+@pytest.mark.nightly
+def test_an_end_that_can_not_be_recorded_ends_all_trials_and_is_raised(ray_session):
+    """Tune would take the error for one of the trial, and run it again."""
+    executor = TuneExecutor(concurrent=1)
+    with pytest.raises(LookupError, match="no place for a"):
+        list(executor.run([Task(name, dict) for name in "abc"], watch=Unrecorded()))
+
+
+def test_after_an_end_that_can_not_be_recorded_nothing_begins():
+    trials = _Trials(ListedTasks([Task(name, dict) for name in "abc"]), Unrecorded(), lambda: False, Retries())
+    trials.suggest("1")
+    trials.on_trial_complete("1", {})
+    assert str(trials.error) == "no place for a"
+    assert _Events(trials, ConcurrencyLimiter(trials, 1), None).stop_all()
+    assert trials.suggest("2") == Searcher.FINISHED
+
+
 def test_what_ends_tune_again_and_again_is_raised(monkeypatch):
     monkeypatch.setattr("pyrite.cluster.executors.tune.killed_processes", set)
     trials = _Trials(ListedTasks([]), Watch(), lambda: False, Retries())

@@ -104,7 +104,7 @@ def test_every_executor_says_what_it_waits_for(kind, ray_session, soon, grows):
         def waits(self, line: str | None) -> None:
             grows.append(line)
 
-    task = Task("one", sleeps, {"seconds": 3.0}, Resources(cpu=1), label="reading mine")
+    task = Task("one", sleeps, {"seconds": 1.5}, Resources(cpu=1), label="reading mine")
     executor = {
         "tasks": lambda: RayExecutor(),
         "actors": lambda: RayExecutor(actors=Resources(cpu=1), name="ShardMiner"),
@@ -112,7 +112,7 @@ def test_every_executor_says_what_it_waits_for(kind, ray_session, soon, grows):
     }[kind]()
     watch = Lines(Console(quiet=True), "shard", None)
     list(executor.run([task], watch=watch))
-    who = {"tasks": "reading mine", "actors": "ShardMiner", "trials": "a run"}[kind]
+    who = {"tasks": "reading mine", "actors": "a worker", "trials": "a run"}[kind]
     assert (grows[0] or "").startswith(f"{who} waits for a node that the cluster does not have: it asks for 1 core, ")
     assert grows[1:] == [None]
 
@@ -140,14 +140,18 @@ def test_a_wait_is_in_the_log_on_the_table_and_in_the_list(tmp_path):
 def test_rays_own_words_about_the_cluster_are_passed_on_and_logs_of_workers_are_not():
     from ray._private.ray_logging import global_worker_stdstream_dispatcher as dispatcher
 
-    said = list[str]()
+    said, now = list[str](), [1000.0]
     before = dispatcher.handlers
     try:
-        forward_ray_events(said.append)
+        forward_ray_events(said.append, clock=lambda: now[0])
         error = "Error: No available node types can fulfill resource request {'CPU': 3.0}."
         dispatcher.emit({"pid": "autoscaler", "lines": [f":event_summary:{error}", "a line of its log"]})
         dispatcher.emit({"pid": 17, "lines": [":event_summary:what a worker prints"]})
         assert said == [f"Ray: {error}"]
+        for later in (60.0, 300.0):  # Ray repeats it soon
+            now[0] = 1000.0 + later
+            dispatcher.emit({"pid": "autoscaler", "lines": [f":event_summary:{error}"]})
+        assert said == [f"Ray: {error}"] * 2
     finally:
         dispatcher.handlers = before
 

@@ -129,6 +129,11 @@ def test_outputs_are_relative_to_the_current_folder_or_seen_by_every_node(here, 
         ("runs=[docs/a.md,mine/run.py]", "[docs/a.md,mine/run.py]"),
         ("collection.folders={a:plugin/own.py,b:linked}", "{a:plugin/own.py,b:linked}"),
         ("policy.checkpoint=choice(linked, 'docs')", "choice(linked, docs)"),
+        (
+            "trainer.run='python plugin/own.py --data {data} --out {out}'",
+            "'python plugin/own.py --data {data} --out {out}'",
+        ),
+        ("trainer=mine/run.py:train,plugin/own.py:train", "mine/run.py:train,plugin/own.py:train"),
     ],
 )
 def test_inputs_in_the_working_folder_travel(given, sent, remote, project):
@@ -155,7 +160,8 @@ def test_inputs_on_this_machine_or_in_a_shared_folder_become_absolute(here, proj
 
 def test_inputs_that_no_other_node_sees_are_refused(remote, project):
     outside = project.parent / "outside" / "table.csv"
-    for override in (f"evaluate={outside}", "collection.path=../outside", f"collection.folders={{a:{outside}}}"):
+    for override in (f"evaluate={outside}", "collection.path=../outside", f"collection.folders={{a:{outside}}}",
+                     f"trainer={outside}:train"):  # fmt: skip
         with pytest.raises(BadInput, match=r"is on this machine only: it is outside the working folder"):
             remote.inputs([override])
     with pytest.raises(BadInput, match=r"^collection.path: data/corpus.jsonl does not travel .*\.gitignore"):

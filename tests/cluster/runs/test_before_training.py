@@ -1,10 +1,15 @@
 """The row before training is what sentence-transformers scores with the same folder, and has no run."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from pyrite.analysis.methods import UNTRAINED
+from pyrite.analysis.reports.study_report import study_verdict
+from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.reports.study_results import read_results
 from pyrite.cluster.runs.before_training import BeforeTraining, measured_origins
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
@@ -81,6 +86,20 @@ def test_a_baseline_only_if_it_is_named(options, tmp_path, capsys):
     assert trained["baseline_p_both"].is_not_null().all()
     assert trained["baseline_pairs"].to_list() == [3, 3]
     assert f"against {UNTRAINED}" in capsys.readouterr().out
+
+    # Without a baseline the verdict says whether training helps, by the same test of the method that it names.
+    results = read_results(Storage(str(out)))
+    options = results.config["study"] | {"baseline": None}
+    conclusion, section = study_verdict(replace(results, config=results.config | {"study": options}))
+    method, test = conclusion.verdicts[0].trained
+    row = trained.filter(method=method).row(0, named=True)
+    assert test.difference == pytest.approx(row["baseline_difference"])
+    assert test.p == pytest.approx(row["baseline_p_both_holm"])
+    answer = "open" if test.p >= 0.05 else "helps" if test.difference > 0 else "harms"
+    said = next(
+        line for line in section.terminal if isinstance(line, str) and "the ranker before training (95%" in line
+    )
+    assert answer in said
 
 
 def test_a_ranker_that_starts_from_nothing_has_none(base):

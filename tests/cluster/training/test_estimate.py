@@ -6,10 +6,14 @@ import re
 import pytest
 from rich.console import Console
 
+from pyrite.cluster.commands.study_time import Timing
 from pyrite.cluster.config.compose import compose
+from pyrite.cluster.executors.resources import room_for
+from pyrite.cluster.executors.task import Done, Executor
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.training.estimate import RunTime, can_be_timed, time_run, whole_seconds
+from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 
 RUN = RunTime(step=0.5, validation=10, test=20, examples=100, batch=16, epochs=3, dev=50, tested=0)
@@ -57,6 +61,34 @@ def test_it_is_printed_before_the_first_run(options, tmp_path, capsys):
     assert said.index("4 runs (0 done)") < line.start()
     assert command("study", "--resume", str(out)) == 0
     assert "timing" not in capsys.readouterr().out  # nothing is left to run
+
+
+def test_it_is_printed_on_ray(options, tmp_path, capsys, ray_session):
+    out = tmp_path / "study"
+    assert command("study", *options, "function=random", "seeds=2", "local=false", f"out={out}") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"timing a few steps of 1 method … 2 runs, about [\d.]+ s at most", said)
+
+
+def test_the_runs_that_ray_has_room_for():
+    run = {"cpu": 1, "gpu": 0, "memory": None, "custom": None, "workers": 1}
+    nodes = [{"CPU": 4.0}, {"CPU": 2.0}]
+    assert room_for([run], nodes) == 6
+    assert room_for([run, run | {"cpu": 2}], nodes) == 3
+    assert room_for([run | {"gpu": 1}], nodes) == 1  # which a cluster may add
+
+
+def test_bad_input_while_timing_ends_the_command_and_other_errors_do_not():
+    class Ends(Executor):
+        def _run(self, source, watch, retries, stop):
+            yield Done(source.next(), error=error)
+
+    error = ValueError("wrong")
+    method = {"resources": {"cpu": 1, "gpu": 0, "memory": None, "custom": None, "workers": 1, "placement": "pack"}}
+    assert Timing(Ends(), 1).times([(method, {})]) == [None]
+    error = BadInput("wrong")
+    with pytest.raises(BadInput, match="wrong"):
+        Timing(Ends(), 1).times([(method, {})])
 
 
 def test_the_time_left_within_a_run():

@@ -1,0 +1,153 @@
+"""Words of other tools, each followed by what the message suggests until a command is accepted."""
+
+import dataclasses
+import inspect
+import re
+import shlex
+
+import pytest
+
+from pyrite.cluster.commands.verbs import parse
+from pyrite.cluster.config.compose import compose
+from pyrite.cluster.config.other_names import OF_STUDY, suggestion
+from pyrite.cluster.config.other_tools import ADVICE, CONVERTED, FLAGS, LEFT_OUT, OF_VALUE, SAME_VALUE
+from pyrite.cluster.config.override import key_of
+from pyrite.ranking.errors import BadInput
+
+PAIRS = ["collection=pairs", "collection.path=pairs.csv"]
+VERBS = {
+    "study": ["ranker=bi_encoder", "ranker.checkpoint=FOLDER"],
+    "train": ["ranker=static"],
+    "mine": ["checkpoint=FOLDER"],
+    "rank": ["checkpoint=FOLDER"],
+}
+"""Verbs in which the words are typed, and the beginning of their commands."""
+SPECIAL = {"model", "seeds", "samples"}
+"""Names that a rule reads, not a table."""
+VALUES = {
+    "adam_beta1": "0.8", "adam_beta2": "0.95", "anchor_column_name": "question", "positive_column_name": "answer",
+    "cross_encoder": "/a/folder", "dtype": "bfloat16", "torch_dtype": "float16", "eval_strategy": "steps",
+    "save_strategy": "steps", "index_factory": "HNSW32", "loss": "mnrl", "loss_function": "softmax",
+    "lr_scheduler": "linear", "lr_scheduler_type": "cosine", "metric": "nDCG@10", "eval_metric": "nDCG@10",
+    "early_stopping_metric": "nDCG@10", "metric_for_best_model": "nDCG@10", "metrics": "[nDCG@10]",
+    "model": "/a/folder", "mrl_dims": "[128,64]", "optim": "adamw_torch", "output_format": "triplet",
+    "sampler": "top", "sampling_strategy": "random", "seeds": "5", "num_seeds": "5", "tokenizer": "characters",
+    "wandb": "wandb", "tracker": "wandb", "report_to": "wandb", "pooling": "cls", "pooling_method": "cls",
+    "pooling_mode": "mean", "sentence_pooling_method": "cls", "torch_compile": "True",
+    "gradient_checkpointing": "true", "activation_checkpointing": "true", "relative_margin": "0.05", "ratio": "0.95",
+    "margin_ratio": "0.95", "percent": "0.95", "hn_filter_ratio": "0.95", "teacher_model": "/a/folder",
+    "guide": "/a/folder", "warmup_ratio": "0.1", "learning_rate": "2e-5",
+}  # fmt: skip
+"""Values of words; of others `VALUE`, or true if they are switched on."""
+VALUE = "2"
+WORDS = sorted({*SAME_VALUE, *ADVICE, *CONVERTED, *OF_VALUE, *LEFT_OUT, *SPECIAL})
+HINT = re.compile(r"(?:did you mean|write|give) ((?:\+?[\w.]+=\S+ ?)+?)$")
+
+
+def composed(verb: str, overrides: list[str]) -> None:
+    """Compose a command as its verb does: a study's and a train's own options apart from those of their runs."""
+    of_runs = verb in ("study", "train")
+    own = [text for text in overrides if of_runs and key_of(text) in {*OF_STUDY} - SINGLE.get(verb, set())]
+    compose([text for text in overrides if text not in own], "config" if of_runs else verb)
+    compose(own, "study")
+
+
+SINGLE = {"train": {"seeds", "samples"}}
+"""Options of a study that a training lacks."""
+
+
+def followed(verb: str, word: str) -> list[str]:
+    """Return the overrides of a command that is accepted, from one with another tool's word."""
+    overrides = [*PAIRS, *VERBS[verb], word]
+    for _ in range(3):
+        try:
+            composed(verb, overrides)
+            return overrides
+        except BadInput as refused:
+            said = str(refused)
+        if of_study := re.search(r"`pyrite study ([^`]+)`", said):
+            composed("study", [*(text for text in overrides if key_of(text) not in OF_STUDY), of_study[1]])
+            return [of_study[1]]
+        hint = HINT.search(said.removesuffix("?"))
+        assert hint or "leave it out: " in said, said
+        instead = shlex.split(hint[1].replace("FOLDER", "/a").replace("FILE", "/a.csv")) if hint else []
+        chosen = {key_of(text) for text in instead} | {key_of(word)}
+        overrides = [*(text for text in overrides if key_of(text) not in chosen), *instead]
+    raise AssertionError(f"{word} leads to {overrides}: {said}")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_word_leads_to_a_command_that_is_accepted(verb):
+    dead_ends = {}
+    for name in WORDS:
+        word = f"{name}={VALUES.get(name, 'true' if name in FLAGS else VALUE)}"
+        try:
+            followed(verb, word)
+        except AssertionError as error:
+            dead_ends[word] = str(error)
+    assert not dead_ends
+    assert len(WORDS) > 250
+
+
+@pytest.mark.parametrize(
+    ("verb", "word", "expected"),
+    [
+        ("study", "guard=.05", "guard.relative=0.05"),
+        ("study", "ratio=.95", "guard.relative=0.05"),
+        ("mine", "relative_margin=.05", "guard.relative=.05"),
+        ("mine", "ratio=.95", "guard.relative=0.05"),
+        ("mine", "model=/a/folder", "checkpoint=/a/folder"),
+        ("mine", "ranker.checkpoint=/a/folder", "checkpoint=/a/folder"),
+        ("mine", "collection.document=answer", "collection.positive=answer"),
+        ("mine", "num_negatives=5", "count=5"),
+        ("mine", "output_format=n-tuple-scores", "with_scores=true"),
+        ("mine", "train_group_size=8", "count=7"),
+        ("study", "train_group_size=8", "sampling.negatives=7"),
+        ("study", "loss=mnrl", "function=[in_batch,bm25]"),
+        ("study", "tokenizer=characters", "collection.tokenizer=characters"),
+        ("study", "query_prefix=query:", "ranker.query_prompt=query:"),
+        ("train", "adam_beta2=0.95", "optimizer.betas=[0.9,0.95]"),
+    ],
+)
+def test_what_some_words_lead_to(verb, word, expected):
+    assert expected in followed(verb, word)
+
+
+def test_two_words_of_other_tools_are_each_suggested():
+    """One message names one word; the other one does not silence it."""
+    with pytest.raises(BadInput, match=r"did you mean guard.relative=.05\?"):
+        compose([*PAIRS, "relative_margin=.05", "num_negatives=5"], "mine")
+
+
+def test_flags_that_ask_for_nothing_are_left_out():
+    with pytest.raises(BadInput, match="leave it out: that is so without it"):
+        compose([*PAIRS, "bf16=False"])
+    assert suggestion("bf16=True") == "ranker=bi_encoder ranker.checkpoint=FOLDER ranker.precision=bfloat16"
+
+
+def test_every_option_of_sentence_transformers_is_in_the_table():
+    library = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.util import mine_hard_negatives
+
+    mining = set(inspect.signature(mine_hard_negatives).parameters)
+    training = {field.name for field in dataclasses.fields(library.SentenceTransformerTrainingArguments)}
+    assert not (mining | training) - {*WORDS, "seed"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("study --seeds 5", "seeds=5"),
+        ("study --learning_rate 2e-5", "optimizer.lr=2e-5"),
+        ("mine --num-negatives=5", "count=5"),
+        ("train --out x", "out=x"),
+    ],
+)
+def test_options_with_dashes_are_written_as_options_here(typed, expected):
+    with pytest.raises(BadInput, match=re.escape(f"options are written without dashes: {expected}") + "$"):
+        parse(typed.split())
+
+
+def test_a_misspelt_verb_is_suggested():
+    with pytest.raises(BadInput, match=r"did you mean pyrite study\?"):
+        parse(["studdy"])
