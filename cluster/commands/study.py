@@ -37,7 +37,7 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.rollouts.request import LearnRequest, missing
 from pyrite.cluster.runs.artifacts import Artifacts, OpenedParts
-from pyrite.cluster.runs.outcome import Stop, read_outcome, run_store
+from pyrite.cluster.runs.outcome import Outcome, Stop, read_outcome, run_store
 from pyrite.cluster.search.proposals import Proposals
 from pyrite.cluster.search.time_budget import TimeBudget
 from pyrite.cluster.telemetry.live_table import LiveTable
@@ -228,8 +228,8 @@ class StudyWork(Work):
         seeds, waiting = SeedsAct(), {each.name for each in self.waiting}
         for planned in self.runs:
             if trains_elsewhere(planned.config) and planned.name not in waiting:
-                outcome = read_outcome(self.plan.storage, planned.name)
-                seeds.check(planned.config, outcome and outcome.learned)
+                outcome = read_outcome(self.plan.storage, planned.name) or Outcome()
+                seeds.check(planned.config, outcome.learned)
         return seeds
 
     def _begin(self, console: Console, tracking: Tracking) -> None:

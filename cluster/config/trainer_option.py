@@ -70,7 +70,7 @@ def check_trainer(config: Mapping[str, Any]) -> None:
 def _signature(arguments: ast.arguments) -> inspect.Signature:
     """Return the signature of a function's syntax, in which None stands for every default."""
     positional = [*arguments.posonlyargs, *arguments.args]
-    kinds = [Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
+    kinds: list[Any] = [Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
     kinds += [Parameter.POSITIONAL_OR_KEYWORD] * len(arguments.args)
     without: list[Any] = [Parameter.empty] * (len(positional) - len(arguments.defaults))
     defaults = [*without, *[None] * len(arguments.defaults)]

@@ -213,7 +213,7 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
     """One row of trials.parquet; of a failed run, whatever is known of it."""
     failed, outcome = outcome is None, outcome or Outcome()
     config, choices = planned.config, planned.config[CHOICES]
-    counted = {"steps": outcome.steps, "documents_read": outcome.documents_read}
+    counted: dict[str, int | None] = {"steps": outcome.steps, "documents_read": outcome.documents_read}
     if outcome.learned:  # a training of the user's: 0 is what it did not count
         counted = {name: count or None for name, count in counted.items()}
     row: dict[str, Any] = {

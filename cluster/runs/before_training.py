@@ -32,7 +32,7 @@ class BeforeTraining:
     queries: NDArray[np.int64]
     values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
-    def of(self, queries: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+    def of(self, queries: NDArray[np.integer]) -> dict[str, NDArray[np.float64]]:
         """Return the values of some of the queries, which must be included."""
         rows = np.searchsorted(self.queries, queries)
         return {name: values[rows] for name, values in self.values.items()}

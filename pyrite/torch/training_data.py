@@ -74,7 +74,7 @@ class TrainingData:
             "examples": self.examples or int(sums["pairs"]),
             "scored_step": self.scored_step or scored or self.steps,
         }
-        if sums["pairs"]:
+        if negatives is not None and sums["pairs"]:
             counts["refreshes"] = negatives.report().refreshes
         for name, count in counts.items():
             if count or name == "refreshes":
