@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -107,10 +108,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=4)
     chosen = parser.parse_args(arguments)
     chosen.checkpoint = chosen.checkpoint or default_checkpoint()
-    rows = [row for folder in chosen.folders for row in table_rows(folder, chosen)]
     title = ["collection", "function", "guard", "negatives", "relevant (held back)", "rank (median)"]
-    for row in [title, ["---"] * len(title), *rows]:
-        print(f"| {' | '.join(row)} |")
+    rows = (row for folder in chosen.folders for row in table_rows(folder, chosen))
+    for row in chain([title, ["---"] * len(title)], rows):
+        print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(\.\d+)?")
 
 LONG = {
     "agents", "agents_trial", "audit", "before_training", "bm25", "clusters", "device", "dssm", "encoders",
-    "encoders_gpu", "encoders_pack", "environment", "frames", "frozen_layers", "growth", "guard_dose",
-    "guard_table", "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives",
+    "encoders_gpu", "encoders_pack", "environment", "frames", "frozen_layers", "growth", "guard_dose", "guard_table",
+    "half_precision", "in_batch", "index", "judging", "metrics", "mine", "mining", "negatives", "pairs_memory",
     "paper_tables", "pooling", "recipes", "results", "scoring", "sequential", "study", "trainer_steps",
     "trainer_study", "transformers", "trials", "workers",
 }  # fmt: skip

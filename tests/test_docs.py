@@ -21,11 +21,12 @@ from pyrite.cluster.commands.verbs import SUBMITTABLE, VERBS, parser
 from pyrite.cluster.config.aliases import quoted_baseline
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.declared import options_of
+from pyrite.cluster.config.grammar import values_of
 from pyrite.cluster.config.groups import CONF, fill_defaults, group_options, groups_of, option
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.plan.pool_methods import split, variants
-from pyrite.cluster.plan.sweep import key_of, plan, values_of
+from pyrite.cluster.plan.sweep import key_of, plan
 from pyrite.ranking.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from pyrite.analysis.methods import MEAN
-from pyrite.analysis.reports import analysis_figures as draw
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.labels import (
     Letters,
@@ -230,21 +229,18 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
 
 def across(frame: pl.DataFrame) -> list[Section]:
     """The differences of methods over collections and rankers; no table with fewer than two places."""
-    figure, frames = draw.across_figure(frame), {"across.parquet": frame}
-    if figure is None:
+    pooled, frames = frame.filter(place=ALL).sort("difference", descending=True), {"across.parquet": frame}
+    if pooled.is_empty():
         return [Section("", [], frames=frames)] if len(frame) else []
     names = distinct_names([*frame["method"], *frame["against"]])
-    pooled = frame.filter(place=ALL).sort("difference", descending=True)
     explained = (
         f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, the difference from "
         f"{names[frame[0, 'against']]}. A place is a collection and a ranker. The difference is the mean over places, "
         "which are a sample of all places (a random-effects model); “between places” is the standard deviation of the "
         "true differences, and “at the next place” bounds the difference at a place that was not seen."
     )
-    caption = "Diamonds and thick lines sum up the places below them; a dotted line bounds the next place."
     table = columns.table(pooled, [columns.named("method", names), *ACROSS])
-    parts: list[Part] = [table, explained, Drawing("across", figure, caption)]
-    return [Section("Over collections and rankers", parts, frames=frames)]
+    return [Section("Over collections and rankers", [table, explained], frames=frames)]
 
 
 def across_terminal(frame: pl.DataFrame) -> list[str | Table]:
@@ -261,8 +257,7 @@ def across_terminal(frame: pl.DataFrame) -> list[str | Table]:
 
 def power_section(frame: pl.DataFrame) -> list[Section]:
     """The number of seeds that differences take; nothing if no pair of methods has three seeds."""
-    figure = draw.power_figure(frame)
-    if figure is None:
+    if frame["seeds"].count() == 0:
         return []
     names = distinct_names([*frame["method"], *frame["against"]])
     letters = Letters().of(names)
@@ -277,10 +272,9 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         "number beforehand. With five seeds this estimate may be off by a factor of two. Seeds alone show a difference "
         "on these test queries; for other queries as well it may take more queries, as the verdict says."
     )
-    drawing = Drawing("power", figure, "Seeds of a paired t-test with a power of 80%, by the size of the difference.")
     wide, brief = (_power_table(frame, shown, note) for shown in (names, letters))
     terminal: list[str | Table] = [*letter_key(letters, names), brief]
-    return [Section("How many seeds it takes", [wide, explained, drawing], terminal, {"power.parquet": frame})]
+    return [Section("How many seeds it takes", [wide, explained], terminal, {"power.parquet": frame})]
 
 
 def _power_table(frame: pl.DataFrame, names: Mapping[str, str], note: str) -> Table:

@@ -130,9 +130,9 @@ def name_axes(ax: Axes, x: str, y: str) -> None:
         ax.set_ylabel(y)
 
 
-def label_ticks(axis: Axis, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+def label_ticks(axis: Axis, ticks: Sequence[float]) -> None:
     """Put ticks with labels on an axis, and no others."""
-    axis.set_ticks(ticks, labels or [f"{tick:g}" for tick in ticks])
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.set_ticks([], minor=True)
 
 

@@ -35,7 +35,7 @@ from pyrite.analysis.statistics.pool_summary import (
     summarise_pools,
 )
 from pyrite.pooling.effort import SHARES
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 Tables = Mapping[str, pl.DataFrame]
 
@@ -59,8 +59,11 @@ def pool_report(
     """
     trials, budgets = tables["trials"], tables["budgets"]
     methods = trials["method"].unique(maintain_order=True).to_list()
-    if baseline is not None and baseline not in methods:
-        raise BadInput(f"the baseline {baseline!r} is none of the methods", remedy=f"choose {', '.join(methods)}")
+    refuse(
+        baseline is not None and baseline not in methods,
+        f"the baseline {baseline!r} is none of the methods",
+        remedy=f"choose {', '.join(methods)}",
+    )
     baseline = baseline or config["options"]["baseline"]
     summary = summarise_pools(budgets, methods, baseline)
     pools = summary["pool"].unique(maintain_order=True).to_list()

@@ -18,7 +18,7 @@ from pyrite.analysis.statistics.by_query import named_values
 from pyrite.analysis.statistics.comparison import adjust
 from pyrite.analysis.statistics.crossed import Floats, crossed_difference, deviation
 from pyrite.analysis.statistics.places import Places
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.significance import paired_t_test
 
 OR = " | "
@@ -106,8 +106,7 @@ def _paired(first: Mapping[int, Floats], other: Mapping[int, Floats]) -> tuple[l
 
 def check_contrasts(trials: pl.DataFrame, requested: Sequence[str], complete: bool = True) -> None:
     """Check that the methods of contrasts are planned, each another one; not `complete` if a search adds runs."""
-    if len(requested) < 2:
-        raise BadInput("a contrast takes two methods", "contrasts", "give words of each")
+    refuse(len(requested) < 2, "a contrast takes two methods", "contrasts", "give words of each")
     runs: dict[frozenset[str], str] = {}
     for words in requested:
         matching = frozenset(_matching(trials, words)["run"]) or frozenset([words])

@@ -8,7 +8,7 @@ import polars as pl
 
 from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.pooling.run_measures import JUDGED, RESIDUAL, RunMeasures
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.evaluation.significance import holm
 
 SCHEMA = {
@@ -23,10 +23,8 @@ def baseline_of(name: str, names: Sequence[str]) -> str:
     Raises:
         BadInput: if there is none, or it is the only run.
     """
-    if name not in names:
-        raise BadInput(f"there is no run {name!r}", "baseline", f"choose one of {', '.join(names)}")
-    if len(names) == 1:
-        raise BadInput("is the only run", "baseline", "name further runs, or leave baseline= out")
+    refuse(name not in names, f"there is no run {name!r}", "baseline", f"choose one of {', '.join(names)}")
+    refuse(len(names) == 1, "is the only run", "baseline", "name further runs, or leave baseline= out")
     return name
 
 

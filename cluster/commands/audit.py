@@ -37,7 +37,7 @@ from pyrite.cluster.runs.negative_tables import SHOWN
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
 
 SAMPLE = "sample"
@@ -99,13 +99,11 @@ def _refuse_other_order(storage: Storage, order: str) -> None:
 
 def _shown_by(studies: Sequence[str]) -> pl.DataFrame:
     """Return the negatives that the studies showed; refuse none, and ids that a run can't hold."""
-    if not studies:
-        raise BadInput("names no study", "studies", "give one folder or more")
+    refuse(not studies, "names no study", "studies", "give one folder or more")
     refuse_repeated(list(map(Storage, studies)))
     names = told_apart(studies) if len(studies) > 1 else {}
     shown = pl.concat([read_shown(place, names.get(place)) for place in studies])
-    if shown.is_empty():
-        raise BadInput("holds no negative", ", ".join(studies), "there is nothing to judge")
+    refuse(shown.is_empty(), "holds no negative", ", ".join(studies), "there is nothing to judge")
     for column in PAIR:
         check_ids(shown[column].unique(maintain_order=True), column, ", ".join(studies))
     return shown
@@ -114,8 +112,12 @@ def _shown_by(studies: Sequence[str]) -> pl.DataFrame:
 def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str, Any], resized: bool) -> None:
     """Refuse the sample of other negatives, and a budget that is not that of the judged sample."""
     out, drawn = config["out"], int(sample["drawn"].sum())
-    if not sample.select(PAIR).sort(PAIR).equals(shown.select(PAIR).unique().sort(PAIR)):
-        raise BadInput("holds the sample of other negatives", out, "choose another out=")
+    refuse(
+        not sample.select(PAIR).sort(PAIR).equals(shown.select(PAIR).unique().sort(PAIR)),
+        "holds the sample of other negatives",
+        out,
+        "choose another out=",
+    )
     if config["judgements"] is not None and resized and drawn != min(config["budget"], len(sample)):
         what = f"the sample in {out} has {counted(drawn, 'negative')}"
         raise BadInput(what, f"budget={config['budget']}", "leave it out, or draw again first, without judgements=")
@@ -131,15 +133,15 @@ def _by_bandit(
     """
     runs = _arms(shown, storage)
     before = {name: storage.read(f"arms/{name}") for name in storage.names("arms")}
-    if before and before != runs:
-        raise BadInput("holds runs of other negatives", f"{storage}/arms", "choose another out=")
+    refuse(before and before != runs, "holds runs of other negatives", f"{storage}/arms", "choose another out=")
     for name, lines in runs.items():
         storage.write(f"arms/{name}", lines)
     if config["judgements"] is not None:
         qrels = _read_judgements(config, console)
         judged = qrels.join(shown.select(PAIR).unique(), on=PAIR, how="semi", maintain_order="left")
-        if not len(judged):
-            raise BadInput("judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists")
+        refuse(
+            not len(judged), "judges none of the negatives", config["judgements"], f"judge what {storage}/arms lists"
+        )
         write_judgements(storage, judged, config["relevant_from"], console)
         return
     console.print(f"{counted(shown.select(PAIR).n_unique(), 'negative')} shown; judge in a bandit's order:")
@@ -276,8 +278,12 @@ def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from:
     # Only the sample counts, since other judgements were not drawn at random.
     table = table.with_columns(grade=pl.when(pl.col("drawn")).then(pl.col("grade")))
     missing = int(table.filter("drawn")["grade"].null_count())
-    if missing == int(table["drawn"].sum()):
-        raise BadInput("judges none of the sample", path, "judge what audit's runs/audit.run lists")
+    refuse(
+        missing == int(table["drawn"].sum()),
+        "judges none of the sample",
+        path,
+        "judge what audit's runs/audit.run lists",
+    )
     if missing:
         what = f"lacks {counted(missing, 'judgement')} of the sample"
         raise BadInput(what, path, "judge all, or draw fewer (budget=…)")

@@ -33,7 +33,7 @@ from pyrite.cluster.output.tables import required_scan, required_trials
 from pyrite.cluster.plan.sweep import UNTRAINED
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 OPTIONS = Taken(("out", "baseline"), "there is no option {key}", "compare takes folders, baseline= and out=")
 TITLE = "Comparison of"
@@ -55,8 +55,7 @@ class Compared:
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Print the comparison, and write it as a page."""
     given = {key: value.strip("'") for key, value in OPTIONS.read(chosen.overrides).items()}
-    if len(chosen.words) < 2:
-        raise BadInput("two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
+    refuse(len(chosen.words) < 2, "two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
     folders = [Storage(folder) for folder in chosen.words]
     refuse_repeated(folders)
     storage = Storage(given.get("out") or new_place("compare"))

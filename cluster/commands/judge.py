@@ -54,7 +54,7 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         refuse_other_files(storage, own=True)
     listening = listen(config["host"], config["port"])
     judging = opened(config, console, grow)
-    remember(storage, merged)
+    remember(storage, merged, config)
     addresses = _addresses(judging, config, listening)
     for link, address in zip(judging.links, addresses, strict=True):
         label = "your link, as the owner" if link.owner else f"link for {link.assessor or 'assessors'}"
@@ -112,7 +112,7 @@ def import_judgements(overrides: Sequence[str], path: str, console: Console) -> 
         raise BadInput(str(error).rstrip("."), path) from None
     finally:
         judging.store.close()
-    remember(storage, merged)
+    remember(storage, merged, config)
     for what, count in counts.items():
         print_lines(console, f"{what}: {count:,}")
 

@@ -61,6 +61,8 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
         print_lines(console, f"grades of a model for unjudged documents: {model_grades}")
     judged, known = content.judgements.drop_nulls("grade").n_unique(["topic", "document"]), len(content.known)
     print_lines(console, f"{counted(judged, 'document')} judged, {known:,} known before: {path}")
+    if judged_with := export.judged_with_others(content):
+        print_lines(console, f"documents with the text of a judged one, which have its grade: {judged_with:,}")
     if disagreements:
         print_lines(console, f"disagreements of assessors: {disagreements}")
 

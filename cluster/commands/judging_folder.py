@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_folder
 from pyrite.cluster.config.aliases import as_override
@@ -19,6 +20,8 @@ from pyrite.ranking.errors import BadInput
 
 OVERRIDES = "overrides.json"
 OUT = "outputs/judging"
+BEFORE = {"duplicates": "keep"}
+"""Options that folders of older versions do not remember, with what was done then."""
 OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
 """Options that the folder does not remember, so that access to the page is granted only explicitly."""
 
@@ -39,14 +42,20 @@ def remembered(storage: Storage) -> list[str]:
         saved = json.loads(content) if content else []
         saved = saved if isinstance(saved, dict) else {"overrides": list(saved)}  # a list until version 0.1
         overrides = [with_present_paths(override) for override in saved["overrides"]]
-        return absolute(overrides, recorded_folder(saved))
+        lacking = BEFORE.keys() - set(map(key_of, overrides)) if overrides else ()
+        return [*absolute(overrides, recorded_folder(saved)), *(f"{key}={BEFORE[key]}" for key in lacking)]
     except (ValueError, TypeError, KeyError):
         raise BadInput("is damaged", f"{storage}/{OVERRIDES}", "delete it, and give the options again") from None
 
 
-def remember(storage: Storage, overrides: Sequence[str]) -> None:
-    """Write down the options with which a folder was started, and the folder in which relative paths begin."""
-    kept = [text for text in overrides if key_of(text) not in OF_A_START]
+def remember(storage: Storage, overrides: Sequence[str], config: Mapping[str, Any]) -> None:
+    """Write down the options with which a folder was started, and the folder in which relative paths begin.
+
+    Args:
+        config: the options composed, with those that were not given.
+    """
+    kept = [text for text in overrides if key_of(text) not in OF_A_START | BEFORE.keys()]
+    kept += [f"{key}={config[key]}" for key in BEFORE]
     storage.write(OVERRIDES, json.dumps({STARTED_IN: os.getcwd(), "overrides": kept}).encode())
     private_file(Path(storage.path(OVERRIDES)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -16,13 +16,15 @@ from rich.console import Console
 from pyrite.cluster.config.build import build
 from pyrite.cluster.output.terminal import counted, print_counts
 from pyrite.cluster.pools.sources import fingerprint, shown_progress
+from pyrite.pooling.judging.copies import NO_COPIES, find_copies, merged_runs, with_firsts
 from pyrite.pooling.judging.documents import pooled, read_texts, write_texts
 from pyrite.pooling.judging.labels import labelled
 from pyrite.pooling.judging.opening import Judging, open_judging
 from pyrite.pooling.judging.options import Options
+from pyrite.pooling.judging.store import FILE, events_of
 from pyrite.pooling.judging.topics import read_topics, topics_of
 from pyrite.pooling.pool import Pool, make_pool, with_machine
-from pyrite.pooling.runs import Runs, listed, read_runs
+from pyrite.pooling.runs import OnProgress, Runs, listed, no_progress, read_runs
 from pyrite.pooling.simulation import needs_of
 from pyrite.pooling.terms import with_terms
 from pyrite.ranking.collections.faults import Faults
@@ -32,6 +34,8 @@ from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import read_qrels
 
+OF_DUPLICATES: Mapping[str, Mapping[str, str]] = {"merge": {"duplicates": "merge"}, "keep": {}}
+"""Part of what identifies a judging; folders of older versions kept documents with the same text."""
 LISTED = 5
 """Topics without a run that a line names."""
 
@@ -58,14 +62,22 @@ def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judg
         method = build(node, f"method.{named}", trust="composed")
         if "texts" in needs_of(method):
             pool = with_terms(pool, texts, {name: " ".join(filter(None, each)) for name, each in topics.items()})
+        whole, copies = pool, find_copies(pool, texts, _begun(config)) if config["duplicates"] == "merge" else NO_COPIES
+        if len(copies):
+            pool = _pool(config, merged_runs(runs, copies))
+            if machine is not None:  # of several grades the last counts: that of the document that is shown
+                pool = with_machine(pool, pl.concat([with_firsts(machine, copies, "query"), machine]))
         console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
         judging = open_judging(
             config["out"], pool, method, texts, topics, options,
-            of={"pool": fingerprint(pool), "method": f"{named} {json.dumps(node, sort_keys=True)}"},
+            of={
+                "pool": fingerprint(whole if len(copies) else pool),
+                "method": f"{named} {json.dumps(node, sort_keys=True)}", **OF_DUPLICATES[config["duplicates"]],
+            },
             qrels=qrels, gold=gold,
             collection=(lambda: reader.read_documents(reader.faults(config["strict"]))) if config["search"] else None,
             stemming=config["stemming"], title=config["title"],
-            hosts=hosts, encrypted=str(config["url"]).startswith("https:"), grow=grow,
+            hosts=hosts, encrypted=str(config["url"]).startswith("https:"), grow=grow, copies=copies,
         )  # fmt: skip
     documents, runs_pooled = counted(pool.size, "document"), counted(len(pool.runs), "run")
     console.print(f"{counted(len(pool.topics), 'topic')}, {documents} of {runs_pooled} in the pool")
@@ -106,9 +118,23 @@ def _pooled(config: Mapping[str, Any], console: Console) -> tuple[Runs, Pool]:
             config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"],
             config["order_precision"], on_progress,
         )  # fmt: skip
-        named = config["topics"]
-        chosen = list(map(str, named)) if isinstance(named, list) else slice(None)
-        return runs, make_pool(runs, None, config["depth"], config["relevant_from"], chosen, on_progress=on_progress)
+        return runs, _pool(config, runs, on_progress)
+
+
+def _pool(config: Mapping[str, Any], runs: Runs, on_progress: OnProgress = no_progress) -> Pool:
+    named = config["topics"]
+    chosen = list(map(str, named)) if isinstance(named, list) else slice(None)
+    return make_pool(runs, None, config["depth"], config["relevant_from"], chosen, on_progress=on_progress)
+
+
+def _begun(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the topics and documents that assessors were shown."""
+    folder = Path(config["out"])
+    if not (folder / FILE).is_file():
+        return []
+    with suppress(BadInput):  # a damaged file is refused when it is opened
+        return [(each.topic, each.document) for each in events_of(folder) if each.topic and each.document]
+    return []
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from pyrite.cluster.output.event_log import FILE, EventLog
 from pyrite.cluster.output.lock import is_held
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 DEPTH = 3
 """Levels of folders that are searched."""
@@ -47,8 +47,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     if more:
         raise BadInput(f"{more[0]!r} has no effect on a list", remedy="name one folder: pyrite list FOLDER")
     root = Path(folder)
-    if not root.is_dir():
-        raise BadInput("is no folder", root, "name the folder of your results: pyrite list FOLDER")
+    refuse(not root.is_dir(), "is no folder", root, "name the folder of your results: pyrite list FOLDER")
     listed = sorted(results_in(root), key=lambda row: row.started.timestamp() if row.started else 0.0, reverse=True)
     if not listed:
         console.print(f"{root} holds no results", markup=False)

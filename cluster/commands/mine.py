@@ -37,7 +37,7 @@ from pyrite.cluster.runs.cut_checkpoints import cut_of
 from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.precision import AUTO
 
 SCORES = ("score of positives", "of negatives")
@@ -67,13 +67,11 @@ def plan(arguments: list[str]) -> MinePlan:
     check_rows(config)
     for name, node in config["function"].items():
         default = compose(["function=dense"], "mine")["function"]["dense"] if "refresh" in node else {}
-        if node.get("refresh") != default.get("refresh"):
-            what = "mining trains no ranker, so the index is built once and never refreshed"
-            raise BadInput(what, f"function.{name}.refresh", "leave it out")
+        what = "mining trains no ranker, so the index is built once and never refreshed"
+        refuse(node.get("refresh") != default.get("refresh"), what, f"function.{name}.refresh", "leave it out")
     for key in ("memory", "custom"):
-        if config["workers"] == 1 and config[key]:
-            what = f"{key} is reserved on a cluster, but one worker mines in this process"
-            raise BadInput(what, key, "choose workers=2 or more, or leave it out")
+        what = f"{key} is reserved on a cluster, but one worker mines in this process"
+        refuse(config["workers"] == 1 and config[key], what, key, "choose workers=2 or more, or leave it out")
     return MinePlan(config, arguments, Storage(config["out"] or new_place("mine")))
 
 
@@ -92,7 +90,8 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
     if waiting:  # the first query shows errors before anything is written
         miner.mine(replace(shards[0], queries=shards[0].queries[:1]))
     queries, done = sum(len(shard.queries) for shard in shards), len(shards) - len(waiting)
-    words, says = cut_words(miner.encoded, config["encoding"]), sentence(collection, config)
+    words = cut_words(miner.encoded, config["encoding"]) if miner.reads_words else ""  # BM25 reads whole texts
+    says = sentence(collection, config)
     print_lines(console, says, *filter(None, [words]))
     split = "" if config["queries"] == "all" else f"{config['queries']} "
     named = f"{collection.name} ({collection.fingerprint})"

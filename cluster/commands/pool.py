@@ -39,7 +39,7 @@ from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.pooling.pool import UNJUDGED_NOTE
 from pyrite.pooling.simulation import needs_of
 from pyrite.ranking.cores import cores
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 DEFAULT = [
     "docid", "rank", "mtf", "moffat_c", "hedge", "random", "ucb1_tuned", "bla", "mm", "mm_ns", "posterior_fusion",
@@ -100,9 +100,12 @@ def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPoo
     """Refuse a method that needs a machine's grades over a pool without any."""
     graded = next((label for label, each in inputs.items() if "machine" in each), None)
     for named in pools:
-        if graded and not any(len(topic.pool.machine) for topic in named.pool.topics):
-            what = f"{graded} needs a machine's grades, and the pool {named.name} has none"
-            raise BadInput(what, remedy="give machine=FILE, in the form of qrels")
+        what = f"{graded} needs a machine's grades, and the pool {named.name} has none"
+        refuse(
+            graded and not any(len(topic.pool.machine) for topic in named.pool.topics),
+            what,
+            remedy="give machine=FILE, in the form of qrels",
+        )
 
 
 def _print_pools(pools: Sequence[NamedPool], console: Console) -> dict[str, str]:
@@ -258,8 +261,7 @@ def _contrasts(requested: Sequence[Sequence[str]], compared: Sequence[Variant]) 
     pairs = []
     for pair in requested:
         labels = [_baseline(name, compared, requested=True, what="contrast's") for name in pair]
-        if labels[0] == labels[1]:
-            raise BadInput(f"a contrast of {labels[0]} with itself", "contrasts", "name two methods")
+        refuse(labels[0] == labels[1], f"a contrast of {labels[0]} with itself", "contrasts", "name two methods")
         pairs.append([str(label) for label in labels])
     return pairs
 

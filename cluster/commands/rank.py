@@ -37,7 +37,7 @@ from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.encoding import EncodedCollection, Encoder
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.measures import parse
 from pyrite.ranking.evaluation.origins import Candidates, itself_among
@@ -61,12 +61,15 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 def rank(arguments: Sequence[str], console: Console) -> str:
     """Rank, write the run, and return its path or URI."""
     config = compose(arguments, "rank")
-    if len(config["origin"]) != 1:
-        raise BadInput("a run ranks the candidates of one origin", "origin", "name one")
+    refuse(len(config["origin"]) != 1, "a run ranks the candidates of one origin", "origin", "name one")
     for measure in config["measures"]:
         parse(measure)
-    if config["topics"] and any(key_of(text) == "queries" for text in arguments):
-        raise BadInput("are the queries", "topics", "leave queries= out")
+    refuse(
+        config["topics"] and any(key_of(text) == "queries" for text in arguments),
+        "are the queries",
+        "topics",
+        "leave queries= out",
+    )
     storage, name = _output(config["out"])
     with threads(config["cpu"]):
         _write(config, storage, name, console)
@@ -81,9 +84,9 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     _check_names(collection, queries, tag)
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
-    lines = [f"of the checkpoint only {cut}" if cut else "", cut_words(encoded, _texts(config)["encoding"])]
-    print_lines(console, *filter(None, lines))
     read = trained.read(collection, encoded)
+    words = cut_words(read, trained.encoding) if trained.encoding else ""
+    print_lines(console, *filter(None, [f"of the checkpoint only {cut}" if cut else "", words]))
     (node,) = config["origin"].values()
     candidates = build(node, "origin", trust="composed").of(sources, queries)
     print_lines(console, f"ranking for {counted(len(queries), 'query')} …")
@@ -133,13 +136,10 @@ def _print_cut_lists(config: Mapping[str, Any], lists: RankedLists, size: int, c
 def _output(out: str | None) -> tuple[Storage, str]:
     out = out or f"{new_place('rank')}.run"
     folder, _, name = out.rpartition("/")
-    if not name:
-        raise BadInput("a run is a file", out, "give out=FOLDER/NAME.run")
-    if os.path.isdir(out):
-        raise BadInput("is a folder, and a run is a file", out, f"give out={out}/NAME.run")
+    refuse(not name, "a run is a file", out, "give out=FOLDER/NAME.run")
+    refuse(os.path.isdir(out), "is a folder, and a run is a file", out, f"give out={out}/NAME.run")
     storage = Storage(folder or ".")
-    if storage.read(name) is not None:
-        raise BadInput("already exists", out, "choose another out=, or delete it")
+    refuse(storage.read(name) is not None, "already exists", out, "choose another out=, or delete it")
     return storage, name
 
 

@@ -22,7 +22,7 @@ from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.reports.pool_results import report_pools
 from pyrite.cluster.reports.publish import write_parts
 from pyrite.cluster.reports.study_results import report_study
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 OF_POOLS = Taken(("baseline",), "{text} can't change a report", "give baseline= alone")
 OF_STUDIES = replace(
@@ -44,18 +44,16 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
 
 
 def show_power(chosen: argparse.Namespace, console: Console) -> int:
-    """Print how many seeds differences need, by the variation in a study, and write table and curve."""
-    if chosen.overrides or chosen.resume:
-        raise BadInput("--power runs nothing", remedy="give it the folder of a study alone")
+    """Print how many seeds differences need, by the variation in a study, and write the table."""
+    refuse(chosen.overrides or chosen.resume, "--power runs nothing", remedy="give it the folder of a study alone")
     storage = Storage(chosen.power)
     options = read_config_of("study", storage)["study"] or {}
     trials = with_factors(required_trials(storage), options.get("factors"))
     rule = SequentialRule.of_options(options) if "equal_within" in options else None
     sections = power_section(Comparison(trials).power(rule))
-    if not sections:
-        raise BadInput("no two methods have three seeds in common", storage.place, "name a study with more seeds")
+    refuse(not sections, "no two methods have three seeds in common", storage.place, "name a study with more seeds")
     report = Report("", sections)
     write_parts(report, storage)
     report.to_terminal(console)
-    print_lines(console, f"table and curve: {storage.shown('power.parquet')}, figures/power.png")
+    print_lines(console, f"table: {storage.shown('power.parquet')}")
     return 0

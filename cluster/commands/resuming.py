@@ -25,7 +25,7 @@ from pyrite.cluster.config.trust import check_classes, from_folder, named_classe
 from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
 from pyrite.cluster.output.storage import Storage
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 MOVED = "moved"
 """Key in `config.yaml` of the new paths of collections, by the old ones."""
@@ -64,18 +64,20 @@ def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
     """Return whether overrides contain `resume=auto`; refuse other values, and `--resume` with it."""
     given = [text for text in arguments if key_of(text) == RESUME]
     for text in given:
-        if text.partition("=")[2].strip(QUOTES) != "auto":
-            raise BadInput("has no such value", text, "write resume=auto to start or go on, or --resume FOLDER")
-    if given and resume is not None:
-        raise BadInput("--resume and resume=auto exclude each other", resume, "leave one of them out")
+        refuse(
+            text.partition("=")[2].strip(QUOTES) != "auto",
+            "has no such value",
+            text,
+            "write resume=auto to start or go on, or --resume FOLDER",
+        )
+    refuse(given and resume is not None, "--resume and resume=auto exclude each other", resume, "leave one of them out")
     return bool(given)
 
 
 def output_of(arguments: Sequence[str]) -> str:
     """Return the folder of `out=`, which `resume=auto` needs."""
     out = values_by_key(arguments).get("out", "null").strip(QUOTES)
-    if out == "null":
-        raise BadInput("resume=auto goes on in a folder", RESUME, "name it with out=FOLDER")
+    refuse(out == "null", "resume=auto goes on in a folder", RESUME, "name it with out=FOLDER")
     return out
 
 
@@ -174,9 +176,13 @@ def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], 
 
 def _refuse_foreign_cluster(address: str | None, typed: Sequence[str], folder: str) -> None:
     """Refuse to join a cluster that only a folder names."""
-    if is_foreign(address) and "address" not in map(key_of, typed):
-        what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
-        raise BadInput(what, folder, f"if it is yours, give it again: address={address}")
+    what = f"the folder names a cluster, {address}, whose owner could make this machine run any code"
+    refuse(
+        is_foreign(address) and "address" not in map(key_of, typed),
+        what,
+        folder,
+        f"if it is yours, give it again: address={address}",
+    )
 
 
 def _texts(value: Any) -> list[str]:

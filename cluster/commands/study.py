@@ -105,7 +105,7 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     total = len(runs) + len(repeated) + proposals.total
     names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values())
     line = f"{counted(total, 'run')} ({work.ready} done) over {', '.join(names)}, results in {plan.storage}"
-    about = [plan.reduced, plan.untyped, line, *([REPEATED] if again else []), *disk_line(waiting, work._processes)]
+    about = [plan.reduced, plan.untyped, line, *([REPEATED] if again else []), *disk_line(waiting)]
     print_lines(console, *work.read_lines, *filter(None, about))
     facts = {"runs": total, "done": work.ready}
     work.load = work.loaded(console, facts) if work.ready < total else Load(False, facts=facts)

@@ -12,7 +12,7 @@ from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, identity
 from pyrite.cluster.rollouts.request import LearnRequest, with_agents
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 
 def seedless(run: Planned) -> str:
@@ -45,11 +45,14 @@ def planned_with_agents(
     """Return the known runs, with the folders of agents that the study learns first, and the requests of these."""
     _look_for_data(plan.options.get("data"), [*planned, *examples])
     runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
-    if not runs and not examples:
-        raise BadInput("nothing to run", remedy="see `pyrite study --help`")
-    if any(learner_of(each.config) for each in [*runs, *examples]):
-        remedy = "learn one first, and give policy.checkpoint="
-        raise BadInput("what is proposed while a study runs can't learn agents", "search", remedy)
+    refuse(not runs and not examples, "nothing to run", remedy="see `pyrite study --help`")
+    remedy = "learn one first, and give policy.checkpoint="
+    refuse(
+        any(learner_of(each.config) for each in [*runs, *examples]),
+        "what is proposed while a study runs can't learn agents",
+        "search",
+        remedy,
+    )
     return runs, agents
 
 

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from pyrite.cluster.commands.experiment import Verb
 from pyrite.cluster.commands.taken import divided
 from pyrite.cluster.config.build import as_node
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.durations import seconds_of
+from pyrite.cluster.config.grammar import parsed
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.other_names import suggestion
 from pyrite.cluster.config.override import root_of
@@ -24,8 +27,10 @@ from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.plan.extension import GROWING, extended, refused_change
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import given_seeds
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
+OWN = "experiment={"
+"""The beginning of an override that gives a user's experiment."""
 BESIDE = Path("../shared/data")
 """Where collections are looked for beside a checkout, where no folder is named and there is none of the usual name."""
 
@@ -35,8 +40,11 @@ def plan(arguments: list[str]) -> StudyPlan:
     refuse_renamed(arguments, "study")
     of_study, of_runs = divided(arguments, SHAPES["study"].model_fields)
     options, design = _options(of_study)
-    if options["seeds"] is not None and given_seeds(arguments):
-        raise BadInput("seed= and seeds= say two things", remedy="give one of them")
+    refuse(
+        options["seeds"] is not None and given_seeds(arguments),
+        "seed= and seeds= say two things",
+        remedy="give one of them",
+    )
     if options["time_budget"] is not None:
         seconds_of(options["time_budget"], "time_budget")
     options["out"] = options["out"] or new_place("study")
@@ -74,11 +82,25 @@ def check_change(verb: Verb, text: str, folder: str) -> None:
 
 
 def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    options = _with_data(compose(overrides, "study"), overrides)
+    options = _with_data(_composed(overrides), overrides)
     for key in ("callbacks", "stoppers"):
         options[key] = [as_node(each) for each in options[key]]
     name, design = options.pop(CHOICES)["experiment"], options.pop("experiment")
     return {"experiment": name, **options}, design
+
+
+def _composed(overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the composed options; an experiment that is given as a mapping takes the place of Pyrite's."""
+    own = [text for text in overrides if text.startswith(OWN)]
+    options = compose([text for text in overrides if text not in own], "study")
+    if not own:
+        return options
+    given = OmegaConf.create({"data": options["data"], "experiment": parsed(own[-1]).value()})
+    whole: Any = OmegaConf.to_container(given, resolve=True)
+    options["experiment"] = whole["experiment"]
+    choices = options.pop(CHOICES)
+    check_shape(options, "study")
+    return options | {CHOICES: choices | {"experiment": options["experiment"]["title"]}}
 
 
 def _with_data(options: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -88,7 +110,7 @@ def _with_data(options: dict[str, Any], overrides: Sequence[str]) -> dict[str, A
         remedy = f"leave it out; for a file of your own: {suggestion(given[-1])}"
         raise BadInput("this experiment takes no collections from a folder of them", given[-1], remedy)
     absent = reads_data and not given and not Path(options["data"]).exists()
-    return compose([*overrides, f"data={BESIDE}"], "study") if absent and BESIDE.is_dir() else options
+    return _composed([*overrides, f"data={BESIDE}"]) if absent and BESIDE.is_dir() else options
 
 
 def _with_variables(kept: Any, given: Mapping[str, Any], storage: Storage) -> Any:

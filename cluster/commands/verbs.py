@@ -97,7 +97,7 @@ VERBS: dict[str, Usage] = {
         "  out=FOLDER_OR_URI retries=N concurrent=N address=RAY_CLUSTER dashboard=false local=auto|true|false\n"
         "  track=[mlflow,wandb]  in addition to TensorBoard\n\n"
         "examples:\n  pyrite study ranker=feed_forward,match_pyramid selector=uniform,dynamic seeds=5 scale=small\n"
-        "  pyrite study study.yaml   (a YAML list of overrides)",
+        "  pyrite study study.yaml   (a YAML list of overrides, or an experiment: title, methods, …)",
         runs="pyrite.cluster.commands.study:run_verb",
         words=FurtherWords("study.yaml"),
         arguments=(

@@ -31,13 +31,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from pyrite.cluster.config.groups import chosen_by_default, group_options, groups_of, option
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
+from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.removed import refuse_renamed
+from pyrite.cluster.config.schema import ExperimentConfig
 from pyrite.cluster.config.yaml_file import read_yaml
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.packaged import packaged_model
 
 QUOTES = "'\""
@@ -169,8 +173,12 @@ def _named_functions(typed: Typed) -> list[str]:
         if match is None:
             raise BadInput(f"can't read {item!r}", typed.text, "write run_file@NAME, of letters, digits and _")
         pairs.append((match[1] or item, match[2] or item))
-    if len({name for _, name in pairs}) < len(pairs):
-        raise BadInput("gives two functions one name", typed.text, "write another name after one @")
+    refuse(
+        len({name for _, name in pairs}) < len(pairs),
+        "gives two functions one name",
+        typed.text,
+        "write another name after one @",
+    )
     nodes = {name: as_override(option("function", part)[part]) for part, name in pairs}
     return ["function=[]", *(f"+function.{name}={node}" for name, node in nodes.items())]
 
@@ -208,8 +216,7 @@ FORMS: tuple[tuple[str, str, str, Form], ...] = (
 def _checkpoint_of(overrides: Sequence[str], text: str) -> str:
     """Return the checkpoint of the ranker among overrides, by which it guards its training."""
     given = [value.strip(QUOTES) for key, _, value in (each.partition("=") for each in overrides) if key in CHECKPOINTS]
-    if not given:
-        raise BadInput("the ranker starts from no checkpoint", text, "name one by ranker.checkpoint=FOLDER")
+    refuse(not given, "the ranker starts from no checkpoint", text, "name one by ranker.checkpoint=FOLDER")
     return given[-1]
 
 
@@ -239,9 +246,14 @@ def _quoted_measures(value: str) -> str:
     return as_override([name.strip() for name in re.split(r",(?![^()]*\))", inner)])
 
 
+RUNS_FIRST = "name runs, and the judgements after them: pyrite evaluate RUN… QRELS"
+
+
 def _runs_and_judgements(words: Sequence[str], given: set[str]) -> Iterator[str]:
     """Yield the overrides of `pyrite evaluate RUN… QRELS`: the last word names the judgements unless `qrels=` does."""
     runs = list(words)
+    alone = len(runs) == 1 and given.isdisjoint({"qrels", "runs"})
+    refuse(alone, "is the only file that is named", runs[0] if alone else None, f"{RUNS_FIRST}, or qrels=FILE")
     if runs and "qrels" not in given:
         yield f"qrels={as_override(runs.pop())}"
     if runs:
@@ -255,12 +267,18 @@ def not_an_override(word: str, otherwise: str = "") -> BadInput:
 
 
 def read_overrides(path: str) -> list[str]:
-    """Return the overrides in a file: a YAML list of `key=value`."""
+    """Return the overrides in a file: a YAML list of `key=value`, or an experiment, which is a mapping."""
     if not path.endswith((".yaml", ".yml")):
         raise not_an_override(path, ", or name a file of overrides (.yaml)")
-    if not Path(path).exists():
-        raise BadInput("there is no such file", path, "name a file of overrides, a line `- key=value` for each option")
+    refuse(
+        not Path(path).exists(),
+        "there is no such file",
+        path,
+        "name a file of overrides, a line `- key=value` for each option",
+    )
     content, remedy = read_yaml(path), "write a line `- key=value` for each option"
+    if isinstance(content, dict):
+        return [own_experiment(content, path)]
     if not isinstance(content, list):
         raise BadInput("is not a list of overrides", path, remedy)
     for place, text in enumerate(content):
@@ -269,6 +287,16 @@ def read_overrides(path: str) -> list[str]:
         if (key := text.partition("=")[0]) in [other.partition("=")[0] for other in content[:place]]:
             raise BadInput(f"gives {key} twice", path, "remove one of them")
     return content
+
+
+def own_experiment(content: dict[str, Any], path: str) -> str:
+    """Return the override that names the experiment of a user's file."""
+    try:
+        ExperimentConfig.model_validate(content)
+    except ValidationError as error:
+        refused = refusal(error, config="study")
+        raise BadInput(f"is no experiment: {refused.what}", path, refused.remedy) from None
+    return f"experiment={as_override(content)}"
 
 
 def quoted_baseline(override: str) -> str:
@@ -286,8 +314,12 @@ def is_override(text: str) -> bool:
 
 def named_checkpoint(trained: str) -> str:
     """Return the override that names the ranker of `pyrite rank RANKER`, which must not be an override itself."""
-    if is_override(trained):
-        raise BadInput("there is no ranker to rank with", trained, "name it first: pyrite rank RANKER key=value …")
+    refuse(
+        is_override(trained),
+        "there is no ranker to rank with",
+        trained,
+        "name it first: pyrite rank RANKER key=value …",
+    )
     return f"checkpoint={as_override(trained)}"
 
 

@@ -15,7 +15,7 @@ from pyrite.cluster.config.moved import moved_error
 from pyrite.cluster.config.parts import BASES, OURS
 from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.ranking.bounds import called, check_arguments
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import Part, parameters_of
 
 if TYPE_CHECKING:
@@ -115,8 +115,7 @@ def _construct(node: dict[str, Any], at: str, given: dict[str, Any]) -> Any:
 def locate(path: str) -> type:
     """Return the class of a dotted path; raise BadInput if there is none."""
     module, _, name = path.rpartition(".")
-    if not module:
-        raise BadInput("names no module", path, "name the class by its module, as package.module.Class")
+    refuse(not module, "names no module", path, "name the class by its module, as package.module.Class")
     try:
         target = getattr(importlib.import_module(module), name)
     except BadInput:
@@ -171,9 +170,13 @@ def _check_base_called(target: type, functions: Collection[Any]) -> None:
         return
     if issubclass(base, Part) and parameters_of(base.__init__).keys() <= set(base.FIELDS):
         return
-    if inspect.unwrap(constructor) not in functions:
-        where = f"{target.__module__}.{target.__name__}.__init__"
-        raise BadInput(f"does not call that of {base.__name__}", where, "begin it with super().__init__()")
+    where = f"{target.__module__}.{target.__name__}.__init__"
+    refuse(
+        inspect.unwrap(constructor) not in functions,
+        f"does not call that of {base.__name__}",
+        where,
+        "begin it with super().__init__()",
+    )
 
 
 def _takes(method: Any, count: int) -> bool:

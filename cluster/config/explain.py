@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -59,28 +58,14 @@ def comments(path: Path, at: Key) -> dict[Key, str]:
 
 
 def _walk(node: yaml.MappingNode, at: Key, lines: list[str]) -> Iterator[tuple[Key, str]]:
-    """Yield the paths of keys that have a comment, and of groups in `defaults`, with the comments."""
+    """Yield the paths of keys that have a comment behind them and their value, with the comments."""
     for key, value in node.value:
-        is_defaults = key.value == "defaults"
-        entries = (
-            [entry.value[0] for entry in value.value if isinstance(entry, yaml.MappingNode)] if is_defaults else []
-        )
-        for named, part in entries or [(key, value)]:
-            if comment := _comment(named, part, lines):
-                yield (*at, named.value), comment
+        row = key.start_mark.line
+        last = value if value.end_mark.line == row else key
+        if comment := re.match(r"[^#]*\s#\s+(.+)$", lines[row][last.end_mark.column :]):
+            yield (*at, key.value), comment[1].strip()
         if isinstance(value, yaml.MappingNode):
             yield from _walk(value, (*at, key.value), lines)
-
-
-def _comment(key: yaml.Node, value: yaml.Node, lines: list[str]) -> str | None:
-    """Return the comment behind a key and its value, if both are on one line."""
-    row = key.start_mark.line
-    after = value.end_mark.column if value.end_mark.line == row else key.end_mark.column
-    comment = re.match(r"[^#]*\s#\s+(.+)$", lines[row][after:])
-    if comment is None or not (value.start_mark.line == value.end_mark.line or value.start_mark.line > row):
-        return None
-    more = itertools.takewhile(re.compile(r"\s{8,}# ").match, lines[row + 1 :])  # the comment continues below itself
-    return " ".join([comment[1].strip(), *(line.strip("# ") for line in more)])
 
 
 def _of_classes(node: Any, at: Key, texts: dict[Key, str]) -> None:

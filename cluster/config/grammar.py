@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.config.override import key_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Glob, Override
 
 QUOTES = """write key=value; a value with =,()[]{}: in it needs quotes, as in "key='a=b'" """
-LABELLED = """give 'methods=[{label:NAME,overrides:["function=bm25",…]},…]', each override in double quotes"""
+LABELLED = "give 'methods=[{function:bm25},{label:NAME,function:bm25,selector:top},…]'"
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -30,8 +30,7 @@ def parsed(text: str) -> Override:
         why = str(error).splitlines()[0].split(". See https")[0]
         remedy = LABELLED if key_of(text) == "methods" else QUOTES
         raise BadInput(f"can't read the override {text!r} ({why})", remedy=remedy) from None
-    if not key_of(text):
-        raise BadInput(f"the override {text!r} has no key", remedy=QUOTES)
+    refuse(not key_of(text), f"the override {text!r} has no key", remedy=QUOTES)
     pattern = override.value()
     return _of_pattern(text, pattern) if isinstance(pattern, Glob) else override
 
@@ -61,8 +60,11 @@ def values_of(text: str) -> list[str]:
     override = parsed(text)
     if not override.is_sweep_override():
         return [text.split("=", 1)[1]]
-    if override.is_interval_sweep():
-        raise BadInput(f"{text!r} sweeps over an interval", remedy="name the values: a list, choice(…) or range(…)")
+    refuse(
+        override.is_interval_sweep(),
+        f"{text!r} sweeps over an interval",
+        remedy="name the values: a list, choice(…) or range(…)",
+    )
     return list(override.sweep_string_iterator())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.grammar import LABELLED
 from pyrite.cluster.config.groups import chosen_by_default, group_options
 from pyrite.cluster.config.removed import REMOVED_PARTS, why_removed
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -44,8 +44,11 @@ def check_name(group: str, name: Any, config: str = "config") -> None:
     known = group_options()[group]
     if reason := REMOVED_PARTS.get(f"{group}={name}"):
         raise BadInput(f"there is no {group}={name} any more: {reason}")
-    if name in (None, "") and chosen_by_default(config).get(group, name) is not None:
-        raise BadInput(f"{group} has no value", remedy=f"choose one of {', '.join(known)}")
+    refuse(
+        name in (None, "") and chosen_by_default(config).get(group, name) is not None,
+        f"{group} has no value",
+        remedy=f"choose one of {', '.join(known)}",
+    )
     if name not in (None, "", *known):
         raise BadInput(
             f"there is no {group} {name!r}; there is {', '.join(known)}{_yours(group, str(name))}", remedy=see(config)
@@ -57,7 +60,7 @@ def _yours(group: str, name: str) -> str:
     if group == "experiment":
         stem = name.removesuffix(".yaml")
         file = next(filter(os.path.isfile, (f"{stem}.yaml", f"{group}/{stem}.yaml")), f"{stem}.yaml")
-        return f"; a YAML list of overrides of yours is a word: `pyrite study {os.path.normpath(file)}`"
+        return f"; a file of yours is a word: `pyrite study {os.path.normpath(file)}`"
     return f"; to use a class of yours, add {group}._target_={name} to one" if "." in name else ""
 
 

@@ -251,6 +251,17 @@ class LearningConfig(RunConfig, CommandConfig):
     """Seconds between two states that are kept, to continue after an interrupt."""
 
 
+class MethodConfig(Config):
+    """A method: options and their values, under a label or not, and further overrides (`plan.methods`)."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    label: Name | None = None
+    overrides: list[str] | list[list[str]] = []
+
+
+Methods = Annotated[list[list[str] | MethodConfig], Field(min_length=1)]
+
+
 class ScaleConfig(Config):
     """The changes of an experiment at a scale.
 
@@ -260,23 +271,16 @@ class ScaleConfig(Config):
 
     seeds: Count | None = None
     overrides: list[str] = []
-    methods: Annotated[list[list[str]] | list[MethodConfig], Field(min_length=1)] | None = None
+    methods: Methods | None = None
     learn: list[str] = []
-
-
-class MethodConfig(Config):
-    """A method with a separate label."""
-
-    label: Name
-    overrides: list[str] | list[list[str]]
 
 
 class ExperimentConfig(Config):
     title: str
     paper: str | None = None
-    seeds: Count
+    seeds: Count = 3
     overrides: list[str] = []
-    methods: Annotated[list[list[str]] | list[MethodConfig], Field(min_length=1)]
+    methods: Methods
     baseline: str | None = None
     contrasts: list[str] = []
     scales: dict[str, ScaleConfig] = {}
@@ -304,9 +308,9 @@ class StudyConfig(ManyRunsConfig):
     """Of a search, on Ray: asha or median stops runs that are behind others."""
     data: str = DATA
     """The folder of the collections that an experiment names."""
-    methods: list[MethodConfig] | None = None
-    """Methods with labels, instead of the experiment's:
-    'methods=[{label:plain,overrides:["function=in_batch"]},…]'."""
+    methods: Methods | None = None
+    """What is compared, instead of the experiment's methods: 'methods=[{function:bm25},{function:bm25,selector:top}]',
+    or with labels: 'methods=[{label:plain,function:in_batch},…]'."""
     seeds: Count | None = None
     """Runs of each point, with seed 0, 1, … null: the experiment's number."""
     samples: Count = 8
@@ -439,6 +443,9 @@ class JudgeConfig(RunListsConfig):
     labels: list[str] | dict[int, str] | None = None
     """Words for the grades: [not,partly,fully] for 0, 1 and 2 (or for `grades`, in their order), or
     {0:not,1:partly,3:fully}."""
+    duplicates: Literal["merge", "keep"] = "merge"
+    """Documents of a topic with the same text (but for case and blanks). merge: one is shown, whose judgement is that
+    of all; keep: each is shown."""
     budget: Count | str | None = None
     """Documents to judge of each topic, or a file of lines of topic, tab, number. null: the whole pool."""
     double: Annotated[int | float, Field(ge=0)] = 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 GIVEN = ("data", "seed", "folder")
 """The arguments that every training function receives."""
@@ -50,9 +50,13 @@ def check_trainer(config: Mapping[str, Any]) -> None:
     if is_command(run):
         _check_command(run, options, config)
         return
-    if config["trainer"].get("format") is not None:
-        what = "a function reads data.dataset, and needs no format"
-        raise BadInput(what, "trainer.format", "leave it out, or give a command with {data}")
+    what = "a function reads data.dataset, and needs no format"
+    refuse(
+        config["trainer"].get("format") is not None,
+        what,
+        "trainer.format",
+        "leave it out, or give a command with {data}",
+    )
     path, _, name = run.rpartition(":")
     signature = _signature(_function(path, name, run).args)
     try:

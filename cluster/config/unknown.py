@@ -46,9 +46,11 @@ def check_keys(
         adds = each.is_add() or each.is_force_add()
         if absent and not known and not adds:
             raise _unknown(".".join(absent[0]), content, overrides, config, compose)
-        if isinstance(value, dict) and key in content and not adds:  # replaces a part, or is merged with it
-            content = {**content, key: {**(content[key] or {}), **value}}
-        added += [key] if adds or (isinstance(value, dict) and key not in content) else []
+        before = content.get(key, value) or {}
+        merges = isinstance(value, dict) and isinstance(before, Mapping) and key in content and not adds
+        if isinstance(value, dict) and merges:
+            content = {**content, key: {**before, **value}}
+        added += [key] if adds or (isinstance(value, dict) and not merges) else []
 
 
 def _paths(value: Any, path: list[str], content: Mapping[str, Any]) -> Iterator[list[str]]:

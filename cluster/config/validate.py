@@ -19,7 +19,7 @@ from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
 from pyrite.cluster.config.trust import check_classes, origin
-from pyrite.ranking.errors import BadInput, no_teacher
+from pyrite.ranking.errors import BadInput, no_teacher, refuse
 
 if TYPE_CHECKING:
     from pyrite.rl.trained import TrainedAgent
@@ -92,9 +92,8 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     if agent is not None:
         check_agent(config, agent)
     least, workers = config["resources"]["least"], config["resources"]["workers"]
-    if least is not None and least > workers:
-        what = f"least is {least}, but the run starts with {workers} workers"
-        raise BadInput(what, "resources.least", "choose no more than resources.workers")
+    what = f"least is {least}, but the run starts with {workers} workers"
+    refuse(least is not None and least > workers, what, "resources.least", "choose no more than resources.workers")
     build(config["guard"], "guard", trust="composed")
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
@@ -156,40 +155,56 @@ def check_counts(config: dict[str, Any]) -> None:
             action.check_ranks(functions[action.function].depth)
     policy.set_functions(list(functions))
     for name, function in functions.items():
-        if function.supply(config["training"]["batch_size"], 1) == 0:
-            what = f"function={name} shows a query documents of the others of its batch, and there are none"
-            raise BadInput(what, "training.batch_size", "choose 2 or more")
+        what = f"function={name} shows a query documents of the others of its batch, and there are none"
+        refuse(
+            function.supply(config["training"]["batch_size"], 1) == 0, what, "training.batch_size", "choose 2 or more"
+        )
     counts = counts_of(config, functions, policy)
     objective.check_block(config["sampling"]["negatives"] if counts is None else sum(counts.values()))
     if counts is not None:
         policy.set_counts(list(counts.values()))
-        if len(objective.stages()) > 1:
-            what = "an objective with several stages needs lists of one length"
-            raise BadInput(what, "negatives", "give one number for all functions: sampling.negatives")
+        what = "an objective with several stages needs lists of one length"
+        refuse(len(objective.stages()) > 1, what, "negatives", "give one number for all functions: sampling.negatives")
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}", trust="composed")
     if objective.needs_teacher and not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
-    if objective.needs_teacher and not listed and config["training"]["positives"] == 1:
-        what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
-        raise BadInput(what, "teacher", "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1")
+    what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
+    refuse(
+        objective.needs_teacher and not listed and config["training"]["positives"] == 1,
+        what,
+        "teacher",
+        "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1",
+    )
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:
     """Refuse an agent that was learned for other functions or smaller batches than the run's, or as the other part."""
     checkpoint = checkpoint_of(config)
     part = "selector" if agent.documents else "policy"
-    if config[part].get("checkpoint") != checkpoint:
-        raise BadInput(f"this agent is a {part}", checkpoint, f"give {part}=learned {part}.checkpoint={checkpoint}")
-    if set(agent.functions) != set(config["function"]):
-        what = f"the agent chooses among {agent.functions}, not {list(config['function'])}"
-        raise BadInput(what, checkpoint, f"give function=[{','.join(agent.functions)}]")
+    refuse(
+        config[part].get("checkpoint") != checkpoint,
+        f"this agent is a {part}",
+        checkpoint,
+        f"give {part}=learned {part}.checkpoint={checkpoint}",
+    )
+    what = f"the agent chooses among {agent.functions}, not {list(config['function'])}"
+    refuse(
+        set(agent.functions) != set(config["function"]),
+        what,
+        checkpoint,
+        f"give function=[{','.join(agent.functions)}]",
+    )
     if agent.documents:
         check_candidates(config, agent.documents)
-    if config["training"]["batch_size"] > agent.pairs:
-        what = f"the agent reads batches of up to {agent.pairs} pairs"
-        raise BadInput(what, "training.batch_size", f"give training.batch_size={agent.pairs}")
+    what = f"the agent reads batches of up to {agent.pairs} pairs"
+    refuse(
+        config["training"]["batch_size"] > agent.pairs,
+        what,
+        "training.batch_size",
+        f"give training.batch_size={agent.pairs}",
+    )
 
 
 def check_candidates(config: dict[str, Any], documents: int) -> None:
@@ -201,10 +216,9 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
         what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
         raise BadInput(what, "function", "give policy=fixed function=tfidf")
     name, node = next(iter(functions.items()))
-    if node["depth"] < documents:
-        what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
-        where = f"function.{name}.depth"
-        raise BadInput(what, where, f"give {where}={documents} or more")
+    what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
+    where = f"function.{name}.depth"
+    refuse(node["depth"] < documents, what, where, f"give {where}={documents} or more")
 
 
 def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
@@ -213,23 +227,25 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
 
     documents = config["actions"]["documents"]
     part = "policy" if documents is None else "selector"
-    if learner_of(config) != part:
-        raise BadInput(f"{part} is what this command learns", part, "leave it out")
-    if documents is None and len(config["function"]) == 1:
-        (name,) = config["function"]
-        what = f"an agent needs at least two functions to choose from, and there is only {name}"
-        raise BadInput(what, "function", "give a list: function=[random,bm25]")
+    refuse(learner_of(config) != part, f"{part} is what this command learns", part, "leave it out")
+    what = f"an agent needs at least two functions to choose from, and there is only {''.join(config['function'])}"
+    refuse(documents is None and len(config["function"]) == 1, what, "function", "give a list: function=[random,bm25]")
     check_run(config, agent)
-    if len(build(config["objective"], trust="composed").stages()) > 1:
-        what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
-        raise BadInput(what, "objective", "learn with another, as objective=sir_v3")
+    what = f"{config[CHOICES]['objective']} trains several rankers in turn, and an episode has one"
+    refuse(
+        len(build(config["objective"], trust="composed").stages()) > 1,
+        what,
+        "objective",
+        "learn with another, as objective=sir_v3",
+    )
     for key in ("agent", "reward", "state", "validation_sample"):
         build(config[key], key, trust="composed")
     if config.get("until") is not None:
         first = build(config["until"], "until", trust="composed").first
-        if first > config["episodes"]:
-            what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
-            raise BadInput(what, "episodes", f"give {first} or more, or lower until.after and until.window")
+        what = f"until=converged compares episodes after {first}, and learning ends after {config['episodes']}"
+        refuse(
+            first > config["episodes"], what, "episodes", f"give {first} or more, or lower until.after and until.window"
+        )
     check_decision_every(config["decision_every"], actions_of(config))
     check_shares(config["copies"], config["workers"])
     if documents is not None:
@@ -239,13 +255,23 @@ def check_learning(config: dict[str, Any], agent: TrainedAgent | None) -> None:
 
 def check_shares(copies: int, workers: int | None) -> None:
     """Refuse copies that do not divide evenly over workers."""
-    if workers and copies % workers:
-        raise BadInput(f"{copies} copies do not divide evenly over {workers} workers", "copies", "choose a multiple")
+    refuse(
+        workers and copies % workers,
+        f"{copies} copies do not divide evenly over {workers} workers",
+        "copies",
+        "choose a multiple",
+    )
 
 
 def check_pooling(config: dict[str, Any]) -> None:
     """Refuse a pool with several sources: runs and judgements, or a file that names them."""
-    if config["pools"] is not None and (config["runs"] is not None or config["qrels"] is not None):
-        raise BadInput("pools= excludes runs= and qrels=", remedy="write them into the file that pools= names")
-    if config["pools"] is None and config["runs"] is None and config["qrels"] is not None:
-        raise BadInput("qrels= is given without runs=", remedy="give runs=FOLDER")
+    refuse(
+        config["pools"] is not None and (config["runs"] is not None or config["qrels"] is not None),
+        "pools= excludes runs= and qrels=",
+        remedy="write them into the file that pools= names",
+    )
+    refuse(
+        config["pools"] is None and config["runs"] is None and config["qrels"] is not None,
+        "qrels= is given without runs=",
+        remedy="give runs=FOLDER",
+    )

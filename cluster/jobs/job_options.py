@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 HEADERS = "RAY_JOB_HEADERS"
 OURS = ("working_dir", "excludes", "py_modules")
@@ -47,10 +47,18 @@ def variables(given: Iterable[str]) -> dict[str, str]:
     read = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise BadInput(f"{name!r} is no name of a variable", "--env", "write --env NAME or --env NAME=VALUE")
-        if not equals and name not in os.environ:
-            raise BadInput(f"{name} is not set in this environment", "--env", f"set it, or write --env {name}=VALUE")
+        refuse(
+            not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII),
+            f"{name!r} is no name of a variable",
+            "--env",
+            "write --env NAME or --env NAME=VALUE",
+        )
+        refuse(
+            not equals and name not in os.environ,
+            f"{name} is not set in this environment",
+            "--env",
+            f"set it, or write --env {name}=VALUE",
+        )
         read[name] = value if equals else os.environ[name]
     return read
 

@@ -14,7 +14,7 @@ from pyrite.cluster.executors.address import MODE, TOKEN, check_address, has_tok
 from pyrite.cluster.jobs.job_options import Access
 from pyrite.cluster.lazy import ray, requests
 from pyrite.cluster.limits import CONNECT_TIMEOUT_S
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 VARIABLE = "RAY_API_SERVER_ADDRESS"
 TOKEN_REFUSED = "authentication token"
@@ -66,8 +66,7 @@ def _check_version(url: str, access: Access) -> None:
         if TOKEN_REFUSED not in answer.text.lower():
             what = f"refuses, and not as Ray does ({answer.status_code}: {in_one_line(answer.text)})"
             raise BadInput(what, url, "is there a proxy that wants --headers or RAY_JOB_HEADERS?")
-        if not has_token():
-            raise BadInput("the job server requires its token", url, f"put the cluster's token into {TOKEN}")
+        refuse(not has_token(), "the job server requires its token", url, f"put the cluster's token into {TOKEN}")
     elif '"ray_version"' not in answer.text:
         raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")
 
@@ -105,8 +104,12 @@ def find_server(address: str | None) -> str:
         return _local_server()
     if "://" not in named:
         named = f"http://{named if ':' in named else f'{named}:{PORT}'}"
-    if not named.startswith(("http://", "https://")) or not urlsplit(named).hostname:
-        raise BadInput("is no address of a job server", named, f"give that {OF_DASHBOARD}")
+    refuse(
+        not named.startswith(("http://", "https://")) or not urlsplit(named).hostname,
+        "is no address of a job server",
+        named,
+        f"give that {OF_DASHBOARD}",
+    )
     return named.rstrip("/")
 
 

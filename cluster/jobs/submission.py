@@ -25,7 +25,7 @@ from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, spli
 from pyrite.cluster.lazy import aiohttp, ray, requests
 from pyrite.cluster.limits import POLL_S, START_TIMEOUT_S
 from pyrite.cluster.output.terminal import print_lines
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import psutil
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Submit a job, print its log until it ends unless it is detached, and return its exit code."""
     if chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII):
         raise BadInput(f"{chosen.name!r} can't start an id", "--name", "use letters, digits, dots, - and _")
-    if chosen.pip and chosen.uv:
-        raise BadInput("--pip and --uv exclude each other", remedy="give one of them")
+    refuse(chosen.pip and chosen.uv, "--pip and --uv exclude each other", remedy="give one of them")
     if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
         raise BadInput(f"{chosen.cpus} cores can't be reserved", "--cpus", "give a number from 0 up")
     _resources(chosen.resources)
@@ -107,10 +106,8 @@ def _requirements(kind: str, path: str | None, given: Mapping[str, Any]) -> dict
     """Return the file of packages that a tool installs, if one is named, as Ray's runtime environment has it."""
     if not path:
         return {}
-    if not Path(path).is_file():
-        raise BadInput("there is no such file", path, "name a file of requirements, one per line")
-    if given.keys() & {*INSTALLERS, "conda"}:
-        raise BadInput("installs packages too", "--runtime-env-json", f"leave out --{kind}")
+    refuse(not Path(path).is_file(), "there is no such file", path, "name a file of requirements, one per line")
+    refuse(given.keys() & {*INSTALLERS, "conda"}, "installs packages too", "--runtime-env-json", f"leave out --{kind}")
     return {kind: str(Path(path).absolute())}
 
 
@@ -141,8 +138,12 @@ def submit_when_ready(
 
 def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> list[str]:
     """Return the arguments of the job's command: the verb and its overrides, with paths that the job can use."""
-    if any(text.startswith("address=") for text in chosen.overrides):
-        raise BadInput("a job runs on the cluster that it is sent to", "address", "leave it out, and give --address")
+    refuse(
+        any(text.startswith("address=") for text in chosen.overrides),
+        "a job runs on the cluster that it is sent to",
+        "address",
+        "leave it out, and give --address",
+    )
     out, others = split_output(chosen.overrides)
     others = paths.inputs(others)
     if chosen.resume is not None:
@@ -156,9 +157,8 @@ def job_arguments(chosen: argparse.Namespace, job: str, paths: ClusterPaths) -> 
 def _place_for(job: str, paths: ClusterPaths) -> str:
     """Return where a job writes whose command names no folder."""
     roots = (".",) if paths.same_machine else paths.shared
-    if not roots:
-        what = "is missing, and the job's working folder is deleted when it ends"
-        raise BadInput(what, "out", "give a URI, or --shared FOLDER")
+    what = "is missing, and the job's working folder is deleted when it ends"
+    refuse(not roots, what, "out", "give a URI, or --shared FOLDER")
     return f"{roots[0]}/outputs/{job}"
 
 

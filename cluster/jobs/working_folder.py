@@ -15,7 +15,7 @@ from pyrite.cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import MAX_PACKAGE_BYTES
 from pyrite.cluster.output.terminal import counted
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 EXCLUDES = ("/outputs", ".env")
 """Patterns that do not travel, in addition to Ray's (.git, .venv, venv, __pycache__): results, and secrets."""
@@ -47,8 +47,7 @@ class WorkingFolder:
         if ignore files may have excluded them.
         """
         packaging, constants = ray._private.runtime_env.packaging, ray._private.ray_constants
-        if not path.is_dir():
-            raise BadInput("there is no such folder", path, "name the working folder with --working-dir")
+        refuse(not path.is_dir(), "there is no such folder", path, "name the working folder with --working-dir")
         sizes, patterns = dict[str, int](), [*EXCLUDES, *excludes]
 
         def is_loop(inner: Path) -> bool:
@@ -83,8 +82,9 @@ def _check_sizes(path: Path, sizes: Mapping[str, int], excludes: Sequence[str]) 
     """
     excluding = [name for name in (".gitignore", ".rayignore") if (path / name).is_file()]
     excluding += ["--exclude"] if excludes else []
-    if excluding and not sizes:
-        raise BadInput("has no files to send", path, f"does {' and '.join(excluding)} exclude all of them?")
+    refuse(
+        excluding and not sizes, "has no files to send", path, f"does {' and '.join(excluding)} exclude all of them?"
+    )
     if sum(sizes.values()) > MAX_PACKAGE_BYTES:
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
@@ -171,15 +171,13 @@ class ClusterPaths:
         path, folder = self.absolute(text), self.folder.path
         if self.visible(path):
             return path
-        if not Path(path).is_relative_to(folder):
-            what = f"{path} is on this machine only: it is outside the working folder {folder}"
-            remedy = "give a URI or the path as the nodes see it (under --shared FOLDER), or move it into the folder"
-            raise BadInput(what, key, remedy)
+        what = f"{path} is on this machine only: it is outside the working folder {folder}"
+        remedy = "give a URI or the path as the nodes see it (under --shared FOLDER), or move it into the folder"
+        refuse(not Path(path).is_relative_to(folder), what, key, remedy)
         name = Path(path).relative_to(folder).as_posix()
-        if not self.folder.has(name):
-            what = f"{name} does not travel with the working folder: .gitignore, .rayignore or --exclude leaves it out"
-            remedy = f"give a URI or a path that the nodes see, or set {SEND_IGNORED}=1 if .gitignore alone names it"
-            raise BadInput(what, key, remedy)
+        what = f"{name} does not travel with the working folder: .gitignore, .rayignore or --exclude leaves it out"
+        remedy = f"give a URI or a path that the nodes see, or set {SEND_IGNORED}=1 if .gitignore alone names it"
+        refuse(not self.folder.has(name), what, key, remedy)
         return name
 
     def variables(self) -> dict[str, str]:

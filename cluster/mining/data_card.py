@@ -19,7 +19,7 @@ from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, write_table
 from pyrite.cluster.output.terminal import counted
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import write_qrels
 from pyrite.sampling.guarded_documents import REASONS
 
@@ -197,8 +197,7 @@ def _save_dataset(storage: Storage, shards: Sequence[Shard], config: dict[str, A
     except ImportError:
         remedy = "pip install datasets, or choose format=parquet"
         raise BadInput("the library datasets is not installed", "format=dataset", remedy) from None
-    if not storage.local:
-        raise BadInput("a data set can only be saved on a local disk", storage.place, "choose format=parquet")
+    refuse(not storage.local, "a data set can only be saved on a local disk", storage.place, "choose format=parquet")
     files: dict[str, list[str]] = {}
     for shard in shards:
         files.setdefault(shard.split, []).append(storage.path(f"data/{shard.name}.parquet"))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.config.counts import counts_of
+from pyrite.cluster.config.word_vectors import reads_word_vectors
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.trained import read_ranker
@@ -22,7 +23,7 @@ from pyrite.ranking.batch import Batch, pairs_of
 from pyrite.ranking.collections.splits import TEST_ONLY
 from pyrite.ranking.embedding import embed, embed_sparse
 from pyrite.ranking.encoding import SPLITS, EncodedCollection, Judgements
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.ranked_lists import RankedLists
@@ -71,8 +72,7 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
         for number, start in enumerate(range(0, len(queries), size)):
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
-    if not answered.any():
-        raise BadInput("no judgement is above 0, so no document is relevant", "collection", "check its grades")
+    refuse(not answered.any(), "no judgement is above 0, so no document is relevant", "collection", "check its grades")
     if not shards:
         wanted = "" if wanted == "all" else f"{wanted} "
         raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")
@@ -130,11 +130,17 @@ class Miner:
         self.sources = Sources(self.collection, base.encoded, base.vectors)
         self.guard = build(config["guard"], "guard", trust="composed")
         self.ranker, self.ranker_encoded = None, base.encoded
-        if config["ranker"] and not config["checkpoint"]:
-            raise BadInput("says what a checkpoint is, and none is named", "ranker", "give checkpoint= too")
+        self.reads_words = reads_word_vectors(config | {"ranker": None})
+        refuse(
+            config["ranker"] and not config["checkpoint"],
+            "says what a checkpoint is, and none is named",
+            "ranker",
+            "give checkpoint= too",
+        )
         if config["checkpoint"]:
             trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
+            self.reads_words |= trained.words is not None
         if config["scores"] == "ranker" and self.ranker is None:
             raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")
         self._check_promote()
@@ -227,9 +233,13 @@ class Miner:
     def _check_asked(self, sampler: Sampler) -> None:
         """Refuse a ranker that nothing asks."""
         nearest = any(isinstance(function, NearestDocuments) for function in self.functions.values())
-        if self.ranker is not None and sampler.foresees and not nearest:
-            remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
-            raise BadInput("nothing here asks the ranker", "checkpoint", remedy)
+        remedy = "choose scores=ranker, function=dense or a selector that reads scores; or leave it out"
+        refuse(
+            self.ranker is not None and sampler.foresees and not nearest,
+            "nothing here asks the ranker",
+            "checkpoint",
+            remedy,
+        )
 
     def _of_positives(
         self, queries: NDArray[np.integer], positives: NDArray[np.int32]

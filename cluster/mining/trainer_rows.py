@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 Row = dict[str, Any]
 
@@ -54,10 +54,18 @@ FORMATS: dict[str, Callable[[str, list[str], Row, bool], Row]] = {
 def check_rows(config: dict[str, Any]) -> None:
     """Refuse rows that a trainer's format has no place for."""
     form = config["format"]
-    if form in FORMATS and config["rows"] != "tuples":
-        raise BadInput(f"{form} has one row per pair", "rows", "leave it at tuples, or choose format=json")
-    if form in FORMATS and config["with_scores"] and form != "flagembedding":
-        raise BadInput(f"{form} has no scores", "with_scores", "leave it out, or choose format=flagembedding or json")
+    refuse(
+        form in FORMATS and config["rows"] != "tuples",
+        f"{form} has one row per pair",
+        "rows",
+        "leave it at tuples, or choose format=json",
+    )
+    refuse(
+        form in FORMATS and config["with_scores"] and form != "flagembedding",
+        f"{form} has no scores",
+        "with_scores",
+        "leave it out, or choose format=flagembedding or json",
+    )
 
 
 def rows_for(form: str, texts: pl.DataFrame, ids: pl.DataFrame, scores: bool) -> bytes:

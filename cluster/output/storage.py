@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pyrite.cluster.config.secrets import concealed_file
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import pyarrow
 from pyrite.ranking.links import refuse_linked_folder
 from pyrite.ranking.whole_file import FULL, replace_file
@@ -72,8 +72,7 @@ class Storage:
 
     def __init__(self, place: str, option: str = "out") -> None:
 
-        if not place:
-            raise BadInput("an output folder needs a name", remedy="give out=FOLDER")
+        refuse(not place, "an output folder needs a name", remedy="give out=FOLDER")
         self.place, self.option = place, option
         self.local = "://" not in place
         try:

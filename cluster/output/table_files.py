@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.whole_file import replace_file
 
 
@@ -40,8 +40,7 @@ def check_table_file(path: Path) -> str:
         raise BadInput(
             f"a table is not written as {form or path.name!r}", path, f"name it {', '.join(FORMS)}, also with .gz"
         )
-    if path.exists():
-        raise BadInput("already exists", path, "choose another out=, or delete it")
+    refuse(path.exists(), "already exists", path, "choose another out=, or delete it")
     return form
 
 

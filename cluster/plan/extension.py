@@ -13,7 +13,7 @@ from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.searches import is_compared
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, given_seeds, identity
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 GROWING = ("seeds", "samples")
 """Options of a study that may grow."""
@@ -52,14 +52,17 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         _check_seeds(plan, seeds, bool(points))
     if (samples := options.get("samples")) is not None:
         done = sum(batches)
-        if samples < done:
-            raise BadInput(f"samples={samples} is less than the {done} of this study", place, "nothing is removed")
+        refuse(samples < done, f"samples={samples} is less than the {done} of this study", place, "nothing is removed")
         batches = (*batches, samples - done) if samples > done else batches
     arguments = list(plan.arguments)
     for text in overrides:
         if points and key_of(text) not in NEUTRAL and not is_compared(key_of(text)):
-            if plan.options.get("stop") == "decided":
-                raise BadInput(f"{text} can't change a study of stop=decided: {GIVEN_SEEDS}", place, START_ANOTHER)
+            refuse(
+                plan.options.get("stop") == "decided",
+                f"{text} can't change a study of stop=decided: {GIVEN_SEEDS}",
+                place,
+                START_ANOTHER,
+            )
             raise BadInput(f"{text} can't change a search that has begun: {REASONS['search']}", place, START_ANOTHER)
         arguments = _with_values(arguments, runs, text, place)
     whole = replace(plan, options={**plan.options, **options}, arguments=arguments, sample_batches=batches)
@@ -74,16 +77,17 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
 
 def _check_seeds(plan: StudyPlan, seeds: int, adaptive: bool) -> None:
     place, done = plan.storage.place, len(plan.seeds)
-    if given_seeds(plan.arguments):
-        raise BadInput("this study names its seeds by seed=", place, "start another study with seeds=")
-    if plan.options.get("stop") == "decided":
-        what = f"seeds={seeds} can't change a study of stop=decided: {GIVEN_SEEDS}"
-        raise BadInput(what, place, f"start another study, with seeds= or with max_seeds= above {done}")
-    if adaptive and seeds != done:
-        what = f"this search chose its settings by {done} seed{'s' * (done > 1)} each"
-        raise BadInput(what, place, "start a study of the best setting with more seeds")
-    if seeds < done:
-        raise BadInput(f"seeds={seeds} is less than the {done} of this study", place, "nothing is removed")
+    refuse(given_seeds(plan.arguments), "this study names its seeds by seed=", place, "start another study with seeds=")
+    what = f"seeds={seeds} can't change a study of stop=decided: {GIVEN_SEEDS}"
+    refuse(
+        plan.options.get("stop") == "decided",
+        what,
+        place,
+        f"start another study, with seeds= or with max_seeds= above {done}",
+    )
+    what = f"this search chose its settings by {done} seed{'s' * (done > 1)} each"
+    refuse(adaptive and seeds != done, what, place, "start a study of the best setting with more seeds")
+    refuse(seeds < done, f"seeds={seeds} is less than the {done} of this study", place, "nothing is removed")
 
 
 def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, place: str) -> list[str]:
@@ -95,7 +99,6 @@ def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, p
         return replaced(arguments, [text])
     given = [argument for argument in arguments if key_of(argument) == key]
     before = values_of(given[-1]) if given else [option_value(run.config, key) for run in runs]
-    if None in before:
-        raise BadInput(f"the runs of this study have no option {key}", place, START_ANOTHER)
+    refuse(None in before, f"the runs of this study have no option {key}", place, START_ANOTHER)
     values = ",".join(dict.fromkeys(map(str, [*before, *values_of(text)])))
     return replaced(arguments, [f"{text.partition('=')[0]}={values}"])

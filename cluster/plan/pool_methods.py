@@ -17,7 +17,7 @@ from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.simulation import Method, adjudicator_of
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 ALL = "all"
 
@@ -78,8 +78,11 @@ def _names(given: Sequence[str], others: Sequence[str]) -> Iterator[str]:
     known = group_options()["method"]
     names = [name.strip() for text in given for value in values_of(text) for name in value.strip("[]").split(",")]
     for name in filter(None, names):
-        if name not in (*known, ALL):
-            raise BadInput(f"there is no method {name!r}", remedy=f"choose among {', '.join(known)} and {ALL}")
+        refuse(
+            name not in (*known, ALL),
+            f"there is no method {name!r}",
+            remedy=f"choose among {', '.join(known)} and {ALL}",
+        )
         yield from [name] if name != ALL else _every(set(map(key_of, others)))
 
 
@@ -103,11 +106,9 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
 
 
 def _check_option(text: str, names: Sequence[str]) -> None:
-    if _method_of(text) not in names:
-        what = f"{key_of(text)} is an option of none of these methods ({', '.join(names)})"
-        raise BadInput(what, remedy="name it as method.NAME.option=…, with NAME among method=…")
-    if len(set(values_of(text))) < len(values_of(text)):
-        raise BadInput("gives a value twice", text, "give each once")
+    what = f"{key_of(text)} is an option of none of these methods ({', '.join(names)})"
+    refuse(_method_of(text) not in names, what, remedy="name it as method.NAME.option=…, with NAME among method=…")
+    refuse(len(set(values_of(text))) < len(values_of(text)), "gives a value twice", text, "give each once")
 
 
 def _variants(name: str, options: Sequence[str], plain: dict[str, Any] | None) -> Iterator[Variant]:

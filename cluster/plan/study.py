@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.cluster.config.override import key_of, values_by_key
 from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.methods import NAMED
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.sweep import (
     Planned,
@@ -17,16 +17,12 @@ from pyrite.cluster.plan.sweep import (
     draws,
     given_seeds,
     identity,
-    labelled_points,
     lowest,
     plan,
     points,
     swept_keys,
 )
-from pyrite.ranking.errors import BadInput
-
-NAMED = ("policy", "function", "selector")
-"""Options that name negatives. Those that a user leaves out are the experiment's."""
+from pyrite.ranking.errors import BadInput, refuse
 
 
 @dataclass(frozen=True)
@@ -61,10 +57,9 @@ class StudyPlan:
             count = self.options["max_seeds"]
         elif self.options.get("trial_scheduler") or self.options.get("stoppers"):
             count = self.options["seeds"] or 1
-            if max(count, len(given)) > 1:
-                what = "settings are compared by their seeds, so no seed may be stopped by its result"
-                remedy = "search with seeds=1, and give the best setting many seeds then"
-                raise BadInput(what, "trial_scheduler", remedy)
+            what = "settings are compared by their seeds, so no seed may be stopped by its result"
+            remedy = "search with seeds=1, and give the best setting many seeds then"
+            refuse(max(count, len(given)) > 1, what, "trial_scheduler", remedy)
         else:
             count = self.options["seeds"] or self.scaled.get("seeds") or self.design["seeds"]
         return given or list(range(count))
@@ -87,15 +82,8 @@ class StudyPlan:
     def _points(self) -> list[Point]:
         common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
         given = [text for text in self.arguments if key_of(text) != "seed"]
-        if self.options.get("methods"):
-            return labelled_points(self.options["methods"], common, given)
-        methods = self.scaled.get("methods") or self.design["methods"]
-        if not isinstance(methods[0], Mapping):
-            return points(methods, common, given)
-        lines = [method["overrides"] for method in methods]
-        if {key_of(text) for line in lines for text in line}.isdisjoint(map(key_of, given)):
-            return labelled_points(methods, common, given)
-        return points(lines, common, given)  # a label may not describe what the user replaces
+        named = self.options.get("methods")
+        return points(named or self.scaled.get("methods") or self.design["methods"], common, given, bool(named))
 
     @property
     def scaled(self) -> dict[str, Any]:
@@ -158,18 +146,21 @@ class StudyPlan:
 
     def _to_decide(self) -> list[Point]:
         """Return the methods of a sequential comparison."""
-        if self.options["seeds"] is not None:
-            raise BadInput("seeds= and stop=decided exclude each other", remedy="give max_seeds=, or leave one out")
-        if self.options["clip"] is not None and self.options["clip"] <= self.options["equal_within"]:
-            what = f"clip is {self.options['clip']:g} and equal_within {self.options['equal_within']:g}"
+        refuse(
+            self.options["seeds"] is not None,
+            "seeds= and stop=decided exclude each other",
+            remedy="give max_seeds=, or leave one out",
+        )
+        clip, margin = self.options["clip"], self.options["equal_within"]
+        if clip is not None and clip <= margin:
+            what = f"clip is {clip:g} and equal_within {margin:g}"
             raise BadInput(what, "clip", "give several times equal_within: differences above it are cut to it")
-        if self.options["clip"] is None and (count := len(self.seeds)) <= FIRST_SEEDS:
+        if clip is None and (count := len(self.seeds)) <= FIRST_SEEDS:
             what = f"stop=decided has {count} seed{'s' * (count > 1)}, and the first {FIRST_SEEDS} only set its bound"
             raise BadInput(what, remedy=f"give max_seeds= (or values of seed=) above {FIRST_SEEDS}, or clip=")
         for key in ("trial_scheduler", "stoppers"):
-            if self.options.get(key):
-                what = f"stop=decided compares seeds, and {key} would stop some by their results"
-                raise BadInput(what, remedy="leave one of them out")
+            what = f"stop=decided compares seeds, and {key} would stop some by their results"
+            refuse(self.options.get(key), what, remedy="leave one of them out")
         compared = self.points()
         for point in compared:
             drawn = [f"{key} is drawn" for key, _ in point.intervals]

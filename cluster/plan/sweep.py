@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.compose import compose, one_value
-from pyrite.cluster.config.grammar import by_key, parsed, swept_values, values_of
+from pyrite.cluster.config.grammar import by_key, parsed, swept_values
 from pyrite.cluster.config.groups import CHOICES, group_options, option
-from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, root_of, values_by_key
 from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.config.trainer_option import trainer_name
 from pyrite.cluster.plan.applicable import applicable_overrides, has_option
+from pyrite.cluster.plan.methods import Method, compared
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 
 @dataclass(frozen=True)
@@ -59,56 +59,35 @@ UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"
 """Options on which no trained ranker depends. They are part of no method."""
 MEASUREMENT = ("measures", "limits.test")
 """Options that all methods of a study share, since other figures and other test queries can't be compared."""
-EACH_ALONE = ("policy=fixed", "selector=uniform")
-"""The default method line for functions that a user sweeps over, or whose numbers of negatives the user gives."""
 
 
-def points(
-    methods: Sequence[Sequence[str]],
-    common: Sequence[str],
-    given: Sequence[str],
-    labels: Sequence[str] | None = None,
-) -> list[Point]:
+def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str], named: bool = False) -> list[Point]:
     """Return every combination of a study's sweeps.
-
-    If the user sweeps over functions and names no policy, each function is compared alone, and the experiment's lines
-    are not used; nor are they if the user gives functions and their numbers of negatives (`negatives.bm25=0,1`). Of
-    lines without labels, a policy of the user whose file names its functions keeps them, and if the user gives policy,
-    functions and selector, the lines choose no negatives.
 
     A user's `collection.path` alone replaces the experiment's collection, also if their formats differ.
     An option of a part (`policy.checkpoint`) is used only for points whose part has it (`applicable_overrides`).
 
     Args:
-        methods: lines of overrides; the study is their union.
+        methods: lines of overrides in any form of `plan.methods`; the study is their union.
         common: overrides of all lines.
-        given: the user's overrides. Each replaces the same key in `common` and in every line.
-        labels: what the user calls the method of each line.
+        given: the user's overrides. Each replaces the same key in `common` and in every line, by `compared`.
+        named: whether the user names the methods.
     """
     _refuse_lost_sweeps(given)
     _refuse_untrained_sweeps(given)
     _refuse_repeated_values(given)
     keys = set(map(key_of, given))
-    if not labels and _each_alone(given, keys):
-        methods = [EACH_ALONE]
     # A user's path alone replaces the collection of the experiment, with its format.
     of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
     replaced_by_user = {"collection"} if of_path else set()
     expanded: list[Point] = []
-    for whole_line, label in zip(methods or [[]], labels or itertools.repeat(None), strict=labels is not None):
-        for line, user in [(whole_line, given)] if labels else _without_negatives(whole_line, given):
-            own = [text for text in (*common, *line) if key_of(text) not in replaced_by_user]
-            expanded += [replace(point, label=label) for point in _expand(list(by_key([*own, *user]).values()))]
+    for line, user in compared(methods, given, named):
+        own = [text for text in (*common, *line.overrides) if key_of(text) not in replaced_by_user]
+        expanded += [replace(point, label=line.label) for point in _expand(list(by_key([*own, *user]).values()))]
     fitting = [point for point in expanded if _fits(point, keys)]
     distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
     _refuse_unlike_measurement(distinct)
     return _name_swept(distinct)
-
-
-def _each_alone(given: Sequence[str], keys: Set[str]) -> bool:
-    """Return whether each function that the user gives is a method: if they are swept, or have numbers of negatives."""
-    functions = None if "policy" in keys else by_key(given).get("function")
-    return functions is not None and ("negatives" in map(root_of, keys) or functions.is_sweep_override())
 
 
 def _distinct(points: Iterable[Point]) -> list[Point]:
@@ -116,8 +95,12 @@ def _distinct(points: Iterable[Point]) -> list[Point]:
     distinct: dict[Any, Point] = {}
     for point in points:
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
-        if known.label != point.label:
-            raise BadInput(f"{point.label!r} is the same as {known.label!r}", "methods", "leave one of them out")
+        refuse(
+            known.label != point.label,
+            f"{point.label!r} is the same as {known.label!r}",
+            "methods",
+            "leave one of them out",
+        )
     return list(distinct.values())
 
 
@@ -143,8 +126,7 @@ def _refuse_repeated_values(given: Sequence[str]) -> None:
     for text in given:
         values = swept_values(text)
         repeated = next((value for value in values if values.count(value) > 1), None)
-        if repeated is not None:
-            raise BadInput(f"gives {repeated} twice", text, "leave one of them out")
+        refuse(repeated is not None, f"gives {repeated} twice", text, "leave one of them out")
 
 
 def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
@@ -178,62 +160,6 @@ def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:
     for text in overrides:
         if "=" in text and parsed(text).is_sweep_override():
             raise BadInput(one_value(text, overrides, config), remedy=remedy)
-
-
-def labelled_points(methods: Sequence[Mapping[str, Any]], common: Sequence[str], given: Sequence[str]) -> list[Point]:
-    """Return the points of methods that the user labels.
-
-    Args:
-        methods: a `label` and `overrides` each, or a list of alternatives of overrides that share the label.
-        common, given: see `points`.
-    """
-    lines: list[tuple[str, list[str]]] = []
-    for method in methods:
-        label, line = method["label"], method["overrides"]
-        if label in {known for known, _ in lines}:
-            remedy = "give each its own label, or give alternatives of one method as lists in one overrides: [[…],[…]]"
-            raise BadInput(f"two are labelled {label!r}", "methods", remedy)
-        alternatives = line if line and isinstance(line[0], list | tuple) else [line]
-        for text in itertools.chain(*alternatives):
-            if parsed(text).is_sweep_override():
-                raise BadInput(f"{text!r} sweeps", f"methods: {label}", "give each value a method with its own label")
-        lines += [(label, each) for each in alternatives]
-    return points([line for _, line in lines], common, given, [label for label, _ in lines])
-
-
-NEGATIVES = ("policy", "function", "selector", "selectors", "negatives")
-"""Roots of the options that choose negatives."""
-LINED = {"random", "bm25"}
-"""The functions of most policies' files. These policies are compared over the functions of a line instead."""
-
-
-def _without_negatives(line: Sequence[str], given: Sequence[str]) -> list[tuple[Sequence[str], Sequence[str]]]:
-    """Return pairs of a line and the user's overrides. The line's options of negatives are left out if they do not fit.
-
-    `policy=refined,fixed` becomes two pairs: the refined negatives are of the functions in `conf/policy/refined.yaml`,
-    so the line adds nothing to them, and `fixed` is crossed with the functions of the line.
-    """
-    keys = set(map(key_of, given))
-    rest = [text for text in line if root_of(text) not in NEGATIVES]
-    if {"policy", "function", "selector"} <= keys:
-        return [(rest, given)]
-    policies = [value for text in given if key_of(text) == "policy" for value in values_of(text)]
-    keeping = [name for name in policies if "function" not in keys and _names_functions(name)]
-    others = [name for name in policies if name not in keeping]
-    if not keeping or not others:
-        return [(rest if keeping else line, given)]
-    pairs = ((rest, keeping), (line, others))
-    return [(part, replaced(given, [f"policy={','.join(names)}"])) for part, names in pairs]
-
-
-@cache
-def _names_functions(policy: str) -> bool:
-    """Return whether a policy's file names its functions, and others than `LINED`; those of an agent are its own."""
-    if policy not in group_options()["policy"]:
-        return False
-    named = option("policy", policy).get("defaults", [])
-    functions = [names for entry in named for key, names in entry.items() if "/function@" in key]
-    return policy == "learned" or any(set(names) != LINED for names in functions)
 
 
 def _fits(point: Point, given: Set[str]) -> bool:
@@ -277,8 +203,7 @@ def given_seeds(overrides: Sequence[str]) -> list[int]:
         discrete = override.is_sweep_override() and not override.is_interval_sweep()
         seeds = list(override.sweep_iterator()) if discrete else [override.value()]
     for seed in seeds:
-        if type(seed) is not int or seed < 0:
-            raise BadInput(f"seed is {seed!r}", remedy="give whole numbers from 0 up")
+        refuse(type(seed) is not int or seed < 0, f"seed is {seed!r}", remedy="give whole numbers from 0 up")
     return list(dict.fromkeys(seeds))
 
 
@@ -315,10 +240,11 @@ def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ..
 def _interval(key: str, sweep: Any) -> Interval:
     low, high = float(sweep.start), float(sweep.end)
     log = "log" in sweep.tags
-    if low >= high or (log and low <= 0):
-        raise BadInput(
-            f"the interval of {key} goes from {low} to {high}", remedy="give low < high, above 0 for tag(log, …)"
-        )
+    refuse(
+        low >= high or (log and low <= 0),
+        f"the interval of {key} goes from {low} to {high}",
+        remedy="give low < high, above 0 for tag(log, …)",
+    )
     return Interval(low, high, log, isinstance(sweep.start, int) and isinstance(sweep.end, int))
 
 

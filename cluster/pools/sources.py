@@ -33,7 +33,7 @@ from pyrite.ranking.bm25 import Bm25, Bm25Options
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels
 
 HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
@@ -61,8 +61,7 @@ class PoolTexts:
         queries = self.collection.queries["id"]
         numbers = {name: number for number, name in enumerate(queries)}
         known = [topic for topic in topics if topic in numbers]
-        if not known:
-            raise BadInput("none of the topics is a query of the collection", "beyond", "are they of the same one?")
+        refuse(not known, "none of the topics is a query of the collection", "beyond", "are they of the same one?")
         rows = np.array([numbers[topic] for topic in known], np.int64)
         lists, _ = self._index.search(rows, min(count, self.collection.size))
         row, place = np.nonzero(lists.documents >= 0)

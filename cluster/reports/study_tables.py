@@ -213,7 +213,9 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
     """One row of trials.parquet; of a failed run, whatever is known of it."""
     failed, outcome = outcome is None, outcome or Outcome()
     config, choices = planned.config, planned.config[CHOICES]
-    unknown = bool(outcome.learned) and not outcome.steps  # a training of the user's that did not count
+    counted = {"steps": outcome.steps, "documents_read": outcome.documents_read}
+    if outcome.learned:  # a training of the user's: 0 is what it did not count
+        counted = {name: count or None for name, count in counted.items()}
     row: dict[str, Any] = {
         "run": planned.name,
         "overrides": shlex.join(planned.overrides),
@@ -227,9 +229,9 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "fingerprint": collection.fingerprint,
         "epochs": outcome.epochs,
         "best_epoch": outcome.best_epoch,
-        "steps": None if unknown else outcome.steps,
+        "steps": counted["steps"],
         "seconds": outcome.seconds,
-        "documents_read": None if unknown else outcome.documents_read,
+        "documents_read": counted["documents_read"],
         "memory": outcome.memory,
         "curve_loss": mean_curve(outcome.losses),
         "curve_validation": mean_curve(outcome.validations),

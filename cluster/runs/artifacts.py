@@ -136,7 +136,9 @@ class Artifacts(Collections):
         seen = set[str]()
         for config in configs:
             keys = self.keys(config)
-            new = {name for name in ("base", "tokens") if name in keys and keys[name] not in seen}
+            # Of a checkpoint's texts tokens are read, and BM25 reads whole texts: the limits of words cut neither.
+            read = [*(["base"] if "tokens" not in keys or reads_word_vectors(config) else []), "tokens"]
+            new = {name for name in read if name in keys and keys[name] not in seen}
             seen |= {keys[name] for name in new}
             if "base" in new:
                 lines[cut_words(self.part(config, "base").encoded, config["encoding"])] = None

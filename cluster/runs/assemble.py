@@ -16,7 +16,7 @@ from pyrite.cluster.runs.embeddings import vectors_of
 from pyrite.cluster.runs.part_options import validation_origins
 from pyrite.cluster.runs.parts import Base, read_encoded
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.held_out import HeldOut
 from pyrite.ranking.labels import labels_of
@@ -141,9 +141,13 @@ def make_sampler(
         functions[name] = build(node, trust="composed")
         if isinstance(functions[name], Dense):
             functions[name].guard = build(config["guard"], "guard", trust="composed")
-            if functions[name].guard.ranker is not None:
-                remedy = "leave the guard's ranker out, or choose bm25, tfidf, embedding or run_file"
-                raise BadInput("a ranker guards lists that are fixed while others train", "function.dense", remedy)
+            remedy = "leave the guard's ranker out, or choose bm25, tfidf, embedding or run_file"
+            refuse(
+                functions[name].guard.ranker is not None,
+                "a ranker guards lists that are fixed while others train",
+                "function.dense",
+                remedy,
+            )
         functions[name].prepare(base.encoded, parts[f"function:{name}"].lists)
     selector, replaced = build(config["selector"], trust="composed"), policy is not None
     policy = policy or build(config["policy"], trust="composed")

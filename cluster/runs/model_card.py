@@ -23,7 +23,7 @@ from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of
 from pyrite.cluster.runs.outcome import Outcome, read_outcome
 from pyrite.cluster.runs.zero_shot import zero_shot_rows
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import huggingface_hub
 
 TOKEN = "HF_TOKEN"
@@ -103,12 +103,20 @@ def write_cards(storage: Storage, runs: Iterable[Planned], collections: Mapping[
 
 def check_push(repository: str, storage: Storage | None) -> None:
     """Check, before a run begins, that its ranker can be pushed."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII):
-        raise BadInput(f"{repository!r} is no repository", "push", "write push=OWNER/NAME")
+    refuse(
+        not re.fullmatch(r"[\w.-]+/[\w.-]+", repository, re.ASCII),
+        f"{repository!r} is no repository",
+        "push",
+        "write push=OWNER/NAME",
+    )
     if storage is None or not storage.local:
         raise BadInput("a ranker that is pushed is also written on this machine", "push", "give out=FOLDER too")
-    if not os.environ.get(TOKEN):
-        raise BadInput("there is no token of the hub", "push", f"set {TOKEN} to your own, with the right to write")
+    refuse(
+        not os.environ.get(TOKEN),
+        "there is no token of the hub",
+        "push",
+        f"set {TOKEN} to your own, with the right to write",
+    )
 
 
 def push(storage: Storage, run: str, repository: str) -> str:

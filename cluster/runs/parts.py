@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.ranked_lists import RankedLists
 from pyrite.ranking.splits import Split
 from pyrite.ranking.tokenization import Tokens
@@ -35,8 +35,9 @@ class Base:
 
     def queries(self, split: str) -> NDArray[np.int64]:
         """Return the queries that any fold has in a split."""
-        if not self.splits:
-            raise BadInput("there are too few queries to cross-validate", "folds", "bring more queries, or a split")
+        refuse(
+            not self.splits, "there are too few queries to cross-validate", "folds", "bring more queries, or a split"
+        )
         return np.unique(np.concatenate([getattr(fold, split) for fold in self.splits]))
 
 

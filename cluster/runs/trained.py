@@ -22,7 +22,7 @@ from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection, encode_texts
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.labels import LabelCounts, encode_labels
 from pyrite.ranking.lazy import safetensors
@@ -151,8 +151,7 @@ def _run_weights(folder: Path) -> Path:
         raise BadInput(f"is of `pyrite {verb_of(config)}`, not of one run", folder, remedy)
     file = folder / "weights" / f"{config['run']}.safetensors"
     weights = file if file.is_file() else file.with_suffix("")
-    if not weights.exists():
-        raise BadInput("holds no weights", folder, "train it with weights=true")
+    refuse(not weights.exists(), "holds no weights", folder, "train it with weights=true")
     return weights
 
 
@@ -208,11 +207,9 @@ def make(
 def ranker_overrides(place: str) -> list[str]:
     """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files."""
     folder = Path(local_root(place)).expanduser()
-    if folder.is_file():
-        raise BadInput("is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
+    refuse(folder.is_file(), "is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
     if not folder.is_dir():
-        if folder.exists() or not HUB_NAME.fullmatch(place):
-            raise BadInput("no such run or checkpoint", place, A_TRAINING)
+        refuse(folder.exists() or not HUB_NAME.fullmatch(place), "no such run or checkpoint", place, A_TRAINING)
         return ["ranker=bi_encoder"]
     if (folder / "modules.json").is_file():  # a model of sentence-transformers
         return [f"ranker={_of_modules(str(folder))}"]

@@ -22,7 +22,7 @@ from pyrite.cluster.executors.tune_schedulers import Stopping, name_of
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.plan.sweep import Planned
 from pyrite.cluster.runs.outcome import Stop
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 CHOICES = "choose asha or median"
 
@@ -175,9 +175,13 @@ def schedulers_of(node: dict[str, Any] | None, trust: Trust) -> Callable[[], Tri
     target = locate(node["_target_"])
     if not issubclass(target, TrialScheduler):
         raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
-    if issubclass(target, ray.tune.schedulers.HyperBandScheduler | ray.tune.schedulers.PopulationBasedTraining):
-        what = f"{target.__name__} changes settings of runs, or lets them wait for each other"
-        raise BadInput(what, "trial_scheduler", CHOICES)
+    what = f"{target.__name__} changes settings of runs, or lets them wait for each other"
+    refuse(
+        issubclass(target, ray.tune.schedulers.HyperBandScheduler | ray.tune.schedulers.PopulationBasedTraining),
+        what,
+        "trial_scheduler",
+        CHOICES,
+    )
     make()
     return make
 

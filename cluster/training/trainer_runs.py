@@ -40,7 +40,7 @@ def repetitions(runs: Sequence[Planned]) -> list[Planned]:
     return [replace(theirs[0], name=f"{theirs[0].name}{AGAIN}")] if several else []
 
 
-def disk_line(runs: Sequence[Planned], at_once: int) -> list[str]:
+def disk_line(runs: Sequence[Planned]) -> list[str]:
     """Return the line that estimates the disk for the temporary folders of trainings of the user's; none without any.
 
     A run is counted with the weights that it leaves and a state of its training in `data.scratch`, which holds the
@@ -55,9 +55,7 @@ def disk_line(runs: Sequence[Planned], at_once: int) -> list[str]:
     if sizes:
         each = max(sizes) * STATE
         free = shutil.disk_usage(place).free / GB
-        line += (
-            f": about {each / GB:.2g} GB by its checkpoint with one saved state, {at_once} at once, {free:.3g} GB free"
-        )
+        line += f": about {each / GB:.2g} GB by its checkpoint with one saved state, {free:.3g} GB free"
     return [line]
 
 

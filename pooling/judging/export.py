@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
+from pyrite.pooling.judging.copies import spread
 from pyrite.pooling.judging.export_files import trec_lines, write
 from pyrite.pooling.judging.store import KNOWN, Snapshot
 from pyrite.pooling.runs import by_value
@@ -19,6 +21,8 @@ RULES: Mapping[Rule, Callable[[Sequence[int]], int]] = {
 """The grade that counts of several, given in the order in which they were made."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Starts of a text that a spreadsheet takes for a formula; the last are the wide forms of =, +, - and @."""
+SAME_TEXT = "same_text"
+"""The column of documents that were judged with a document."""
 _ORDINALS = ("first", "second", "third")
 
 
@@ -31,15 +35,23 @@ def grades_of(snapshot: Snapshot, rule: Rule) -> pl.DataFrame:
     """Return the grade of each document: topic, document, grade.
 
     Judgements made before are included. If a document was judged before and now, the new grade counts, and if the owner
-    resolved a disagreement, the owner's while assessors differ. Topics and documents are in order, numbers by value.
+    resolved a disagreement, the owner's while assessors differ. Documents that were judged once with another one have
+    its grade. Topics and documents are in order, numbers by value.
     """
     grades = {(topic, document): [grade] for topic, document, grade in snapshot.known.iter_rows()}
     places = _by_document(snapshot.judgements)
     grades |= {place: [grade for _, grade in by_assessor] for place, by_assessor in places.items()}
     decided = {(topic, document): [grade] for topic, document, grade in snapshot.resolved.iter_rows()}
     grades |= {place: grade for place, grade in decided.items() if _differ(places.get(place, []))}
+    grades = spread(grades, snapshot.copies)
     rows = [(topic, document, RULES[rule](grades[topic, document])) for topic, document in _in_order(grades)]
     return pl.DataFrame(rows, KNOWN, orient="row")
+
+
+def judged_with_others(snapshot: Snapshot) -> int:
+    """Return the number of documents whose grade is that of another one, which has the same text."""
+    alone = replace(snapshot, copies=snapshot.copies.clear())
+    return len(grades_of(snapshot, "first")) - len(grades_of(alone, "first"))
 
 
 def disagreements(snapshot: Snapshot, rule: Rule) -> str:
@@ -67,21 +79,20 @@ def table(snapshot: Snapshot) -> str:
     """Return each judgement that was not withdrawn, as CSV: topic, document, grade, assessor, time, note, rationale.
 
     The time is UTC, that of the last correction if there was one. The grade is empty if the assessor could not judge.
-    A text that a spreadsheet would take for a formula begins with an apostrophe.
+    A text that a spreadsheet would take for a formula begins with an apostrophe. If documents were judged once with
+    another one, a last column, `same_text`, names them.
     """
-    return (
-        snapshot.judgements.select(
-            "topic",
-            "document",
-            "grade",
-            "assessor",
-            pl.from_epoch((pl.col("at") * 1000).round().cast(pl.Int64), "ms").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
-            .alias("time"),
-            pl.col("note", "rationale").fill_null(""),
-        )
-        .with_columns(_no_formula(name) for name in ("topic", "document", "assessor", "note", "rationale"))
-        .write_csv()
+    copies = snapshot.copies.group_by("topic", pl.col("first").alias("document")).agg(
+        pl.col("document").sort().str.join(" ").alias(SAME_TEXT)
+    )
+    same = [SAME_TEXT] if len(copies) else []
+    time = pl.from_epoch((pl.col("at") * 1000).round().cast(pl.Int64), "ms").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+    rows = snapshot.judgements.join(copies, on=["topic", "document"], how="left", maintain_order="left").select(
+        "topic", "document", "grade", "assessor", time.alias("time"),
+        pl.col("note", "rationale", *same).fill_null(""),
     )  # fmt: skip
+    texts = ["topic", "document", "assessor", "note", "rationale", *same]
+    return rows.with_columns(map(_no_formula, texts)).write_csv()
 
 
 def write_qrels(snapshot: Snapshot, rule: Rule, path: Path) -> Path | None:
@@ -98,7 +109,7 @@ def write_machine(snapshot: Snapshot, grades: pl.DataFrame, path: Path) -> Path:
     """Write a machine's grades of documents that no assessor judged into a separate file, `PATH.machine.txt`: they are
     no judgements, and mixing them with these should be a decision.
     """
-    judged = pl.concat([snapshot.known, snapshot.judgements.drop_nulls("grade").select(snapshot.known.columns)])
+    judged = grades_of(snapshot, "highest")
     pair = {"query": "topic", "document": "document"}
     left = grades.rename(pair).join(judged, on=["topic", "document"], how="anti", maintain_order="left")
     return write(path.with_name(f"{path.name}.machine.txt"), left.select("topic", "document", "grade"))

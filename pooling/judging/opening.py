@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from pyrite.pooling.across_topics import AcrossTopics
 from pyrite.pooling.campaign import Campaign
 from pyrite.pooling.judging.access import Link, links_of, secret_of
+from pyrite.pooling.judging.copies import NO_COPIES
 from pyrite.pooling.judging.documents import CollectionSearch, PooledDocuments
 from pyrite.pooling.judging.log_check import check_log
 from pyrite.pooling.judging.options import Options
@@ -67,6 +68,7 @@ def open_judging(
     hosts: Iterable[str] = (),
     encrypted: bool = False,
     grow: bool = False,
+    copies: pl.DataFrame = NO_COPIES,
 ) -> Judging:
     """Start to judge a pool, or continue.
 
@@ -81,6 +83,8 @@ def open_judging(
         hosts, encrypted: see `pyrite.pooling.judging.access.AccessControl`.
         grow: whether the pool may differ from the one that the folder was made with, as runs or depth were added. All
             judgements, assessors, notes and skips are kept.
+        copies: documents that the pool leaves out, as another one of their topic has the same text
+            (`pyrite.pooling.judging.copies`): its judgements are theirs.
     """
     options = options or Options()
     _check_ids(pool)
@@ -89,11 +93,12 @@ def open_judging(
     if tried is not None:
         settings["gold"] = _digest(tried)
     folder = Path(out)
-    store = Store(folder, settings, known, grow=grow)
+    store = Store(folder, settings, known, grow=grow, copies=copies)
     try:
         check_log(store.events(), options.grades, folder / FILE)
         search = None if collection is None else CollectionSearch(collection, stemming)
-        session = Session(pool, method, store, options, tried, _nothing_else if search is None else search.holds)
+        holds = _nothing_else if search is None else search.holds
+        session = Session(pool, method, store, options, tried, holds, copies)
         outside = session.state.outside()
         if outside and collection is not None:
             found = [frame.select("id", "text").filter(pl.col("id").is_in(sorted(outside))) for frame in collection()]
@@ -116,6 +121,7 @@ def open_judging(
             (~before["query"].is_in([topic.name for topic in pool.topics])).sum()
         ),
         "judgements of -1 (pooled, not judged), which are not taken over": int((before["grade"] == -1).sum()),
+        "pooled documents with the text of another one of their topic, which are judged with it": len(copies),
         "pooled documents that the collection lacks": lacking,
         "pooled documents with nothing to read in them": blank,
         "topics without a text": sum(not any(topics.get(topic.name, ())) for topic in pool.topics),

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pyrite.pooling.across_topics import AcrossTopics
+from pyrite.pooling.judging.copies import NO_COPIES, with_firsts
 from pyrite.pooling.judging.imports import Made
 from pyrite.pooling.judging.options import LONGEST_NOTE, LONGEST_PASSAGE, Options, assessor_name
 from pyrite.pooling.judging.requests import Id, Refused, RequestId
@@ -45,6 +46,7 @@ class Session:
         store: holds earlier events and the judgements made before; the session continues from there.
         gold: topic, document, grade: pooled documents with known grades, to test assessors; None for none.
         holds: returns whether the collection has a document; None accepts every id.
+        copies: topic, document, first: documents that are not in the pool, as their text is that of another one.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Session:
         options: Options,
         gold: pl.DataFrame | None = None,
         holds: Callable[[str], bool] | None = None,
+        copies: pl.DataFrame = NO_COPIES,
     ) -> None:
         if not options.grades[0] < pool.relevant_from <= options.grades[-1]:
             what = f"grades are {list(options.grades)} and relevant_from is {pool.relevant_from}"
@@ -67,10 +70,12 @@ class Session:
         self._lock, self._in_doubt = threading.RLock(), False
         names = {topic.name: {name: row for row, name in enumerate(topic.documents)} for topic in pool.topics}
         self.topics = {name: number for number, name in enumerate(names)}  # their numbers in the pool
-        self.known_grades = _by_place(self.known, names)
+        self._firsts = {(topic, document): first for topic, document, first in copies.iter_rows()}
+        self.copies = {key: list(rows["document"]) for key, rows in copies.group_by("topic", "first")}
+        self.known_grades = _by_place(with_firsts(self.known, copies), names)
         self.gold: list[dict[int, int]] = [{} for _ in names]
         if gold is not None:
-            self.gold = _by_place(gold, names)
+            self.gold = _by_place(with_firsts(gold, copies), names)
             if not any(self.gold):
                 raise BadInput("no gold document is in the pool", "gold", "name documents of the runs")
             for known, tried in zip(self.known_grades, self.gold, strict=True):
@@ -214,12 +219,13 @@ class Session:
             names = {each: self.sign_in(each) for each in dict.fromkeys(row.assessor for row in made)}
             done = {(each.assessor, *self._names(each.place)) for each in state.judgements.values()}
             for row in made:
-                judged = (names[row.assessor], row.topic, row.document)
-                reason = self._left_out(row.topic, row.document) or (JUDGED if judged in done else None)
+                document = self.shown(row.topic, row.document)
+                judged = (names[row.assessor], row.topic, document)
+                reason = self._left_out(row.topic, document) or (JUDGED if judged in done else None)
                 counts[reason or IMPORTED] += 1
                 if reason is None:
                     done.add(judged)
-                    about: dict[str, Any] = {"topic": row.topic, "document": row.document, "at": row.at}
+                    about: dict[str, Any] = {"topic": row.topic, "document": document, "at": row.at}
                     said = about | {"note": row.note or None, "rationale": row.rationale or None}
                     by = judged[0]
                     events += [Event("hand out", by, **about), Event("judge", by, grade=row.grade, **said)]
@@ -237,6 +243,10 @@ class Session:
         if not pooled and (re.search(BLANK, document) or not (self._holds is None or self._holds(document))):
             return "judgements of documents that neither the runs nor the collection have, which are not imported"
         return None
+
+    def shown(self, topic: str, document: str) -> str:
+        """Return the document that is judged for this one: itself, or the one with the same text."""
+        return self._firsts.get((topic, document), document)
 
     def skip(self, assessor: str, topic: Id, document: Id, request: RequestId) -> None:
         """Put the document on the screen aside: after some judgements of the topic it is handed out again, to anyone.
@@ -300,6 +310,7 @@ class Session:
 
     def take(self, assessor: str, topic: Id, document: Id) -> None:
         """Put a document that the assessor found on the screen, of the pool or not: "judge this too"."""
+        document = self.shown(topic, document)
         with self.up_to_date() as state:
             known = topic in self.topics and state.has(self.topics[topic], document)
         # Outside the lock: the index may have to be built first, while others judge.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from pyrite.pooling.judging.copies import COPIES, NO_COPIES
 from pyrite.pooling.judging.folder import check_local, make_private, private_file
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.links import refuse_links
@@ -30,6 +31,9 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS known (
     topic TEXT NOT NULL, document TEXT NOT NULL, grade INTEGER NOT NULL, PRIMARY KEY (topic, document)
+);
+CREATE TABLE IF NOT EXISTS copies (
+    topic TEXT NOT NULL, document TEXT NOT NULL, first TEXT NOT NULL, PRIMARY KEY (topic, document)
 );
 CREATE TABLE IF NOT EXISTS events (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, assessor TEXT NOT NULL, topic TEXT, document TEXT,
@@ -97,6 +101,7 @@ class Store:
         known: topic, document, grade: judgements made before, stored in a folder without events.
         clock: returns seconds since 1970.
         grow: whether the setting `pool` may differ from that of the folder, and replaces it.
+        copies: the documents that are judged with another one (`pyrite.pooling.judging.copies.COPIES`).
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Store:
         known: pl.DataFrame | None = None,
         clock: Callable[[], float] = time.time,
         grow: bool = False,
+        copies: pl.DataFrame = NO_COPIES,
     ) -> None:
         self._clock, self._grow = clock, grow
         with ExitStack() as failed:  # release the folder unless everything succeeds
@@ -120,6 +126,7 @@ class Store:
                 self._connection = failed.enter_context(closing(_connected(self._path)))
                 _make_tables(self._connection)
                 self._set_up(folder, settings, known)
+                self._set_copies(copies)
                 _check_file(self._connection, self._path)
             except (OSError, sqlite3.Error) as error:
                 if isinstance(error, sqlite3.Error) and ("malformed" in str(error) or "decode" in str(error)):
@@ -195,6 +202,14 @@ class Store:
         self._connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", encoded.items())
         self._connection.execute("COMMIT")
 
+    def _set_copies(self, copies: pl.DataFrame) -> None:
+        if _copies(self._connection).equals(copies := copies.sort("topic", "document")):
+            return
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute("DELETE FROM copies")
+        self._connection.executemany("INSERT INTO copies VALUES (?, ?, ?)", copies.iter_rows())
+        self._connection.execute("COMMIT")
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -206,12 +221,14 @@ class Snapshot:
         judgements: id, at, assessor, topic, document, grade, note, rationale: those that were not withdrawn, in the
             order in which the documents were first judged. The grade is null if the assessor could not judge.
         resolved: topic, document, grade: the owner's decisions where assessors differ, the latest for each.
+        copies: topic, document, first: the documents that are judged with another one, as their text is the same.
     """
 
     settings: dict[str, Any]
     known: pl.DataFrame
     judgements: pl.DataFrame
     resolved: pl.DataFrame
+    copies: pl.DataFrame
 
 
 def read(folder: Path) -> Snapshot:
@@ -231,6 +248,7 @@ def read(folder: Path) -> Snapshot:
                 _frame(
                     connection, "SELECT topic, document, grade FROM events WHERE kind = 'resolve' ORDER BY id", KNOWN
                 ).unique(["topic", "document"], keep="last", maintain_order=True),
+                _copies(connection),
             )
     except (sqlite3.Error, pl.exceptions.PolarsError, TypeError, ValueError) as error:  # a value of another type
         raise BadInput(f"can't be read ({error})", folder / FILE) from None
@@ -279,7 +297,13 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _has_columns(connection: sqlite3.Connection) -> bool:
-    return _ADDED.keys() <= {row[1] for row in connection.execute("PRAGMA table_info(judgements)")}
+    """Return whether the file has all that this version writes."""
+    there = {row[1] for name in ("judgements", "copies") for row in connection.execute(f"PRAGMA table_info({name})")}
+    return {*_ADDED, "first"} <= there
+
+
+def _copies(connection: sqlite3.Connection) -> pl.DataFrame:
+    return _frame(connection, "SELECT topic, document, first FROM copies ORDER BY topic, document", COPIES)
 
 
 def _locked(folder: Path) -> sqlite3.Connection:

@@ -144,7 +144,8 @@ class View:
             for name, text in lines:
                 assignment = None
                 if turned is not None:
-                    assignment = state.assignments[turned].get(state.number_of(turned, name))
+                    shown_as = self._session.shown(self._session.pool.topics[turned].name, name)
+                    assignment = state.assignments[turned].get(state.number_of(turned, shown_as))
                 judged = assignment is not None and assessor in assignment.judgements
                 shown.append({"document": name, "snippet": _snippet(text), "judged": judged})
         return {"found": shown, "topic": None if turned is None else self._session.pool.topics[turned].name}
@@ -206,7 +207,9 @@ class View:
         name = self._session.state.name_of(place)
         text = self._text(name)
         shown = self._pieces(place[0], text) if text is not None and readable(text) else {"pieces": None, "more": 0}
-        return shown | {"name": name, "fields": self._documents.fields(name)}
+        copies = self._session.copies.get((self._session.pool.topics[place[0]].name, name), [])
+        same = {"same text": ", ".join(copies)} if copies else {}
+        return shown | {"name": name, "fields": self._documents.fields(name) | same}
 
     def _pieces(self, topic: int, text: str) -> dict[str, Any]:
         """Return the start of a text, with the topic's words marked, and the number of characters after it."""

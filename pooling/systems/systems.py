@@ -129,7 +129,7 @@ def _inputs(collection: Collection, topics: int, fewest: int, depth: int, rerank
     if not able.any():
         raise BadInput(f"no query left to rank for has {fewest} relevant documents", collection.name, "ask for fewer")
     drawn = shuffled(collection.queries["id"].filter(able))[:topics]
-    chosen = np.flatnonzero(collection.queries["id"].is_in(drawn))
+    chosen = np.flatnonzero(collection.queries["id"].is_in(drawn.implode()))
     return SystemInputs(collection, encoded, vocabulary, Split(split.train, split.dev, chosen), depth, rerank)
 
 

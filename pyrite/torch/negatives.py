@@ -185,7 +185,6 @@ class Negatives(IterableDataset[ServedBatch]):
         self._refresh = refresh_of(self.sampler, refresh)
         self.training = self._training()
         self.shown = ShownFiles(self._temporary / "shown")
-        self._read = 0
         self._index: MovingIndex | None = None
         self._callback: IndexCallback | None = None
         self._served: ServedBatch | None = None
@@ -213,7 +212,6 @@ class Negatives(IterableDataset[ServedBatch]):
             yield self._served
             training.step += 1
             training.position += len(batch)
-            self._read += len(batch)
             if self._index is not None:
                 self._index.after_step(training.step)
         training.epoch += 1
@@ -321,19 +319,22 @@ class Negatives(IterableDataset[ServedBatch]):
         return NegativesTransform(self._transformed)
 
     @property
-    def trained(self) -> tuple[int, int, int]:
-        """The steps that the attached trainer or the loop has made, the pairs it read, and the step of its weights."""
+    def trained(self) -> tuple[int, int]:
+        """The steps that the attached trainer or the loop has made, and the step of the weights that it left."""
         if (callback := self._callback) is not None:
-            return callback.steps, callback.examples, callback.scored_step
-        return self.training.step, self._read, self.training.step
+            return callback.steps, callback.scored_step
+        return self.training.step, self.training.step
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what was shown so far, batch by batch; see `pyrite.torch.report.ShownFiles`."""
+        return self.shown.lines() if self._callback is None else self._callback.lines()
 
     def report(self) -> NegativesReport:
         """Return what was shown so far, by function and version."""
-        lines = self.shown.lines() if self._callback is None else self._callback.lines()
         remarks = []
         if self._index is not None and self._refresh.mode == "async":
             remarks.append("versions were served as they were built (async): another training has other negatives")
-        return NegativesReport.of(lines, None if self._index is None else self._refresh.mode, remarks)
+        return NegativesReport.of(self.lines(), None if self._index is None else self._refresh.mode, remarks)
 
     def evaluator(self, **options: Any) -> Any:
         """Return an evaluator of sentence-transformers that ranks all documents for the validation queries.

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 class ShownFiles:
     """The lines of a training's processes in a folder, one per batch.
 
-    A line has the number of the `batch`, its `version`, the seconds that it `waited` for it, what the guard `dropped`,
-    negatives that were `filled` at random since there were too few, and by function `shown`, `scored` and `above`: the
-    negatives that were shown, those that the version scores, and those of them that score as high as the positive.
+    A line has the number of the `batch`, its `pairs` and distinct `documents`, its `version`, the seconds that it
+    `waited` for it, what the guard `dropped`, negatives that were `filled` at random since there were too few, and by
+    function `shown`, `scored` and `above`: the negatives that were shown, those that the version scores, and those of
+    them that score as high as the positive.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,6 +73,8 @@ class ShownFiles:
             process,
             {
                 "batch": number,
+                "pairs": len(batch),
+                "documents": len(np.unique(np.concatenate([batch.positives, negatives[negatives >= 0]]))),
                 "time": time.time(),
                 "version": -1 if service is None else service.step,
                 "waited": waited,
@@ -94,10 +97,13 @@ class ShownFiles:
         return [last[key] for key in sorted(last)]
 
 
+SUMMED = ("pairs", "documents", "waited", "dropped", "filled")
+
+
 def totals(lines: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return the sums of what batches have in common, and the largest version."""
     rows = list(lines)
-    sums = {name: sum(line[name] for line in rows) for name in ("waited", "dropped", "filled")}
+    sums = {name: sum(line.get(name, 0) for line in rows) for name in SUMMED}
     return {"version": max((line["version"] for line in rows), default=-1), **sums}
 
 

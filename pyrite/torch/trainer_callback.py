@@ -37,7 +37,6 @@ class IndexCallback(TrainerCallback):
         resumed: the checkpoint that the next training is resumed from.
         trained: the number of batches per process that have been trained on.
         steps: the number of optimizer steps.
-        examples: the number of pairs that were read, in all processes.
         scored_step: the step whose weights the model has at the end: the best one with `load_best_model_at_end`.
     """
 
@@ -52,7 +51,7 @@ class IndexCallback(TrainerCallback):
         self.negatives, self.index, self.collator, self.shown = negatives, index, collator, shown
         self.wait_for_everyone = wait_for_everyone
         self.resumed: Path | None = None
-        self.trained = self.steps = self.examples = self.scored_step = 0
+        self.trained = self.steps = self.scored_step = 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **rest: Any) -> None:
         """Number the batches, and start the index."""
@@ -78,7 +77,6 @@ class IndexCallback(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Publish the weights if that is due."""
         self.trained, self.steps = self.loader.first_of(state.global_step), state.global_step
-        self.examples = self.trained * args.train_batch_size * args.world_size
         if self.index is not None and state.is_world_process_zero:
             self.index.after_step(state.global_step)
 

@@ -15,6 +15,7 @@ from pyrite.cluster.runs.outcome import Outcome
 from pyrite.ranking.collections.collection import Collection
 from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.negatives import Negatives
+from pyrite.torch.report import totals
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -64,17 +65,20 @@ class TrainingData:
 
     def spend(self, outcome: Outcome) -> None:
         """Add the budget of the training to the outcome of its run; what is unknown stays so."""
-        negatives = self.negatives
-        steps, examples, scored = negatives.trained
-        steps, examples = self.steps or steps, self.examples or examples
-        outcome.steps += steps
-        outcome.documents_read += examples * (len(negatives.columns) - 1)
-        counts = {"examples": examples, "scored_step": self.scored_step or scored or steps}
-        known = {name: count for name, count in counts.items() if count}
-        if examples:
-            known["refreshes"] = negatives.report().refreshes
-        for name, count in known.items():
-            setattr(outcome, name, (getattr(outcome, name) or 0) + count)
+        negatives = vars(self).get("negatives")  # they are made when they are first used
+        steps, scored = (0, 0) if negatives is None else negatives.trained
+        sums = totals([] if negatives is None else negatives.lines())
+        outcome.steps += self.steps or steps
+        outcome.documents_read += int(sums["documents"])
+        counts = {
+            "examples": self.examples or int(sums["pairs"]),
+            "scored_step": self.scored_step or scored or self.steps,
+        }
+        if sums["pairs"]:
+            counts["refreshes"] = negatives.report().refreshes
+        for name, count in counts.items():
+            if count or name == "refreshes":
+                setattr(outcome, name, (getattr(outcome, name) or 0) + count)
 
     def evaluator(self, **options: Any) -> Any:
         """Return an evaluator of the validation queries; see `pyrite.torch.Negatives.evaluator`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pyarrow as pa
 
 from pyrite.ranking.whole_file import replace_file
 
+WRITTEN = 250_000
+"""Rows that are written at once: two copies of them are made."""
+
 
 def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:
     """Write chunks, which may come from a generator, as the record batches of one file."""
@@ -17,8 +21,8 @@ def write(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.Dat
         pa.OSFile(str(path), "wb") as file,
         pa.ipc.new_file(file, _arrow(pl.DataFrame(schema=schema)).schema) as writer,
     ):
-        for chunk in chunks:
-            writer.write_table(_arrow(chunk.select(pl.col(name).cast(dtype) for name, dtype in schema.items())))
+        for part in itertools.chain.from_iterable(chunk.iter_slices(WRITTEN) for chunk in chunks):
+            writer.write_table(_arrow(part.select(pl.col(name).cast(dtype) for name, dtype in schema.items())))
 
 
 def write_whole(path: Path, schema: Mapping[str, pl.DataType], chunks: Iterable[pl.DataFrame]) -> None:

@@ -15,6 +15,7 @@ import polars as pl
 
 from pyrite.ranking.collections.candidate_files import FolderWithCandidates
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.instructions import instruction_files, with_instructions
 from pyrite.ranking.collections.json_documents import read_entries
 from pyrite.ranking.collections.judgement_files import judgements_of
 from pyrite.ranking.collections.opened import ENDINGS, plain_name
@@ -36,14 +37,15 @@ class Beir(FolderWithCandidates):
     Ids may also be called `id`, `docid` or `qid`, and texts `contents` or `query`, as Pyserini and Tevatron write them.
     Any of them may be compressed. As on the hub, they may be folders of parquet files: `corpus/*.parquet`,
     `queries/*.parquet`, `qrels/test*.parquet` (or `default/`, as MTEB has them). A query belongs to the split whose
-    file judges it. `metadata.category` and `metadata.subcategory` of documents and queries are kept.
+    file judges it. `instruction.jsonl` or `instruction/*.parquet` (`query-id`, `instruction`) are put behind the
+    queries' texts, as in MTEB. `metadata.category` and `metadata.subcategory` of documents and queries are kept.
 
     Args:
         subset: one of several collections in the same folders, whose files are called by them, as NanoBEIR's are on the
             hub (`corpus/NanoNQ-00000-of-00001.parquet`). Its queries are cross-validated.
     """
 
-    version = 3
+    version = 4
 
     subset: str | None = field(default=None, kw_only=True)
 
@@ -52,7 +54,7 @@ class Beir(FolderWithCandidates):
         return self.subset or super().name
 
     def sources(self) -> dict[str, str]:
-        files = [*self._files("corpus"), *self._files("queries"), *self._qrels()]
+        files = [*self._files("corpus"), *self._files("queries"), *self._instructions(), *self._qrels()]
         return stamps([*files, *self.given_files()])
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
@@ -66,7 +68,8 @@ class Beir(FolderWithCandidates):
         return frames(read_entries(self._files("corpus")[0], faults, portion), DOCUMENTS)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        return together(frames(self._texts("queries", faults), QUERIES), QUERIES)
+        queries = together(frames(self._texts("queries", faults), QUERIES), QUERIES)
+        return with_instructions(queries, files, faults) if (files := self._instructions()) else queries
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         return judgements_of(self._qrels().items(), faults)
@@ -79,6 +82,9 @@ class Beir(FolderWithCandidates):
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
         return itertools.chain.from_iterable(read_entries(file, faults) for file in self._files(name))
+
+    def _instructions(self) -> list[Path]:
+        return instruction_files(self.folder, self.subset)
 
     def _files(self, name: str) -> list[Path]:
         """Return the files of documents or queries: one with a usual name, or the parts in a folder of this name."""

@@ -117,11 +117,11 @@ def _prompted(queries: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
 
 def _dominant(judgements: pl.DataFrame) -> dict[str, str]:
     """Return the fact that one query has a quarter of many relevant pairs, which batches then repeat."""
-    counts = judgements.filter(pl.col("grade") > 0).group_by("query").len("pairs").sort("pairs", "query")
-    total = int(counts["pairs"].sum())
-    if total < 4 * MANY or 4 * counts["pairs"][-1] < total:
+    relevant = judgements.lazy().filter(pl.col("grade") > 0)
+    hashes = relevant.select(pl.col("query").hash()).collect().to_series()
+    if (total := len(hashes)) < 4 * MANY or 4 * hashes.value_counts(sort=True)["count"][0] < total:
         return {}
-    query, pairs = counts.row(-1)
+    query, pairs = relevant.group_by("query").len("pairs").sort("pairs", "query").collect().row(-1)
     return {"queries with a quarter of the relevant pairs": (
         f"1 ({query}: {pairs:,} of {total:,}), which batches repeat, and its pairs are no negatives of each other "
         "(batches=distinct spreads them)"
@@ -158,12 +158,17 @@ def _known_candidates(
     given: pl.DataFrame, queries: pl.DataFrame, documents: pl.DataFrame, reader: Reader
 ) -> pl.DataFrame:
     """Return the candidates whose query and document are there."""
-    of_queries = given.join(queries.select(query="id"), on="query", how="semi", maintain_order="left")
-    known = checks.known_ids(documents, of_queries["document"]).rename("document").to_frame()
-    known_ones = of_queries.join(known, on="document", how="semi", maintain_order="left")
+    of_queries = _known(given, "query", queries["id"])
+    known_ones = _known(of_queries, "document", checks.known_ids(documents, of_queries["document"]))
     what = "no candidate is of a known query and document"
     refuse(len(given) and not len(known_ones), what, reader.name, "are its ids those of the files?")
     return known_ones
+
+
+def _known(rows: pl.DataFrame, column: str, ids: pl.Series) -> pl.DataFrame:
+    """Return the rows whose id in a column is among some, without a copy if all are."""
+    is_known = rows.select(pl.col(column).is_in(ids.implode())).to_series()
+    return rows if is_known.all() else rows.filter(is_known)
 
 
 def _refuse_nothing(rows: pl.DataFrame, what: str, reader: Reader, faults: Faults) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import DECODER, is_row, json_rows, parsed
 from pyrite.ranking.collections.judgement_files import run_rows
@@ -80,6 +81,8 @@ def read_candidates(file: Path, faults: Faults) -> pl.DataFrame:
 
 def each_once(rows: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     """Return candidates with each document once per query, with its first score; other scores of it are counted."""
+    if are_distinct(rows, ["query", "document"]):
+        return rows.select(list(GIVEN))
     score = pl.col("score").drop_nulls()
     pairs = rows.group_by("query", "document", maintain_order=True).agg(score.first(), scores=score.n_unique())
     faults.note("candidates with several scores (the first counts)", int((pairs["scores"] > 1).sum()))

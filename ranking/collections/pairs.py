@@ -19,6 +19,7 @@ import polars as pl
 from pyrite.ranking.bounds import Between, checked
 from pyrite.ranking.collections.arrow_files import batches, write
 from pyrite.ranking.collections.candidate_files import each_once
+from pyrite.ranking.collections.checks import are_distinct
 from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
 from pyrite.ranking.collections.pair_dialects import BESIDE
 from pyrite.ranking.collections.reader import (
@@ -119,11 +120,11 @@ class Pairs(Reader):
         yield from batches(self._content(faults).documents, CHUNK // 3)
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        return self._content(faults).queries
+        return self._content(faults).read("queries")
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
         content = self._content(faults)
-        rows = content.rows.drop_nulls("grade")
+        rows = content.read("rows", [name for name in ROWS if name != "score"]).drop_nulls("grade")
         judged = _agreed(rows, faults)
         content.source["joined"] = len(rows) - len(judged)
         content.facts |= _without_zero(judged["grade"], self.relevant_from)
@@ -136,7 +137,7 @@ class Pairs(Reader):
         return self._content(faults).prompts
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        return each_once(self._content(faults).rows.select(list(GIVEN)), faults)
+        return each_once(self._content(faults).read("rows", list(GIVEN)), faults)
 
     def facts(self) -> dict[str, str]:
         return self._content(Faults(strict=False)).facts
@@ -178,7 +179,7 @@ class Pairs(Reader):
         content.facts |= not_read(unread_files(local_path(self.path), files))
         content.write_documents(self._read_files(files, form, content, faults))
         content.finish()
-        lacking = self.scores is not None and not content.rows["score"].count()
+        lacking = self.scores is not None and not content.scored
         refuse(lacking, "no row has a score", self.path, "leave collection.scores out, or name the column of scores")
         if others := form.unread():
             columns = (f"{', '.join(names)} (collection.{option}= chooses it)" for option, names in others.items())
@@ -240,7 +241,7 @@ def _checked(rows: Iterator[Row], form: RowForm, file: Path, faults: Faults) -> 
 
 
 class _Content:
-    """Everything that is read of the rows: documents on disk, queries and judgements in memory."""
+    """Everything that is read of the rows, on disk: documents, queries, and the rows themselves with their ids."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pyrite-pairs-"))
@@ -248,8 +249,7 @@ class _Content:
         self.documents = self.folder / "documents.arrow"
         self.facts: dict[str, str] = {}
         self.source: dict[str, Any] = {"rows": 0}
-        self.queries = pl.DataFrame(schema=QUERIES)
-        self.rows = pl.DataFrame(schema=ROWS)
+        self.scored = 0  # documents with a score
         self.prompts = pl.DataFrame(schema=PROMPTS)
         self.splits = 0  # rows with a column that names their split
         self.other_splits = Counter[str]()  # rows with another value in it
@@ -292,26 +292,33 @@ class _Content:
         schema = {"id": pl.String(), "text": pl.String(), "file": pl.String(), "line": pl.Int64()}
         write(self.documents, DOCUMENTS, (_filled(part, DOCUMENTS) for part in frames(documents, schema, CHUNK // 10)))
 
+    def read(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """Return the `queries` or the `rows`, once more from the disk, so that none are held meanwhile."""
+        return pl.read_ipc(self.folder / f"{name}.arrow", columns=columns)
+
     def finish(self) -> None:
-        """Make the frames of what was added."""
+        """Write what was added."""
         documents = len(self._document_ids.by_digest)
         if self._numbers > documents / 2:
             self.facts["documents that are numbers, read as texts"] = (
                 f"{self._numbers:,} of {documents:,} (such as {self._number}); if they are ids, bring the texts: "
                 "collection=beir reads corpus.jsonl, queries.jsonl and qrels with ids"
             )
-        self.rows, self.prompts = self._rows.frame(), self._prompts.frame()
-        self.queries = _filled(self._asked.frame(), QUERIES)
         for kind, ids in (("queries", self._query_ids), ("documents", self._document_ids)):
             self.facts |= counted(
                 {f"{kind} with several ids for one text": (ids.others, " rows, read under the first id")}
             )
             ids.by_digest.clear()
+        self.prompts = self._prompts.frame()
+        _filled(self._asked.frame(), QUERIES).write_ipc(self.folder / "queries.arrow")
+        rows = self._rows.frame()
+        rows.write_ipc(self.folder / "rows.arrow")
+        self.scored = rows["score"].count()
         others = +self.other_splits
         unknown = ", ".join(list(others)[:3])
         pair = ["query", "document"]
-        negatives = self.rows.lazy().filter(pl.col("grade").is_null()).select(pair)
-        relevant = self.rows.lazy().filter(pl.col("grade") > 0).select(pair)
+        negatives = rows.lazy().filter(pl.col("grade").is_null()).select(pair)
+        relevant = rows.lazy().filter(pl.col("grade") > 0).select(pair)
         wrong = negatives.join(relevant, on=pair, how="semi").select(pl.len()).collect().item()
         self.facts |= counted({
             "files with a column of splits": (self.splits, " rows name theirs"),
@@ -376,6 +383,8 @@ class _ChunkedRows:
 def _agreed(judged: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     """Return each pair of a split once: with the highest of labels that contradict each other, which is reported."""
     pair = ["query", "document", "split"]
+    if are_distinct(judged, pair):
+        return judged
     grades = judged.group_by(pair, maintain_order=True).agg(
         pl.col("grade").max(), pl.col("grade").n_unique().alias("grades"), pl.col("file").last(), pl.col("line").last(),
         first=pl.col("line").first(),

@@ -6,9 +6,9 @@ Everything here depends only on a hash of the query's id: no random numbers, the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from hashlib import blake2b
 
+import numpy as np
 import polars as pl
 
 from pyrite.ranking.errors import refuse
@@ -59,7 +59,7 @@ def usable(queries: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The same queries in the same order, with another split.
     """
-    present = set(queries["split"].drop_nulls())
+    present = set(queries["split"].drop_nulls().unique())
     split = pl.col("split")
     if queries["split"].null_count() == 0 and present == {TRAIN, DEV, TEST}:
         return queries
@@ -72,7 +72,7 @@ def usable(queries: pl.DataFrame) -> pl.DataFrame:
     return queries.with_columns(
         pl.when(split != TRAIN)
         .then(pl.lit(TEST))
-        .when(pl.col("id").is_in(dev))
+        .when(pl.col("id").is_in(dev.implode()))
         .then(pl.lit(DEV))
         .otherwise(pl.lit(TRAIN))
         .alias("split")
@@ -113,11 +113,13 @@ def folds(queries: pl.DataFrame, k: int = 5) -> list[pl.DataFrame]:
 
 def with_test(judgements: pl.DataFrame, count: int) -> pl.DataFrame:
     """Return judgements of which `count` queries are the test and the others train; without a split if it is 0."""
-    tested = pl.Series(shuffled(judgements["query"].unique())[:count], dtype=pl.String)
+    tested = shuffled(judgements["query"].unique())[:count]
     split = pl.when(pl.col("query").is_in(tested.implode())).then(pl.lit(TEST)).otherwise(pl.lit(TRAIN))
     return judgements.with_columns(split=pl.when(count > 0).then(split))
 
 
-def shuffled(ids: Iterable[str]) -> list[str]:
+def shuffled(ids: pl.Series) -> pl.Series:
     """Return the ids in the order of their hashes."""
-    return sorted(ids, key=lambda query: blake2b(query.encode(), digest_size=16).digest())
+    digests = b"".join(blake2b(query.encode(), digest_size=16).digest() for query in ids)
+    high, low = np.frombuffer(digests, ">u8").reshape(-1, 2).T
+    return ids.gather(np.lexsort((low, high)).astype(np.uint32))

@@ -23,6 +23,7 @@ from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
 from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.rankers.sentence_models import HEADS, check_heads, check_text_transformer, load_model, save_model
+from pyrite.ranking.rankers.static_tower import StaticQueryTokens, StaticTower, is_table
 from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Subwords, Tokenization, count_subwords
@@ -118,14 +119,14 @@ class BiEncoder(TransformerRanker, DenseRanker):
         heads = [_head(route, options.pooling, self.unit or options.similarity == "dot") for route in routes]
         self.prompts, self._declared = source.prompts, dict(model.prompts)
         self._default_prompt = model.default_prompt_name
-        self.tokenizer = routes[0][0].tokenizer
+        self.tokenizer = routes[1][0].tokenizer
         self.packing = Packing.of(self.tokenizer, pair=False)
         prompts = [count_subwords(self.tokenizer, prompt) for prompt in (source.prompts.query, source.prompts.document)]
         self.max_query, self.max_document = (n + prompt for n, prompt in zip(self.lengths, prompts, strict=True))
         # Tokens before the text, which some poolings leave out.
         self._lead = tuple(len(self.packing.before) + prompt if prompt else 0 for prompt in prompts)
         self._set_towers([route[0] for route in routes], heads, tied, copied=source.tied)
-        self.has_dropout, self.needs_grad_scaler = self.query_tower.has_dropout, options.precision == "float16"
+        self.has_dropout, self.needs_grad_scaler = self.document_tower.has_dropout, options.precision == "float16"
         self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
         reach = min(self.query_tower.reach, self.document_tower.reach)
         self.check_reach(checkpoint, self.packing.specials, reach, typed)
@@ -150,8 +151,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
         declared = getattr(model, "truncate_dim", None)
         self.truncate_dim = declared if options.truncate_dim is None else options.truncate_dim
         unit, *others = map(_last_is_unit, routes)
-        remedy = "choose a checkpoint that does not"
-        refuse(others != [unit], "normalizes only some of its vectors", checkpoint, remedy)
+        differ = others != [unit] and self.similarity != "cosine"
+        refuse(differ, "normalizes only some of its vectors", checkpoint, "choose a checkpoint that does not")
         # A shorter vector is normalized again only for a cosine.
         is_cosine = self.similarity == "cosine"
         self.unit = is_cosine or (unit and options.similarity is None and self.truncate_dim is None)
@@ -161,20 +162,22 @@ class BiEncoder(TransformerRanker, DenseRanker):
     def _set_towers(self, readers: list[Any], heads: Sequence[nn.Sequential], tied: bool, copied: bool) -> None:
         """Take the transformers and heads of queries and documents: one, one and a copy of it, or two."""
         self._readers = readers
-        self._output = library().output(readers[0])
+        self._output = library().output(readers[1])
         self.query_tower, self.query_head = self._tower(readers[0]), heads[0]
         if tied:
             self.document_tower, self.document_head = self.query_tower, self.query_head
             return
         if copied:
             self._readers[1] = copy.deepcopy(readers[0])
-        differ = readers[1].tokenizer.get_vocab() != self.tokenizer.get_vocab()
+        differ = not is_table(readers[0]) and readers[0].tokenizer.get_vocab() != self.tokenizer.get_vocab()
         what, remedy = "its two towers read different subwords", "choose one whose towers agree"
         refuse(differ, what, self.options.checkpoint, remedy)
         self.document_tower = self._tower(self._readers[1])
         self.document_head = copy.deepcopy(self.query_head) if copied else heads[1]
 
-    def _tower(self, reader: Any) -> Pretrained:
+    def _tower(self, reader: Any) -> Any:
+        if is_table(reader):
+            return StaticTower(reader)
         model = library().transformer(reader)
         if hasattr(model, "pooler"):
             model.pooler = None  # vectors come from the last layer, so nothing would train it
@@ -182,9 +185,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
 
     def _set_dimension(self) -> None:
         """Set the number of a vector's dimensions that are used."""
-        sizes = [library().dimension(module) for module in (self._readers[0], *self.query_head)]
+        sizes = [library().dimension(module) for module in (self._readers[1], *self.document_head)]
         changed = [size for size in sizes if size is not None]
-        config: Any = self.query_tower.model.config
+        config: Any = self.document_tower.model.config
         size = changed[-1] or config.vocab_size  # SPLADE's pooling learns it from its first text
         asked = self.options.truncate_dim or 0
         refuse(asked > size, f"is {asked}, and vectors have {size} dimensions", "ranker.truncate_dim", "lower it")
@@ -196,7 +199,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
         source = source.with_prompts(options.get("query_prompt"), options.get("document_prompt"))
         typed = options.get("max_query"), options.get("max_document")
         lengths = cls.lengths_of(options["checkpoint"], *typed, source)
-        return Subwords(source.query, *lengths, source.prompts)
+        return (
+            StaticQueryTokens(source, *lengths) if source.static else Subwords(source.query, *lengths, source.prompts)
+        )
 
     def _load(self, source: SentenceFolder, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
         """Return the library's model, and the names of the weights that its checkpoint lacks."""
@@ -241,6 +246,8 @@ class BiEncoder(TransformerRanker, DenseRanker):
         padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
         if not len(padded):
             return torch.zeros(0, self.dimension, device=self.device)
+        if isinstance(tower, StaticTower):
+            return self._unit(self._through(head, tower(padded.to(self.device))))
         places = tower.cut((padded > 0).sum(1) + self.packing.specials)
         passes = [
             {name: tensor.to(self.device) for name, tensor in packed.items()}
@@ -253,6 +260,9 @@ class BiEncoder(TransformerRanker, DenseRanker):
         vectors = torch.cat(pooled)[torch.argsort(torch.cat(places)).to(self.device)]
         if self.categories:
             vectors = vectors + torch.cat([self.categories(texts) for texts, _ in kinds])
+        return self._unit(vectors)
+
+    def _unit(self, vectors: Tensor) -> Tensor:
         return F.normalize(vectors, dim=1) if self.unit else vectors
 
     def _pooled(self, head: nn.Module, output: Any, packed: dict[str, Tensor], lead: int) -> Tensor:
@@ -263,19 +273,25 @@ class BiEncoder(TransformerRanker, DenseRanker):
             features["prompt_length"] = lead
         if output.get("hidden_states") is not None:
             features["all_layer_embeddings"] = output.hidden_states
+        return self._through(head, features)
+
+    def _through(self, head: nn.Module, features: dict[str, Any]) -> Tensor:
+        """Return the vectors that the modules after a transformer or a table make of its features."""
         for module in head.children():
             features = module(features)
         return features["sentence_embedding"][:, : self.truncate_dim]
 
     def layers(self) -> list[nn.Module]:
-        def of(tower: Pretrained, head: nn.Module) -> list[nn.Module]:
+        def of(tower: Any, head: nn.Module) -> list[nn.Module]:
             return [*tower.blocks(), *(module for module in head.children() if list(module.parameters()))]
 
         blocks = of(self.query_tower, self.query_head)
         if self.document_tower is self.query_tower:
             return blocks
-        pairs = zip(blocks, of(self.document_tower, self.document_head), strict=True)
-        return [nn.ModuleList(pair) for pair in pairs]
+        documents = of(self.document_tower, self.document_head)
+        if isinstance(self.query_tower, StaticTower):
+            return [nn.ModuleList(blocks), *documents]
+        return [nn.ModuleList(pair) for pair in zip(blocks, documents, strict=True)]
 
     def save_pretrained(self, folder: str) -> None:
         """Write it as sentence-transformers' `SentenceTransformer`.
@@ -288,9 +304,10 @@ class BiEncoder(TransformerRanker, DenseRanker):
         towers, heads = (self.query_tower, self.document_tower), (self.query_head, self.document_head)
         routes: list[list[Any]] = []
         for reader, tower, head in zip(self._readers, towers, heads, strict=True):
-            installed.replace_transformer(reader, tower.model)
-            installed.set_lengths(reader, *(None if n >= UNLIMITED else n for n in tokens))
-            reader.tokenizer.model_max_length = tokens[1]
+            if not is_table(reader):
+                installed.replace_transformer(reader, tower.model)
+                installed.set_lengths(reader, *(None if n >= UNLIMITED else n for n in tokens))
+                reader.tokenizer.model_max_length = tokens[1]
             routes.append([reader, *head.children(), *([installed.module("Normalize")] if self.unit else [])])
         modules = routes[1] if towers[0] is towers[1] else [installed.router(routes[0], routes[1])]
         options: dict[str, Any] = {"similarity_fn_name": self.similarity}
@@ -300,19 +317,22 @@ class BiEncoder(TransformerRanker, DenseRanker):
         save_model(self.library_class, folder, modules, **options, **prompts)
 
 
+ROUTED = "choose a checkpoint whose documents are read by a transformer"
 REMEDY = "a bi-encoder is a transformer and what follows it; for StaticEmbedding choose ranker=static"
 
 
 def _route(model: Any, name: str, checkpoint: str, heads: set[str]) -> list[Any]:
     """Return the modules that read queries or documents, the transformer first."""
     first, *rest = model
+    remedy, table = REMEDY, False
     if hasattr(first, "sub_modules"):
         route = name if name in first.sub_modules else first.default_route
         if route is None:
             raise BadInput(f"has no route for a {name}", checkpoint, "choose a checkpoint with query and document")
         first, *before = first.sub_modules[route]
-        rest = [*before, *rest]
-    check_text_transformer(first, checkpoint, REMEDY)
+        rest, remedy, table = [*before, *rest], ROUTED, name == "query" and is_table(first)
+    if not table:
+        check_text_transformer(first, checkpoint, remedy)
     check_heads(rest, heads, checkpoint, REMEDY)
     return [first, *rest]
 

@@ -24,6 +24,8 @@ DECLARED = "config_sentence_transformers.json"
 NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """Names that checkpoints use for the prompts of queries and of documents."""
 OF_KINDS = tuple(itertools.chain(*NAMES.values()))
+TABLES = {"StaticEmbedding": False, "SparseStaticEmbedding": True}
+"""Modules that read a text by a table, and whether they have one weight per token instead of a vector."""
 UNLIMITED = 10**9
 """A length that no text has; tokenizers without a limit have a larger one."""
 
@@ -44,6 +46,8 @@ class SentenceFolder:
         root: the checkpoint's folder, or its name at the hub.
         folders: the folders of its modules.
         default_name: the name of its default prompt, which a cross-encoder puts before each query; None if it has none.
+        static: the kind of the table that reads queries, of `TABLES`; empty if a transformer does.
+        longest_query: the maximum number of tokens of a query that a table reads. None if unspecified.
     """
 
     query: str
@@ -56,6 +60,8 @@ class SentenceFolder:
     root: str = ""
     folders: Sequence[str] = ()
     default_name: str | None = None
+    static: str = ""
+    longest_query: int | None = None
 
     @property
     def unused_prompts(self) -> str:
@@ -94,13 +100,14 @@ class SentenceFolder:
 
     def lengths(self) -> dict[str, int]:
         """Return the subwords read of a query and of a document: those it was trained with, or else all that fit."""
-        rest, counts = 0, dict.fromkeys(NAMES, 0)
+        rest, counts = dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0)
         if self.trained or self.longest is not None:
             tokenizer = read_tokenizer(self.document)
-            rest = Packing.of(tokenizer, pair=False).specials
+            rest |= dict.fromkeys(["document"] if self.static else NAMES, Packing.of(tokenizer, pair=False).specials)
             counts = {kind: count_subwords(tokenizer, prompt) for kind, prompt in vars(self.prompts).items()}
-        most = UNLIMITED if self.longest is None else self.longest
-        return {f"max_{kind}": max(1, self.trained.get(kind, most) - rest - counts[kind]) for kind in NAMES}
+        longest = {"query": self.longest_query if self.static else self.longest, "document": self.longest}
+        most = {kind: self.trained.get(kind, number or UNLIMITED) for kind, number in longest.items()}
+        return {f"max_{kind}": max(1, most[kind] - rest[kind] - counts[kind]) for kind in NAMES}
 
     @classmethod
     def read(cls, checkpoint: str) -> SentenceFolder:
@@ -117,7 +124,7 @@ class SentenceFolder:
         if modules is None:
             return cls(root, root, longest=_longest(root, {}), plain=True, root=root, folders=[root])
         declared = read_object(root, DECLARED)
-        (query, document), inner = _transformers(root, modules)
+        (query, document), inner, static = _transformers(root, modules)
         in_folder = query != root or document != root
         what = f"keeps its transformer in {query.removeprefix(f'{root}/')}"
         refuse(in_folder and not Path(root).is_dir(), what, root, "download it and name the local folder")
@@ -125,21 +132,29 @@ class SentenceFolder:
         prompts, named = prompts_of(root, declared)
         longest, folders = _longest(document, config), [str(Path(root) / path) for path in inner]
         described = cls(query, document, prompts, named, _trained(config), longest, root=root, folders=folders)
-        return replace(described, default_name=declared.get("default_prompt_name"))
+        length = read_object(query, "tokenizer_config.json").get("model_max_length") if static else None
+        longest_query = length if isinstance(length, int) and length < UNLIMITED else None
+        default = declared.get("default_prompt_name")
+        return replace(described, default_name=default, static=static, longest_query=longest_query)
 
 
-def _transformers(root: str, modules: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """Return the transformers that read queries and documents, and the folders of all modules within the root."""
+def _transformers(root: str, modules: Sequence[Any]) -> tuple[list[str], list[str], str]:
+    """Return what reads queries and documents, the folders of all modules within the root, and the kind of the table
+    that reads queries, empty if there is none.
+    """
     with refused(root):
         listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules] or [("", "")]
         inner = [path for _, path in listed[: len(modules)]]
         kind, path = listed[0]
-        paths = [path, path]
+        paths, static = [path, path], ""
         if kind in ("Router", "Asym"):
             router = read_json(root, str(Path(path) / "router_config.json"), needed=True)
-            paths = [str(Path(path) / router["structure"][route][0]) for route in NAMES]
+            firsts = [router["structure"][route][0] for route in NAMES]
+            paths = [str(Path(path) / first) for first in firsts]
+            kinds = [str(router["types"][first]).rpartition(".")[2] for first in firsts]
+            static = kinds[0] if kinds[0] in TABLES and kinds[1] not in TABLES else ""
             inner += [str(Path(path) / name) for route in router["structure"].values() for name in route]
-    return [str(Path(root) / path) if path else root for path in paths], inner
+    return [str(Path(root) / path) if path else root for path in paths], inner, static
 
 
 def _check_readable(root: str) -> None:

@@ -117,7 +117,7 @@ def _load(
     refuse_pickles(source.folders)
     with refused(source.root), unseeded():
         library().check_types(source.root)
-        cut = {} if layers is None else first_layers(AutoConfig.from_pretrained(source.query), layers, source.root)
+        cut = {} if layers is None else first_layers(AutoConfig.from_pretrained(source.document), layers, source.root)
         cut |= config_options
         model = read({"model_kwargs": dict(READ), "config_kwargs": cut})
         drawn = []

@@ -10,8 +10,10 @@ from torch import Tensor
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
 from pyrite.ranking.precision import AUTO
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
 from pyrite.ranking.rankers.sentence_models import load_splade
+from pyrite.ranking.rankers.static_tower import StaticTower
 from pyrite.ranking.texts import Texts
 
 
@@ -25,7 +27,7 @@ class Sparse(BiEncoder):
     inverted index, exactly. The score is the inner product.
 
     Args:
-        query_flops: λ for queries.
+        query_flops: λ for queries; a checkpoint that reads queries by a table has none.
         document_flops: λ for documents.
         warmup: the number of steps in which both λ grow from 0, quadratically.
         tied: whether one transformer reads queries and documents. None takes as many as the checkpoint has.
@@ -60,6 +62,11 @@ class Sparse(BiEncoder):
         super().__init__(checkpoint)
         self.weights, self.warmup = (query_flops, document_flops), warmup
         self._flops: list[Tensor] = []
+
+    def make(self, inputs: RankerInputs) -> None:
+        super().make(inputs)
+        if isinstance(self.query_tower, StaticTower):  # a query costs nothing: only documents are regularized
+            self.weights = (0.0, self.weights[1])
 
     def _load(self, source: SentenceFolder, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
         return load_splade(source, layers, generator) if source.plain else super()._load(source, layers, generator)

@@ -137,10 +137,10 @@ class StaticTokens(Tokenization):
         file = _file(root, path, "tokenizer.json")
         prompts, _ = prompts_of(root, read_json(root, DECLARED) or {})
         return Tokens(
-            _encoded(
+            encoded(
                 tokenizers.Tokenizer.from_file(file), collection.documents["text"], self.max_document, prompts.document
             ),
-            _encoded(tokenizers.Tokenizer.from_file(file), collection.queries["text"], self.max_query, prompts.query),
+            encoded(tokenizers.Tokenizer.from_file(file), collection.queries["text"], self.max_query, prompts.query),
         )
 
     def cut(self, tokens: Tokens) -> str:
@@ -153,7 +153,7 @@ class StaticTokens(Tokenization):
         return f"tokens: {' and '.join(parts)}, and no more of them is read" if parts else ""
 
 
-def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None, prompt: str) -> Texts:
+def encoded(tokenizer: Any, texts: pl.Series, limit: int | None, prompt: str) -> Texts:
     """Return the tokens of each text; a text without any gets one unknown token."""
     tokenizer.no_padding()
     if limit is not None:
@@ -163,8 +163,8 @@ def _encoded(tokenizer: Any, texts: pl.Series, limit: int | None, prompt: str) -
     ids, offsets = array("i"), [0]  # grows in place: a collection's tokens are never in memory twice
     for start in range(0, len(texts), CHUNK):
         some = [prompt + text for text in texts.slice(start, CHUNK)]
-        for encoded in tokenizer.encode_batch_fast(some, add_special_tokens=False):
-            ids.extend(encoded.ids or nothing)
+        for text in tokenizer.encode_batch_fast(some, add_special_tokens=False):
+            ids.extend(text.ids or nothing)
             offsets.append(len(ids))
     tokens = np.frombuffer(ids, np.int32)
     tokens += 1

@@ -140,7 +140,6 @@ def test_power_has_a_row_a_method_and_difference(pilot, tmp_path):
     (tmp_path / "config.yaml").write_text("study: {}\noverrides: []\ndesign: {}\ncommand: pyrite study\n")
     pilot.write_parquet(tmp_path / "trials.parquet")
     assert command("study", "--power", str(tmp_path)) == 0
-    assert (tmp_path / "figures" / "power.png").exists()
     assert len(pl.read_parquet(tmp_path / "power.parquet")) == len(found) == 2 * 18
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from scipy import stats
 
 from pyrite.analysis.methods import BM25, RUN, with_factors, with_methods
-from pyrite.analysis.reports.analysis_figures import across_figure
+from pyrite.analysis.reports.analysis_sections import across as shown
 from pyrite.analysis.reports.labels import value
 from pyrite.analysis.reports.result_sections import READING, side_by_side
 from pyrite.analysis.statistics import across_places as across
@@ -346,7 +346,7 @@ def test_places_are_summed_up_where_there_are_two():
     assert whole["places"] == 3
     assert whole["pairs"] == 18
     assert whole["low"] < -0.1 < whole["high"] < 0
-    assert across_figure(found) is not None
+    assert [section.title for section in shown(found)] == ["Over collections and rankers"]
     one = {key: values for key, values in of.items() if key[0] == "c"}
     assert Comparison(trials(one)).across().is_empty()
-    assert across_figure(Comparison(trials(one)).across()) is None
+    assert shown(Comparison(trials(one)).across()) == []

@@ -114,7 +114,7 @@ def test_measures_with_parameters_need_no_quotes(files, capsys):
         (["runs", "qrels.txt", "baseline=delta"], "there is no run 'delta'; choose one of alpha, beta, gamma"),
         (["runs/alpha.run", "qrels.txt", "baseline=alpha"], "is the only run"),
         (["runs", "qrels.txt", "out=v.xlsx"], "is not written as '.xlsx'; name it .csv"),
-        (["qrels.txt"], "runs"),
+        (["qrels.txt"], "qrels.txt: is the only file that is named; name runs, and the judgements after them"),
         (["runs", "nowhere.txt"], "nowhere.txt"),
         (["runs", "qrels.txt", "measures=[map]"], "did you mean AP"),
         (["runs", "qrels.txt", "depth=5"], "depth"),

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import pyrite
-from pyrite.cluster.commands import doctor
+from pyrite.cluster.commands import doctor, study_plan
 from pyrite.cluster.commands.cli import main
 from pyrite.cluster.commands.compare import compare, differing_options, queries_once, read_studies
 from pyrite.cluster.commands.list_studies import read_folder
@@ -268,6 +268,38 @@ def test_a_file_of_overrides_is_a_study(tmp_path):
     assert len(points([], [], overrides[:-1])) == 3
     with pytest.raises(BadInput, match="there is no such file; name a file of overrides"):
         parse(["study", str(tmp_path / "other.yaml")])
+
+
+OWN = """
+title: "Mine: a 'guard'?"
+seeds: 2
+overrides: [scale=tiny, collection=beir, "collection.path='${data}/quest'"]
+methods:
+  - {function: "bm25,random", guard.relative: .05}
+  - {label: both, function: [in_batch, bm25], selector.bm25: top}
+  - [function=random]
+scales: {tiny: {overrides: [training.patience=1]}}
+"""
+
+
+def test_a_file_with_a_title_and_methods_is_an_experiment(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(OWN)
+    planned = study_plan.plan(parse(["study", str(path), "data=/here", "seeds=1", f"out={tmp_path}/out"]).overrides)
+    runs, _ = planned.runs()
+    assert planned.options["experiment"] == "Mine: a 'guard'?"
+    common = ("scale=tiny", "collection=beir", "collection.path='/here/quest'", "training.patience=1")
+    assert [run.overrides for run in runs] == [
+        (*common, "function=bm25", "guard.relative=0.05", "seed=0"),
+        (*common, "function=random", "guard.relative=0.05", "seed=0"),
+        (*common, "function=[in_batch,bm25]", "selector.bm25=top", "seed=0"),
+        (*common, "function=random", "seed=0"),
+    ]
+    assert [dict(run.swept).get("label") for run in runs] == [None, None, "both", None]
+    path.write_text("title: Mine\nmethods: [{function: bm25}]\nseed: 3\n")
+    with pytest.raises(BadInput, match="is no experiment: there is no option seed") as refusal:
+        parse(["study", str(path)])
+    assert str(path) in str(refusal.value)
 
 
 def test_doctor_finds_what_keeps_a_study_or_a_verb_from_running(tmp_path, monkeypatch, capsys):

@@ -514,11 +514,11 @@ def campaign(tmp_path, monkeypatch) -> Campaign:
 
 
 def test_every_id_is_judged_skipped_and_exported(campaign):
-    campaign.write(dict.fromkeys(IDS, "wind"), {"a": {"301": IDS}}, {"301": "wind"})
+    campaign.write({each: f"wind {number}" for number, each in enumerate(IDS)}, {"a": {"301": IDS}}, {"301": "wind"})
     with campaign.page() as page:
         assert page.act("skip")["document"]["name"] == IDS[1]
         for number in range(len(IDS)):
-            assert page.state["document"]["pieces"] == [["wind", True]]
+            assert page.state["document"]["pieces"][0] == ["wind", True]
             page.act("judge", grade=number % 2, note="=1+1")
         assert page.state["document"] is None
     rows = campaign.exported()
@@ -633,3 +633,62 @@ def test_a_campaign_grows_and_keeps_all(campaign):
             page.act("judge", grade=0)
         assert asked == ["D1", "D4", "D2"]  # D1 was on the screen again
     assert campaign.exported() == [("301", f"D{n}", int(n == 0)) for n in (0, 1, 2, 4)]
+
+
+SAME = {"D0": "The wind", "D1": "other", "D2": "the  wind ", "D3": "", "D4": " ", "D5": "THE WIND", "D6": "last"}
+"""Texts, of which three are the same and two have nothing to read in them."""
+
+
+@pytest.fixture
+def same(campaign) -> Campaign:
+    campaign.write(SAME, {"a": {"301": ["D2", "D1", "D0", "D3", "D4", "D5"]}, "b": {"301": ["D5", "D6"]}}, {"301": "w"})
+    return campaign
+
+
+def test_documents_with_the_same_text_are_judged_once(same, console):
+    with same.page("depth=6", "search=true") as page:
+        shown = page.act("sign-in", name="ada")
+        assert "which are judged with it: 2" in same.printed
+        order = []
+        while (document := shown["document"]) is not None:
+            order.append((document["name"], document["fields"]))
+            shown = page.act("judge", grade=int(document["name"] == "D0"))
+        assert shown["total"] == {"judged": 5, "limit": 5}
+    assert order[0] == ("D0", {"same text": "D2, D5"})
+    assert sorted(name for name, _ in order) == ["D0", "D1", "D3", "D4", "D6"]
+    assert same.exported() == [("301", name, int(name in ("D0", "D2", "D5"))) for name in SAME]
+    first, *others = csv.DictReader((same.folder / "qrels.csv").read_text().splitlines())
+    assert (first["document"], first["same_text"]) == ("D0", "D2 D5")
+    assert {row["same_text"] for row in others} == {""}
+    write_qrels([f"out={same.folder / 'out'}"], str(same.folder / "q"), console)
+    assert "documents with the text of a judged one, which have its grade: 2" in console.file.getvalue()
+    write_files(same.folder, {"made.csv": "topic,document,grade,assessor\n301,D5,0,ada\n301,D5,0,bo\n"})
+    import_judgements([f"out={same.folder / 'out'}"], str(same.folder / "made.csv"), console)
+    assert "judgements imported: 1" in console.file.getvalue()
+    assert set(read(same.folder / "out").judgements.filter(assessor="bo")["document"]) == {"D0"}
+
+
+def test_documents_with_the_same_text_are_kept_if_wanted_and_in_older_folders(same):
+    with same.page("depth=6", "duplicates=keep") as page:
+        assert page.act("sign-in", name="ada")["total"]["limit"] == 7
+        assert "judged with it" not in same.printed
+        page.act("judge", grade=1)
+    remembered = same.folder / "out" / "overrides.json"
+    saved = json.loads(remembered.read_text())
+    saved["overrides"].remove("duplicates=keep")
+    remembered.write_text(json.dumps(saved))
+    with same.page("depth=6", "duplicates=keep") as page:
+        assert page.act("sign-in", name="ada")["total"] == {"judged": 1, "limit": 7}
+    with pytest.raises(BadInput, match=r"other options \(duplicates\)"), same.page("depth=6", "duplicates=merge"):
+        pass
+
+
+def test_a_document_that_was_judged_is_shown_for_those_that_come_later(same):
+    same.write(SAME, {"a": {"301": ["D2", "D1"]}}, {"301": "w"})
+    with same.page() as page:
+        assert page.act("sign-in", name="ada")["document"]["name"] == "D2"
+        page.act("judge", grade=1)
+    same.write(SAME, {"a": {"301": ["D2", "D1"]}, "b": {"301": ["D0", "D5"]}}, {"301": "w"})
+    with same.page(resume=True) as page:
+        assert page.act("sign-in", name="ada")["total"] == {"judged": 1, "limit": 2}
+    assert [row for row in same.exported() if row[2]] == [("301", name, 1) for name in ("D0", "D2", "D5")]

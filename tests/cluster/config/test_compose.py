@@ -258,7 +258,7 @@ def test_a_list_of_objectives_is_their_sum():
         (b"a: {b: 1}\nc: 2\na: 3\n", r"a\.yaml:3: can't be read \('a' is given twice\)"),
         (b"- !!python/object/apply:os.system [echo]\n", r"a\.yaml:1: can't be read"),
         (b"- a=\xff\n", "can't be read"),
-        (b"a: 1\n", "is not a list of overrides"),
+        (b"a: 1\n", "is no experiment: there must be an option title"),
         (b"- nothing\n", "is not a list of overrides"),
         (b"- a=1\n- 3\n", r"is not a list of overrides: entry 2 is 3; write a line"),
         (b"- a=1\n- b=1\n- a=2\n", r"a\.yaml: gives a twice"),

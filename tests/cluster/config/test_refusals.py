@@ -16,7 +16,7 @@ from pyrite.ranking.errors import BadInput
 
 GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
 
-METHODS = "give 'methods=[{label:NAME,overrides:[\"function=bm25\",…]},…]'"
+METHODS = "give 'methods=[{function:bm25},{label:NAME,function:bm25,selector:top},…]'"
 NO_POPULATION = "any more: runs that continue from each other's weights are no independent sample"
 DENSE = "ranker=bi_encoder function=dense"
 OF_RUNS = [
@@ -162,10 +162,9 @@ OF_VERBS = [
     ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),
     ("study", "experiment=mixture_policies", "any more: its question is answered (docs/experiments/mixtures.md)"),
     ("learn", "actions.every=2", "no option actions.every; actions has documents, imitate; see"),
-    ("study", "experiment=mine", "a YAML list of overrides of yours is a word: `pyrite study mine.yaml`"),
+    ("study", "experiment=mine", "a file of yours is a word: `pyrite study mine.yaml`"),
     ("study", "experiment=null", "experiment has no value; choose one of"),
     ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
-    ("study", "methods=[['selector=top']]", "methods.0 is ['selector=top']; give 'methods=[{label:NAME,"),
     ("study", "methods=[{label:a,overrides:[function=bm25]}]", METHODS),
     ("study", "methods=[bm25]", METHODS),
     ("study", "local=maybe", "local is 'maybe'; choose true or false or 'auto'"),

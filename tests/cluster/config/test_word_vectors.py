@@ -58,8 +58,11 @@ def test_an_encoder_needs_no_package(base, checkpoint, tmp_path, monkeypatch, ca
 
     monkeypatch.setattr(PackagedGlove, "read", fail)
     monkeypatch.setattr(PackagedGlove, "stand_in", fail)
+    options += ["encoding.max_document=2"]  # words, which nothing reads
     assert command("study", *options, f"out={tmp_path / 'study'}") == 0
-    assert "GloVe" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "GloVe" not in said
+    assert "words: " not in said
 
 
 def test_a_file_that_nothing_reads_is_named(base, checkpoint):

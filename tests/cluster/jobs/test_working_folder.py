@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 from pyrite.cluster.commands.verbs import parse
+from pyrite.cluster.config.grammar import values_of
 from pyrite.cluster.jobs import submission
 from pyrite.cluster.jobs.submission import is_this_machine, job_arguments, send
 from pyrite.cluster.jobs.working_folder import ClusterPaths, WorkingFolder, split_output
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.plan.sweep import values_of
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 from tests.made_up import write_files

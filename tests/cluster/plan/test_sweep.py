@@ -11,7 +11,6 @@ from pyrite.cluster.plan.sweep import (
     draws,
     given_seeds,
     identity,
-    labelled_points,
     plan,
     points,
     refuse_sweeps,
@@ -215,16 +214,16 @@ def test_labelled_methods_run_once_and_have_a_label_of_their_own():
         {"label": "agents", "overrides": ["policy=learned", "function=[random,bm25]"]},
         {"label": "coin", "overrides": ["policy=random", "function=[random,bm25]"]},
     ]
-    found = labelled_points(methods, ["policy.agent=range(0,2)"], [])
+    found = points(methods, ["policy.agent=range(0,2)"], [], named=True)
     assert [point.label for point in found] == ["agents", "agents", "coin"]
     assert found[2].overrides == ("policy=random", "function=[random,bm25]")
     methods = [{"label": "a", "overrides": [f"function={name}"]} for name in ("bm25", "random")]
     with pytest.raises(BadInput, match="methods: two are labelled 'a'; "):
-        labelled_points(methods, [], [])
+        points(methods, [], [], named=True)
     together = [{"label": "a", "overrides": [each["overrides"] for each in methods]}]  # on purpose
-    assert [point.label for point in labelled_points(together, [], [])] == ["a", "a"]
+    assert [point.label for point in points(together, [], [], named=True)] == ["a", "a"]
     with pytest.raises(BadInput, match="'b' is the same as 'a'"):
-        labelled_points([{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")], [], [])
+        points([{"label": name, "overrides": ["policy=random"]} for name in ("a", "b")], [], [], named=True)
 
 
 @pytest.mark.parametrize(("one", "other", "given"), [
@@ -238,10 +237,10 @@ def test_methods_that_are_measured_differently_are_refused(one, other, given):
         {"label": name, "overrides": [f"function={name}", text]} for name, text in (("bm25", one), ("random", other))
     ]
     with pytest.raises(BadInput) as refused:
-        labelled_points(methods, [], [])
+        points(methods, [], [], named=True)
     key = one.partition("=")[0]
     assert str(refused.value) == f"methods: two methods have {given}; give {key}= once, for all methods"
-    assert len(labelled_points(methods, [], [one])) == 2
+    assert len(points(methods, [], [one], named=True)) == 2
 
 
 def test_methods_on_other_collections_may_have_other_numbers_of_test_queries():
@@ -249,7 +248,7 @@ def test_methods_on_other_collections_may_have_other_numbers_of_test_queries():
         {"label": name, "overrides": [f"collection={name}", f"limits.test={count}"]}
         for name, count in (("beir", 9), ("trec", 8))
     ]
-    assert len(labelled_points(methods, [], [])) == 2
+    assert len(points(methods, [], [], named=True)) == 2
 
 
 def test_sweeps_that_are_broken_or_give_a_value_twice_are_refused():

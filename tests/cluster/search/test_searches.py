@@ -24,7 +24,7 @@ from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.study import StudyPlan
-from pyrite.cluster.plan.sweep import Planned, labelled_points, plan, points, swept_keys
+from pyrite.cluster.plan.sweep import Planned, plan, points, swept_keys
 from pyrite.cluster.runs.outcome import Outcome, write_outcome
 from pyrite.cluster.search.decided_runs import EVENT, DecidedRuns, is_baseline
 from pyrite.cluster.search.optuna_runs import OptunaRuns, StoredSearch
@@ -444,7 +444,7 @@ def test_a_baseline_is_named_by_its_label_or_by_what_it_is(baseline):
     methods = [
         {"label": label, "overrides": [f"function={name}"]} for label, name in (("plain", "random"), ("b", "bm25"))
     ]
-    plain, other = (plan(point, (), [0])[0] for point in labelled_points(methods, ["policy=fixed"], []))
+    plain, other = (plan(point, (), [0])[0] for point in points(methods, ["policy=fixed"], [], named=True))
     assert is_baseline(baseline, plain)
     assert not is_baseline(baseline, other)
     assert not is_baseline(None, plain)

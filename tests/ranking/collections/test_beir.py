@@ -48,6 +48,38 @@ def test_queries_without_judgements_are_left_out(write_beir, cache):
     }
 
 
+ABOUT = [("q1", "as a poem"), ("q3", " in one word "), ("q9", "never"), ("q1", "again")]
+"""Instructions of queries: one of a query that is not there, two of one."""
+
+
+@pytest.mark.parametrize(
+    "name", ["instruction.jsonl", "instruction/test-00000-of-00001.parquet", "instructions.parquet"]
+)
+def test_instructions_stand_behind_their_queries(write_beir, cache, name):
+    folder = write_beir()
+    table = pl.DataFrame(ABOUT, ["query-id", "instruction"], orient="row")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (table.write_parquet if name.endswith("parquet") else table.write_ndjson)(folder / name)
+    collection = open_collection(Beir(folder), cache)
+    assert collection.queries["text"].to_list() == ["who digs? as a poem", "who hangs?", "what is quartz? in one word"]
+    assert collection.facts["queries with an instruction behind their text, as in MTEB"] == "2"
+    assert collection.facts["instructions of queries that are not there (left out)"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"text": "x"}', "not a `query-id` and an `instruction`: it has text"),
+        ('{"query-id": "q1", "instruction": null}', "`instruction` is not a string"),
+    ],
+)
+def test_a_broken_instruction_is_one_line(write_beir, cache, line, says):
+    folder = write_beir()
+    (folder / "instruction.jsonl").write_text(line + "\n")
+    with pytest.raises(BadInput, match=rf"instruction\.jsonl:1: broken line: {says}"):
+        open_collection(Beir(folder), cache)
+
+
 CORPUS_LINE = '{"_id": "d9", "title": "", "text": "something"}'
 FAULTS = [
     ("corpus", '{"_id": "d9", "text"', "broken line", "not JSON"),

@@ -1,0 +1,88 @@
+"""Finds pooled documents with the same text, so that assessors judge each text of a topic once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import polars as pl
+
+from pyrite.pooling.pool import Pool
+from pyrite.pooling.runs import Runs
+from pyrite.ranking.contents import content_ids, text_hashes
+
+COPIES = {"topic": pl.String(), "document": pl.String(), "first": pl.String()}
+"""Documents that are not shown, and the one with the same text that is shown instead."""
+NO_COPIES = pl.DataFrame(schema=COPIES)
+VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
+"""A character that can be seen. Texts without one have nothing in common."""
+
+
+def find_copies(pool: Pool, texts: pl.DataFrame, begun: Iterable[tuple[str, str]] = ()) -> pl.DataFrame:
+    """Return the pooled documents that have the text of another one of their topic: `COPIES`.
+
+    Texts are the same if they differ only in case, white space or Unicode composition
+    (`pyrite.ranking.contents.normalized`). The one that is shown is the first of the collection.
+
+    Args:
+        texts: id, text, in the order of the collection.
+        begun: topics and documents that assessors were shown. They are shown, not their copies.
+    """
+    if texts["id"].is_duplicated().any():
+        texts = texts.unique("id", keep="first", maintain_order=True)
+    documents = texts.select(
+        pl.col("id").alias("document"), pl.Series("content", content_ids(text_hashes(texts["text"].fill_null("")))),
+        pl.col("text").str.contains(VISIBLE).fill_null(False).alias("readable"), pl.int_range(pl.len()).alias("row"),
+    ).filter("readable")  # fmt: skip
+    shown = pl.DataFrame(list(begun), {"topic": pl.String, "document": pl.String}, orient="row").unique()
+    pooled = pl.concat(
+        [
+            topic.documents.alias("document").to_frame().select(pl.lit(topic.name).alias("topic"), "document")
+            for topic in pool.topics
+        ]
+    )
+    groups = pooled.join(documents, on="document").join(
+        shown.with_columns(begun=pl.lit(True)), on=["topic", "document"], how="left"
+    )
+    order = [pl.col("begun").is_null(), pl.col("row")]
+    ordered = groups.sort("topic", "content", *order).with_columns(
+        pl.col("document").first().over("topic", "content").alias("first")
+    )
+    return ordered.filter(pl.col("begun").is_null(), pl.col("document") != pl.col("first")).select(list(COPIES))
+
+
+def with_firsts(frame: pl.DataFrame, copies: pl.DataFrame, topic: str = "topic") -> pl.DataFrame:
+    """Return rows with the documents that are shown instead of theirs, in their order.
+
+    Args:
+        topic: the name of the column of topics.
+    """
+    joined = frame.join(
+        copies, left_on=[topic, "document"], right_on=["topic", "document"], how="left", maintain_order="left"
+    )
+    return joined.with_columns(pl.coalesce("first", "document").alias("document")).select(frame.columns)
+
+
+def merged_runs(runs: Runs, copies: pl.DataFrame) -> Runs:
+    """Return runs in which each text of a topic is one document, at the best place of its copies."""
+    ordered = with_firsts(runs.table, copies).sort("run", "topic", "place", maintain_order=True)
+    once = ordered.unique(["run", "topic", "document"], keep="first", maintain_order=True)
+    places = pl.int_range(pl.len(), dtype=pl.UInt32).over("run", "topic").cast(runs.table.schema["place"])
+    return replace(runs, table=once.with_columns(place=places).select(runs.table.columns))
+
+
+def spread(grades: dict[tuple[str, str], list[int]], copies: pl.DataFrame) -> dict[tuple[str, str], list[int]]:
+    """Return grades by topic and document, with those of documents that were judged once with others.
+
+    Args:
+        copies: `COPIES`. The grade of the one that is shown counts for its copies, or the grade of a copy that was
+            judged before for the others. A document with a grade keeps it.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for topic, document, first in copies.iter_rows():
+        groups.setdefault((topic, first), [first]).append(document)
+    for (topic, _), documents in groups.items():
+        given = [grades[topic, document] for document in documents if (topic, document) in grades]
+        missing = [(topic, document) for document in documents if (topic, document) not in grades]
+        grades = grades | {place: given[0] for place in missing if given}
+    return grades

@@ -1,0 +1,65 @@
+"""Reads the instructions of queries as MTEB's collections have them, in files beside the queries.
+
+MTEB puts an instruction behind its query, with a blank between them, for every ranker (`mteb._create_dataloaders`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from pyrite.ranking.collections.faults import Faults, RowFault, refuse_row
+from pyrite.ranking.collections.names import first
+from pyrite.ranking.collections.opened import ENDINGS
+from pyrite.ranking.collections.row_files import read_rows
+
+FOLDERS = ("instruction", "instructions")
+INSTRUCTION = "instruction"
+QUERY_IDS = ("query-id", "query_id", "qid", "_id", "id")
+READ = "queries with an instruction behind their text, as in MTEB"
+UNKNOWN = "instructions of queries that are not there (left out)"
+
+
+def instruction_files(folder: Path, subset: str | None) -> list[Path]:
+    """Return the files of instructions in a folder: `instruction.jsonl`, or the parts in a folder of this name."""
+    endings = (*map(".jsonl{}".format, ("", *ENDINGS)), ".parquet")
+    usual = (folder / f"{name}{ending}" for name in FOLDERS for ending in endings)
+    of_subset = sorted((folder / f"{subset}-{INSTRUCTION}").glob("*.parquet"))
+    in_folders = itertools.chain.from_iterable(sorted((folder / name).glob("*.parquet")) for name in FOLDERS)
+    parts = [file for file in in_folders if subset is None or file.name.startswith(f"{subset}-")]
+    return list(filter(Path.exists, usual))[:1] or of_subset or parts
+
+
+def with_instructions(queries: pl.DataFrame, files: Sequence[Path], faults: Faults) -> pl.DataFrame:
+    """Return queries (id, text, …) with their instructions behind their texts, after a blank.
+
+    Of several instructions of a query the first counts.
+    """
+    rows = itertools.chain.from_iterable(_instructions(file, faults) for file in files)
+    given = pl.DataFrame(list(rows), {"id": pl.String, INSTRUCTION: pl.String}, orient="row").unique(
+        "id", keep="first", maintain_order=True
+    )
+    joined = queries.join(given, on="id", how="left", maintain_order="left")
+    faults.note(READ, joined[INSTRUCTION].count())
+    faults.note(UNKNOWN, len(given.join(queries, on="id", how="anti")))
+    text = pl.concat_str("text", INSTRUCTION, separator=" ", ignore_nulls=True)
+    return joined.with_columns(text.alias("text")).drop(INSTRUCTION)
+
+
+def _instructions(file: Path, faults: Faults) -> Iterator[tuple[str, str]]:
+    for number, row in read_rows(file, faults):
+        try:
+            yield _instruction(row)
+        except RowFault as fault:
+            faults.report_row(fault, file, number)
+
+
+def _instruction(row: Mapping[str, object]) -> tuple[str, str]:
+    name = first(QUERY_IDS, row)
+    has = ", ".join(row) or "nothing"
+    refuse_row(name is None or INSTRUCTION not in row, f"not a `query-id` and an `instruction`: it has {has}")
+    refuse_row(not isinstance(row[INSTRUCTION], str), f"`{INSTRUCTION}` is not a string")
+    return str(row[str(name)]), str(row[INSTRUCTION]).strip()

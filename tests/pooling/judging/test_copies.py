@@ -1,0 +1,58 @@
+"""Documents with the same text: which are shown, in the runs and in the export."""
+
+import polars as pl
+import pytest
+
+from pyrite.pooling.judging.copies import COPIES, NO_COPIES, find_copies, merged_runs, spread, with_firsts
+from pyrite.pooling.pool import make_pool
+from pyrite.pooling.runs import Runs
+
+TEXTS = pl.DataFrame({
+    "id": ["c", "a", "b", "e1", "e2", "none"],
+    "text": ["Cafe\u0301  au lait", "tea", "caf\u00e9 au\nLAIT ", " ", "\u200b", None],
+})  # fmt: skip
+
+
+def runs(**lists: list[str]) -> Runs:
+    rows = [
+        (number, "1", document, place)
+        for number, documents in enumerate(lists.values())
+        for place, document in enumerate(documents)
+    ]
+    schema = {"run": pl.UInt32, "topic": pl.String, "document": pl.String, "place": pl.UInt32}
+    return Runs([*lists], [*lists], ["1"], pl.DataFrame(rows, schema, orient="row"))
+
+
+def test_the_first_of_the_collection_is_shown():
+    pool = make_pool(runs(a=["a", "b", "e1", "e2", "none"], b=["c"]), None)
+    assert find_copies(pool, TEXTS).rows() == [("1", "b", "c")]
+    assert find_copies(pool, TEXTS, [("1", "b")]).rows() == [("1", "c", "b")]
+    assert find_copies(pool, TEXTS, [("1", "b"), ("1", "c")]).is_empty()
+    assert find_copies(pool, TEXTS, [("2", "b")]).rows() == [("1", "b", "c")]
+    assert find_copies(pool, TEXTS).schema == pl.Schema(COPIES)
+
+
+def test_only_documents_of_one_topic_are_copies():
+    assert find_copies(make_pool(runs(a=["a", "b"]), None), TEXTS).is_empty()
+
+
+def test_a_run_has_each_text_once_at_its_best_place():
+    copies = pl.DataFrame([("1", "b", "c")], COPIES, orient="row")
+    merged = merged_runs(runs(x=["b", "a", "c", "d"], y=["a", "c"], z=["b"]), copies)
+    lists = merged.table.sort("run", "place").group_by("run", maintain_order=True).agg("document", "place")
+    assert lists["document"].to_list() == [["c", "a", "d"], ["a", "c"], ["c"]]
+    assert lists["place"].to_list() == [[0, 1, 2], [0, 1], [0]]
+
+
+def test_grades_are_those_of_the_document_that_is_shown():
+    copies = pl.DataFrame([("1", "b", "c"), ("1", "d", "c"), ("2", "b", "c")], COPIES, orient="row")
+    grades = {("1", "c"): [1, 0], ("1", "d"): [0], ("2", "b"): [2]}
+    assert spread(grades, copies) == grades | {("1", "b"): [1, 0], ("2", "c"): [2]}
+    assert spread(grades, NO_COPIES) == grades
+
+
+@pytest.mark.parametrize("topic", ["topic", "query"])
+def test_rows_have_the_document_that_is_shown(topic):
+    copies = pl.DataFrame([("1", "b", "c")], COPIES, orient="row")
+    rows = pl.DataFrame({topic: ["2", "1", "1"], "document": ["b", "b", "a"], "grade": [1, 2, 3]})
+    assert with_firsts(rows, copies, topic).rows() == [("2", "b", 1), ("1", "c", 2), ("1", "a", 3)]
