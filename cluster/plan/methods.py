@@ -156,7 +156,7 @@ def _names_functions(policy: str) -> bool:
 
 CASES: tuple[tuple[Applies, Pairs], ...] = (
     (
-        lambda keys, given: keys.issuperset(NAMED),
+        lambda keys, given: set(NAMED) <= keys,
         lambda lines, given: [(line.without_negatives(), given) for line in lines],
     ),
     (_each_alone, lambda lines, given: [(EACH_ALONE, given)]),
