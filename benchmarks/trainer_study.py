@@ -50,7 +50,7 @@ def study_of(chosen: argparse.Namespace) -> Study:
         "ranker": "bi_encoder", "ranker.checkpoint": chosen.model, "ranker.max_document": words,
         "ranker.max_query": words, "trainer.steps": chosen.steps, "trainer.batch": chosen.batch,
         "trainer.length": chosen.length, "guard.relative": 0.05, "origin": ["full"], "limits.dev": 10,
-        "validation.origin": "bm25", "validation.negatives": 20, "local": True,
+        "validation.origin": "bm25", "validation.negatives": 20, "local": True, "resume": "auto",
     }  # fmt: skip
     data = Collection.pydocs(packages=[chosen.package])
     return Study(data, methods, trainer=train, seeds=chosen.seeds, out=chosen.out, options=options)
