@@ -70,7 +70,7 @@ def test_no_verb_prints_examples_options_are_listed_and_removed_verbs_have_a_suc
     assert len([line for line in shown.splitlines() if line.startswith("  pyrite ")]) == 3
     assert command("options", "--for", "pool", "method=mm") == 0
     shown = capsys.readouterr().out
-    for text in ("pyrite.pooling.adjudicators.max_mean.MaxMean", "judgements a topic", "method=posterior_fusion"):
+    for text in ("pyrite.pooling.adjudicators.max_mean.MaxMean", "judgements per topic", "method=posterior_fusion"):
         assert text in shown
     assert refusal("pool", "colour=red") == "there is no option colour; see `pyrite options --for pool`"
     assert not set(REMOVED) & set(VERBS)
@@ -339,7 +339,10 @@ def test_the_version_is_shown_with_the_commit_of_a_clone(capsys):
         ("studdy seeds=2", "there is no verb 'studdy'; did you mean pyrite study?"),
         ("colour", "there is no verb 'colour'; choose one of study, "),
         ("study --seeds 5", "there is no option --seeds; options are written without dashes: seeds=5"),
-        ("train --batch-size=8", "there is no option --batch-size; options are written without dashes: batch_size=8"),
+        (
+            "train --batch-size=8",
+            "there is no option --batch-size; options are written without dashes: training.batch_size=8",
+        ),
         ("study --cfg job", "there is no option --cfg; `pyrite options` prints the configuration"),
         ("study --config-dir conf", "there is no option --config-dir; a file of overrides is a word: `pyrite study"),
         ("study -m seeds=2", "there is no option -m; a study runs all values of a sweep by itself: leave it out"),
