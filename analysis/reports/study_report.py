@@ -137,7 +137,7 @@ def _comparison(conclusion: Conclusion) -> list[Section]:
         "differences": (
             differences_figure(conclusion.verdicts),
             "Each method's difference from the reference, with an interval that holds for all at once; a diamond is "
-            "the recommended method. On the right the documents that a run reads.",
+            "the recommended method. The other panel shows the documents that a run reads.",
         ),
         "quality": (
             quality_figure(conclusion.verdicts),
