@@ -32,6 +32,11 @@ def parsed(text: str) -> Override:
         raise BadInput(f"can't read the override {text!r} ({why})", remedy=remedy) from None
     refuse(not key_of(text), f"the override {text!r} has no key", remedy=QUOTES)
     pattern = override.value()
+    refuse(
+        getattr(pattern, "shuffle", False),
+        f"{text!r} shuffles its values by chance, so that the same command would compare in another order",
+        remedy="name them in the order that you want",
+    )
     return _of_pattern(text, pattern) if isinstance(pattern, Glob) else override
 
 

@@ -167,6 +167,7 @@ OF_VERBS = [
     ("study", "methods=[{label:a,overrides:[selector=top,uniform]}]", "can't read the override 'methods="),
     ("study", "methods=[{label:a,overrides:[function=bm25]}]", METHODS),
     ("study", "methods=[bm25]", METHODS),
+    ("study", "function=shuffle(bm25,random)", "shuffles its values by chance"),
     ("study", "local=maybe", "local is 'maybe'; choose true or false or 'auto'"),
 ]
 
