@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cluster.conftest import write_runs
@@ -87,12 +88,13 @@ def test_an_agent_has_the_same_weights_for_any_number_of_workers_and_a_lost_one(
 
 def kill_a_worker(nodes: Nodes, learning: subprocess.Popen[bytes], out: Path) -> None:
     """End a process that steps copies, in the middle of the learning."""
-    deadline = time.monotonic() + 300
-    while not (out / "log.jsonl").exists() or b"episodes ended" not in (out / "log.jsonl").read_bytes():
+    deadline, log, runners = time.monotonic() + 300, out / "log.jsonl", list[psutil.Process]()
+    while not runners or b"episodes ended" not in log.read_bytes():
         assert learning.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    runner = next(process for process, title in nodes.processes().items() if "LockstepRunner" in title)
+        runners = [process for process, title in nodes.processes().items() if "LockstepRunner" in title]
+    runner = runners[0]
     runner.send_signal(signal.SIGKILL)
     time.sleep(1)
     assert not runner.is_running() or runner.status() == "zombie"
