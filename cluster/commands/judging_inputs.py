@@ -22,7 +22,7 @@ from pyrite.pooling.judging.labels import labelled
 from pyrite.pooling.judging.opening import Judging, open_judging
 from pyrite.pooling.judging.options import Options
 from pyrite.pooling.judging.store import FILE, events_of
-from pyrite.pooling.judging.topics import read_topics, topics_of
+from pyrite.pooling.judging.topics import TopicText, read_topics, topics_of
 from pyrite.pooling.pool import Pool, make_pool, with_machine
 from pyrite.pooling.runs import OnProgress, Runs, listed, no_progress, read_runs
 from pyrite.pooling.simulation import needs_of
@@ -60,18 +60,15 @@ def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judg
         topics = topics_of(reader.read_queries(of_collection)) if given is None else given
         ((named, node),) = config["method"].items()
         method = build(node, f"method.{named}", trust="composed")
-        if "texts" in needs_of(method):
-            pool = with_terms(pool, texts, {name: " ".join(filter(None, each)) for name, each in topics.items()})
-        whole, copies = pool, find_copies(pool, texts, _begun(config)) if config["duplicates"] == "merge" else NO_COPIES
+        whole = pool = _described(pool, method, texts, topics)
+        copies = find_copies(pool, texts, _begun(config)) if config["duplicates"] == "merge" else NO_COPIES
         if len(copies):
-            pool = _pool(config, merged_runs(runs, copies))
-            if machine is not None:  # of several grades the last counts: that of the document that is shown
-                pool = with_machine(pool, pl.concat([with_firsts(machine, copies, "query"), machine]))
+            pool = _described(_judged_once(config, runs, machine, copies), method, texts, topics)
         console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
         judging = open_judging(
             config["out"], pool, method, texts, topics, options,
             of={
-                "pool": fingerprint(whole if len(copies) else pool),
+                "pool": fingerprint(whole),
                 "method": f"{named} {json.dumps(node, sort_keys=True)}", **OF_DUPLICATES[config["duplicates"]],
             },
             qrels=qrels, gold=gold,
@@ -125,6 +122,22 @@ def _pool(config: Mapping[str, Any], runs: Runs, on_progress: OnProgress = no_pr
     named = config["topics"]
     chosen = list(map(str, named)) if isinstance(named, list) else slice(None)
     return make_pool(runs, None, config["depth"], config["relevant_from"], chosen, on_progress=on_progress)
+
+
+def _described(pool: Pool, method: Any, texts: pl.DataFrame, topics: Mapping[str, TopicText]) -> Pool:
+    """Return the pool with the vectors of its texts, if the method reads them."""
+    if "texts" not in needs_of(method):
+        return pool
+    return with_terms(pool, texts, {name: " ".join(filter(None, each)) for name, each in topics.items()})
+
+
+def _judged_once(config: Mapping[str, Any], runs: Runs, machine: pl.DataFrame | None, copies: pl.DataFrame) -> Pool:
+    """Return the pool in which each text of a topic is one document."""
+    pool = _pool(config, merged_runs(runs, copies))
+    if machine is None:
+        return pool
+    # Of several grades the last counts: that of the document that is shown.
+    return with_machine(pool, pl.concat([with_firsts(machine, copies, "query"), machine]))
 
 
 def _begun(config: Mapping[str, Any]) -> list[tuple[str, str]]:

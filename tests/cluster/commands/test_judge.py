@@ -668,6 +668,16 @@ def test_documents_with_the_same_text_are_judged_once(same, console):
     assert set(read(same.folder / "out").judgements.filter(assessor="bo")["document"]) == {"D0"}
 
 
+def test_a_method_that_reads_texts_judges_each_text_once(same):
+    with same.page("depth=6", "method=autotar") as page:
+        shown = page.act("sign-in", name="ada")
+        order = []
+        while (document := shown["document"]) is not None:
+            order.append(document["name"])
+            shown = page.act("judge", grade=int(document["name"] == "D0"))
+    assert sorted(order) == ["D0", "D1", "D3", "D4", "D6"]
+
+
 def test_documents_with_the_same_text_are_kept_if_wanted_and_in_older_folders(same):
     with same.page("depth=6", "duplicates=keep") as page:
         assert page.act("sign-in", name="ada")["total"]["limit"] == 7
