@@ -81,8 +81,9 @@ def spread(grades: dict[tuple[str, str], list[int]], copies: pl.DataFrame) -> di
     groups: dict[tuple[str, str], list[str]] = {}
     for topic, document, first in copies.iter_rows():
         groups.setdefault((topic, first), [first]).append(document)
+    shared: dict[tuple[str, str], list[int]] = {}
     for (topic, _), documents in groups.items():
-        given = [grades[topic, document] for document in documents if (topic, document) in grades]
-        missing = [(topic, document) for document in documents if (topic, document) not in grades]
-        grades = grades | {place: given[0] for place in missing if given}
-    return grades
+        places = [(topic, document) for document in documents]
+        judged = [grades[place] for place in places if place in grades]
+        shared |= dict.fromkeys(places, judged[0]) if judged else {}
+    return grades | shared | grades
