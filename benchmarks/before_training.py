@@ -1,4 +1,4 @@
-"""Measures a checkpoint before training at each scale, beside sentence-transformers, a cut checkpoint and BM25.
+"""Measures a checkpoint before training at each scale, next to sentence-transformers, a cut checkpoint and BM25.
 
     python -m benchmarks.before_training OUT [OVERRIDES …] [--pairs N] [--checkpoint FOLDER]
 

@@ -1,4 +1,4 @@
-"""Measures a step of sentence-transformers' trainer with an index of its model beside it, without one, and in `sync`.
+"""Measures a step of sentence-transformers' trainer next to an index of its model, without one, and in `sync`.
 
     python -m benchmarks.trainer_steps MODEL [--steps N] [--every N] [--package NAME]
 

@@ -1,4 +1,4 @@
-"""Keeps what a ranker makes of all documents, so that a validation and a test of the same weights read them once."""
+"""Keeps the vectors of all documents, so that validation and test of the same weights read the documents once."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> lis
 
 
 def suspects_section(trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None) -> list[Section]:
-    """A sentence on the negatives of each method that may be relevant, and the command that tells how many are.
+    """Return a sentence on the negatives of each method that may be relevant, and the command that counts them.
 
     They are those that the ranker scored as high as the relevant document when they were shown, of the functions that
     look for hard negatives. Rankers before their first steps, and unclear texts, are behind some of them.

@@ -149,7 +149,7 @@ def _comparison(conclusion: Conclusion) -> list[Section]:
 
 
 def _repeated(comparison: Comparison, results: StudyResults, evaluation: tuple[str, str]) -> list[Section]:
-    """What differs between two trainings of the user's with one seed, beside what differs between seeds."""
+    """Return the difference between two of the user's trainings with one seed, next to that between seeds."""
     origin, measure = evaluation
     column, lines = f"{origin}:{measure}", []
     methods = with_methods(comparison.trials).select("run", "method")

@@ -115,7 +115,7 @@ def _texts(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sources(config: dict[str, Any], console: Console) -> Sources:
-    """Read the collection, with the topics in the place of its queries if some are given."""
+    """Read the collection, with the topics instead of its queries if some are given."""
     artifacts, run = Artifacts(lambda line: console.print(f"[dim]{escape(line)} …[/]")), _texts(config)
     collection, encoded = artifacts.collection(run), artifacts.part(run, "base").encoded
     if config["topics"]:

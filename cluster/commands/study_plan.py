@@ -90,7 +90,7 @@ def _options(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _composed(overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the composed options; an experiment that is given as a mapping takes the place of Pyrite's."""
+    """Return the composed options; an experiment that is given as a mapping replaces Pyrite's."""
     own = [text for text in overrides if text.startswith(OWN)]
     options = compose([text for text in overrides if text not in own], "study")
     if not own:

@@ -1,4 +1,4 @@
-"""Reads what `schema` declares of the options of a primary file: their defaults and explanations."""
+"""Reads the defaults and explanations of a primary file's options, which `schema` declares."""
 
 from __future__ import annotations
 

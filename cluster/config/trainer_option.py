@@ -68,7 +68,7 @@ def check_trainer(config: Mapping[str, Any]) -> None:
 
 
 def _signature(arguments: ast.arguments) -> inspect.Signature:
-    """Return the signature of a function's syntax, in which None stands for every default."""
+    """Return the signature of a function's syntax, in which every default is None."""
     positional = [*arguments.posonlyargs, *arguments.args]
     kinds: list[Any] = [Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
     kinds += [Parameter.POSITIONAL_OR_KEYWORD] * len(arguments.args)

@@ -1,4 +1,4 @@
-"""Decides whether a configuration's parts read word vectors, so that others neither read nor miss them."""
+"""Decides whether a configuration reads word vectors; other commands neither read nor require them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reads_word_vectors(config: dict[str, Any]) -> bool:
 
 
 def _ranker_reads(node: dict[str, Any] | None) -> bool:
-    """Return whether a ranker is made of words, and not of the tokens of a checkpoint or of trigrams."""
+    """Return whether a ranker reads words, instead of a checkpoint's tokens or trigrams."""
     if not node:
         return False
     ranker = build(node, trust="composed")

@@ -1,4 +1,4 @@
-"""Declares what a study compares: the lines of `methods=` or of an experiment, and what is typed beside them.
+"""Reads the methods that a study compares: lines of `methods=` or of an experiment, and overrides typed next to them.
 
 A line is a list of overrides, or a mapping of options to values, which may have a `label` and further overrides:
 
@@ -9,8 +9,8 @@ A line is a list of overrides, or a mapping of options to values, which may have
 {label: hard, overrides: ["function=bm25", "selector=top"]}
 ```
 
-A line stands for the product of the values of its options, as `{function: "bm25,random", selector: "uniform,top"}`
-for four methods. A study is the union of its lines.
+A line is the product of the values of its options: `{function: "bm25,random", selector: "uniform,top"}` is four
+methods. A study is the union of its lines.
 """
 
 from __future__ import annotations

@@ -45,10 +45,10 @@ class Outcome:
         embeddings: some test queries of the last fold (`queries`, int64) and their vectors (`vectors`, float32).
         weights: best weights of the last fold's ranker, if requested: by name or, for a pretrained ranker, the files of
             a checkpoint.
-        learned: a digest of the weights that a training of the user's own left; empty for Pyrite's rankers.
-        examples, scored_step, refreshes: of such a training the pairs that it read, the step whose weights were
+        learned: a digest of the weights that a user's own training left; empty for Pyrite's rankers.
+        examples, scored_step, refreshes: the pairs that a user's own training read, the step whose weights were
             measured, and the versions of the index after the first one that batches were served; None if unknown.
-        scratch: of such a training the MiB of its temporary folders at its end.
+        scratch: the MiB of the temporary folders of a user's own training at its end.
         made_of: keys of its parts, version and commit (`Artifacts.provenance`).
     """
 

@@ -1,4 +1,4 @@
-"""Reads the words by which assessors see the grades."""
+"""Reads `labels=`, the words that assessors see instead of the numbers of grades."""
 
 from __future__ import annotations
 

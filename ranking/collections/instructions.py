@@ -1,4 +1,4 @@
-"""Reads the instructions of queries as MTEB's collections have them, in files beside the queries.
+"""Reads the instructions of queries from MTEB's files, which are next to the queries.
 
 MTEB puts an instruction behind its query, with a blank between them, for every ranker (`mteb._create_dataloaders`).
 """

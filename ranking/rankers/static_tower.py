@@ -83,7 +83,7 @@ class StaticQueryTokens(Subwords):
 def static_tokenizer(source: SentenceFolder) -> Any:
     """Return the tokenizer of a checkpoint's static query tower."""
     tokenizer = tokenizers.Tokenizer.from_file(str(_file(source)))
-    if TABLES[source.static]:  # the library sets its limit anew
+    if TABLES[source.static]:  # the library sets its limit again
         tokenizer.no_truncation()
     return tokenizer
 
