@@ -14,11 +14,12 @@ from pathlib import Path
 
 from pyrite.ranking.errors import refuse
 
-# The packages of the built-in collection, whatever else is installed: a change of this list changes the collection.
+# The packages of the built-in collection, which every installation has, whatever else it has: a change of this list
+# changes the collection.
 PACKAGES = (
-    "fonttools", "fsspec", "huggingface-hub", "joblib", "matplotlib", "mpmath", "networkx", "numba", "numpy", "optuna",
+    "fonttools", "fsspec", "huggingface-hub", "joblib", "matplotlib", "mpmath", "networkx", "numba", "numpy",
     "pandas", "pillow", "polars", "pyarrow", "pydantic", "pyparsing", "ray", "requests", "rich", "scikit-learn",
-    "scipy", "sqlalchemy", "sympy", "torch", "transformers",
+    "scipy", "sympy", "torch", "transformers",
 )  # fmt: skip
 _FOR_TESTS = re.compile(r"(tests?|testing|_tests|idle_test)/|(test_[^/]*|[^/]*_test|conftest)\.py$")
 _NO_PACKAGES = {"site-packages", "dist-packages", "__pycache__"}

@@ -6,10 +6,13 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pyrite.ranking.collections import packages
 from pyrite.ranking.collections.cache import open_collection
@@ -353,3 +356,16 @@ def test_some_packages_are_read_and_others_refused(cache):
     ):
         with pytest.raises(BadInput, match=message.split(" .*")[0]):
             Pydocs(**options)
+
+
+def test_a_plain_installation_has_every_package_of_the_collection():
+    """Packages of an extra would give two users two collections, and another table than the documentation's."""
+    known, waiting = set[str](), [("pyrite-ir", "")]
+    while waiting:
+        name, extra = waiting.pop()
+        for requirement in map(Requirement, requires(name) or []):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                found = {(canonicalize_name(requirement.name), each) for each in ("", *requirement.extras)}
+                waiting += [pair for pair in found if str(pair) not in known]
+                known |= {*map(str, found), canonicalize_name(requirement.name)}
+    assert known >= {*packages.PACKAGES}
