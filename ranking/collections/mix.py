@@ -90,17 +90,22 @@ class Mix(Reader):
         counts = self._counts([len(names) for names in trained])
         drawn: dict[str, str] = {}
         kept: list[pl.DataFrame] = []
+        undrawn: list[pl.DataFrame] = []
         for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
             rng = np.random.default_rng([self.seed, len(kept)])
             chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
             left_out = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
             kept.append(part.named(rows.filter(~left_out), "query", "document"))
+            undrawn.append(part.named(rows.filter(left_out).select("query").unique(), "query"))
             drawn[part.name] = f"{count:,} of {len(names):,}"
         vars(self)["_drawn"] = "; ".join(f"{name} {count}" for name, count in drawn.items())
+        vars(self)["_undrawn"] = pl.concat(undrawn)
         return together(kept, JUDGEMENTS)
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        return self._together(lambda part: part.named(part.reader.read_given(faults), "query", "document"), GIVEN)
+        given = self._together(lambda part: part.named(part.reader.read_given(faults), "query", "document"), GIVEN)
+        undrawn = vars(self).get("_undrawn")  # no faults of the files
+        return given if undrawn is None else given.join(undrawn, on="query", how="anti", maintain_order="left")
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
         return self._together(lambda part: part.prompts(faults), PROMPTS)
