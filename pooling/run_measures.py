@@ -17,7 +17,7 @@ from pyrite.ranking.evaluation.measures import RBP, UNJUDGED, Evaluator, parse
 
 Values = NDArray[np.float64]
 MEASURES = ("AP", "nDCG@10", "RR@10", "P@10", "R@1000", "judged@10")
-JUDGED = re.compile(r"judged@(\d+)", re.IGNORECASE)
+JUDGED = re.compile(r"judged@([1-9]\d*)", re.IGNORECASE)
 CONDENSED = re.compile(r"judged_only=(True|true),?\s*|,?\s*judged_only=(True|true)")
 RESIDUAL = " residual"
 """Follows the name of a rank-biased precision: its growth if all unjudged documents were relevant."""
@@ -130,11 +130,13 @@ def measure_runs(
             for measure in plan.names
         ]
     unjudged = graded.filter(pl.col("place") < 10, grade=UNJUDGED)
+    judged_runs = graded.filter(pl.col("grade") != UNJUDGED)["run"].n_unique()
     counted = "count as 0" if complete else "are left out of its means"
     notes = {
         f"topics that a run lacks, which {counted}": missing,
         "topics of the runs without judgements, which are left out": len(set(runs.topics) - common),
         "unjudged documents among the first 10 of a topic": len(unjudged),
+        "runs none of whose documents is judged (are the ids those of the judgements?)": len(runs.names) - judged_runs,
         "topics without a relevant document, which count as 0": sum(
             int(grades.max()) < relevant_from for grades in counts
         ),
@@ -167,7 +169,7 @@ class _Plan:
             self.names.append(name)
             of_judged, plain = condensed or bool(CONDENSED.search(name)), CONDENSED.sub("", name).replace("()", "")
             if count := JUDGED.fullmatch(name):
-                self.counted[name] = max(1, int(count[1]))
+                self.counted[name] = int(count[1])
                 continue
             try:
                 measure = parse(plain, relevant_from)
@@ -228,10 +230,13 @@ def _residual(ranking: _Ranking, measure: RBP) -> Values:
 
 
 def _provided(name: str, error: BadInput) -> ir_measures.Measure:
-    """Return a measure of ir-measures; raise the error if it has none of that name."""
+    """Return a measure of ir-measures; raise the error if it has none of that name, or none with that cutoff."""
     try:
         measure = ir_measures.parse_measure(name)
         measure.validate_params()
+        cutoff = measure.params.get("cutoff", 1)
     except (NameError, KeyError, ValueError, TypeError, SyntaxError, AttributeError, AssertionError):
         raise error from None
+    if not (isinstance(cutoff, int) and cutoff >= 1):  # which ends the process of a provider
+        raise error
     return measure

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -50,6 +51,21 @@ class Member:
         return rows.with_columns((pl.lit(f"{self.name}/") + pl.col(column)).alias(column) for column in columns)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The training queries that were drawn.
+
+    Args:
+        judgements: those of the drawn queries, and of all queries that do not train.
+        left_out: the queries (query) that were not drawn.
+        counts: how many of each collection's were drawn, in words.
+    """
+
+    judgements: pl.DataFrame
+    left_out: pl.DataFrame
+    counts: str
+
+
 @dataclass
 class Mix(Reader):
     """Several collections in one training: their documents, queries and judgements together.
@@ -67,6 +83,7 @@ class Mix(Reader):
 
     mix: Sequence[Any] | None = None
     seed: int = 0
+    version: ClassVar[int] = 2
 
     @property
     def name(self) -> str:
@@ -81,31 +98,17 @@ class Mix(Reader):
                 yield part.named(frame.select(list(DOCUMENTS)), "id")
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        return self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
+        queries = self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
+        return queries.join(
+            self._draw(faults).left_out, left_on="id", right_on="query", how="anti", maintain_order="left"
+        )
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        judged = [_split(part, part.reader.read_judgements(faults)) for part in self._parts()]
-        parts = self._parts()
-        trained = [_trained(rows) for rows in judged]
-        counts = self._counts([len(names) for names in trained])
-        drawn: dict[str, str] = {}
-        kept: list[pl.DataFrame] = []
-        undrawn: list[pl.DataFrame] = []
-        for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
-            rng = np.random.default_rng([self.seed, len(kept)])
-            chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
-            left_out = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
-            kept.append(part.named(rows.filter(~left_out), "query", "document"))
-            undrawn.append(part.named(rows.filter(left_out).select("query").unique(), "query"))
-            drawn[part.name] = f"{count:,} of {len(names):,}"
-        vars(self)["_drawn"] = "; ".join(f"{name} {count}" for name, count in drawn.items())
-        vars(self)["_undrawn"] = pl.concat(undrawn)
-        return together(kept, JUDGEMENTS)
+        return self._draw(faults).judgements
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
         given = self._together(lambda part: part.named(part.reader.read_given(faults), "query", "document"), GIVEN)
-        undrawn = vars(self).get("_undrawn")  # no faults of the files
-        return given if undrawn is None else given.join(undrawn, on="query", how="anti", maintain_order="left")
+        return given.join(self._draw(faults).left_out, on="query", how="anti", maintain_order="left")
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
         return self._together(lambda part: part.prompts(faults), PROMPTS)
@@ -114,12 +117,37 @@ class Mix(Reader):
         return together(map(read, self._parts()), schema)
 
     def facts(self) -> dict[str, str]:
-        drawn = {"queries of each collection that train": vars(self)["_drawn"]} if "_drawn" in vars(self) else {}
+        drawn: Drawn | None = vars(self).get("_drawn")
+        of_all = {} if drawn is None else {"queries of each collection that train": drawn.counts}
         found = {f"{what} ({part.name})": fact for part in self._parts() for what, fact in part.reader.facts().items()}
-        return drawn | found
+        return of_all | found
 
     def source(self) -> dict[str, Any]:
         return {"mixed": [part.name for part in self._parts()]}
+
+    def _draw(self, faults: Faults) -> Drawn:
+        """Draw the training queries, once."""
+        drawn: Drawn | None = vars(self).get("_drawn")
+        if drawn is None:
+            drawn = vars(self)["_drawn"] = self._drawn_from(faults)
+        return drawn
+
+    def _drawn_from(self, faults: Faults) -> Drawn:
+        parts = self._parts()
+        judged = [_split(part, part.reader.read_judgements(faults)) for part in parts]
+        trained = [_trained(rows) for rows in judged]
+        counts = self._counts([len(names) for names in trained])
+        kept: list[pl.DataFrame] = []
+        left_out: list[pl.DataFrame] = []
+        for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
+            rng = np.random.default_rng([self.seed, len(kept)])
+            chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
+            undrawn = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
+            kept.append(part.named(rows.filter(~undrawn), "query", "document"))
+            left_out.append(part.named(rows.filter(undrawn).select("query").unique(), "query"))
+        of_each = zip(parts, counts, trained, strict=True)
+        said = "; ".join(f"{part.name} {count:,} of {len(names):,}" for part, count, names in of_each)
+        return Drawn(together(kept, JUDGEMENTS), pl.concat(left_out), said)
 
     def _parts(self) -> list[Member]:
         """Return the collections; each is read once."""
@@ -172,7 +200,7 @@ class Mix(Reader):
 
 
 def _is_share(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and value > 0)
+    return value is None or (type(value) in (int, float) and 0 < value < math.inf)
 
 
 def _trained(rows: pl.DataFrame) -> list[str]:

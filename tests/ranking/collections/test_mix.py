@@ -86,6 +86,8 @@ def test_a_prompt_for_a_collection_and_per_row(tmp_path):
         (["birds"], "mixes fewer than two"),
         ([{"path": "birds", "weight": 2}, "stones"], "an entry has no weight; choose of path, share, prompt, name"),
         ([{"path": "birds", "share": 0}, "stones"], "the share of .* is 0; give a number above 0"),
+        ([{"path": "birds", "share": float("inf")}, "stones"], "the share of .* is inf; give a number above 0"),
+        ([{"path": "birds", "share": True}, "stones"], "the share of .* is True; give a number above 0"),
         (["birds", "birds"], "two collections are called birds; give one another name"),
         ([{"share": 1}, "stones"], "an entry has no path"),
     ],
