@@ -21,6 +21,8 @@ JUDGED = re.compile(r"judged@([1-9]\d*)", re.IGNORECASE)
 CONDENSED = re.compile(r"judged_only=(True|true),?\s*|,?\s*judged_only=(True|true)")
 RESIDUAL = " residual"
 """Follows the name of a rank-biased precision: its growth if all unjudged documents were relevant."""
+NOT_JUDGED = (UNJUDGED, -1)
+"""Grades of documents that are not judged: of no judgement, and of TREC's pooled documents that nobody judged."""
 SCHEMA = {"run": pl.String, "topic": pl.String, "measure": pl.String, "value": pl.Float64}
 
 
@@ -61,7 +63,7 @@ class _Ranking:
 
     def condensed(self) -> _Ranking:
         """Return it without documents that are not judged."""
-        judged = (self.grades != UNJUDGED) & self.present
+        judged = self.present & ~self.unjudged
         order = np.argsort(~judged, axis=1, kind="stable")
         lengths = judged.sum(1)
         grades = np.take_along_axis(self.grades, order, 1)[:, : max(1, int(lengths.max(initial=0)))]
@@ -73,7 +75,7 @@ class _Ranking:
 
     @property
     def unjudged(self) -> NDArray[np.bool_]:
-        return (self.grades == UNJUDGED) & self.present
+        return np.isin(self.grades, NOT_JUDGED) & self.present
 
 
 def measure_runs(
@@ -129,8 +131,8 @@ def measure_runs(
             )
             for measure in plan.names
         ]
-    unjudged = graded.filter(pl.col("place") < 10, grade=UNJUDGED)
-    judged_runs = graded.filter(pl.col("grade") != UNJUDGED)["run"].n_unique()
+    unjudged = graded.filter(pl.col("place") < 10, pl.col("grade").is_in(NOT_JUDGED))
+    judged_runs = graded.filter(~pl.col("grade").is_in(NOT_JUDGED))["run"].n_unique()
     counted = "count as 0" if complete else "are left out of its means"
     notes = {
         f"topics that a run lacks, which {counted}": missing,
@@ -203,7 +205,7 @@ class _Plan:
         """Return the values of measures that a provider of ir-measures computes."""
         if not self.provided:
             return {}
-        kept = lines.filter(pl.col("grade") != UNJUDGED) if self.condensed else lines
+        kept = lines.filter(~pl.col("grade").is_in(NOT_JUDGED)) if self.condensed else lines
         run = kept.select(query_id="topic", doc_id="document", score=-pl.col("place").cast(pl.Float64))
         truth = qrels.select(query_id="query", doc_id="document", relevance="grade")
         topics = sorted(qrels["query"].unique(), key=by_value)
@@ -213,7 +215,7 @@ class _Plan:
             for metric in ir_measures.iter_calc(list(spelled), truth.to_pandas(), run.to_pandas()):
                 values[spelled[metric.measure]][metric.query_id] = float(metric.value)
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
-            what = f"ir-measures can't compute it ({str(error).splitlines()[0]})"
+            what = f"ir-measures can't compute it ({' '.join(str(error).split())})"
             raise BadInput(what, f"measures {', '.join(values)}", "leave it out, or install a provider of it") from None
         return {name: np.array([of_topic[topic] for topic in topics]) for name, of_topic in values.items()}
 

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from pydantic import TypeAdapter, ValidationError
 
+from pyrite.ranking.bounds import annotations_of
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.format_of import reader_of
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, together
 from pyrite.ranking.collections.splits import TRAIN, with_test
-from pyrite.ranking.errors import refuse
+from pyrite.ranking.errors import BadInput, refuse
 
 WHERE = "collection.mix"
 ENTRY = ("path", "share", "prompt", "name")
+EXAMPLE = "name them, as [A,B] or [{path:A,share:2},{path:B}]"
 TESTED = 0.1
 """The share of the queries that becomes the test of a collection without splits, as of pairs."""
+
+
+@contextmanager
+def _of_entries() -> Iterator[None]:
+    """Let remedies that name an option of a collection name the key of its entry."""
+    try:
+        yield
+    except BadInput as error:
+        joined = re.sub(r"(\bcollection\.\w+=\S+) (?=collection\.)", r"\1,", error.remedy or "")
+        remedy = re.sub(r"\bcollection\.(?!mix)(\w+)=", r"\1:", joined)
+        changed = remedy != (error.remedy or "")
+        raise BadInput(error.what, error.where, remedy + " in its entry of collection.mix" * changed) from None
 
 
 @dataclass(frozen=True)
@@ -77,7 +94,8 @@ class Mix(Reader):
     Args:
         mix: the collections: paths, or entries of path, share, prompt and name, as
             `[{path:nq,share:2,prompt:"query: "},{path:quora}]`. Without any share, all training queries are taken; an
-            entry without one among others has share 1.
+            entry without one among others has share 1. Further keys of an entry are options of its format, as
+            `{path:ratings.csv,label:stars,relevant_from:4}`.
         seed: draws the training queries.
     """
 
@@ -89,13 +107,15 @@ class Mix(Reader):
     def name(self) -> str:
         return "+".join(part.name for part in self._parts())
 
+    @_of_entries()
     def sources(self) -> dict[str, str]:
         return {f"{part.name} {file}": state for part in self._parts() for file, state in part.reader.sources().items()}
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        for part in self._parts():
-            for frame in part.reader.read_documents(faults):
-                yield part.named(frame.select(list(DOCUMENTS)), "id")
+        with _of_entries():
+            for part in self._parts():
+                for frame in part.reader.read_documents(faults):
+                    yield part.named(frame.select(list(DOCUMENTS)), "id")
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
         queries = self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
@@ -113,6 +133,7 @@ class Mix(Reader):
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
         return self._together(lambda part: part.prompts(faults), PROMPTS)
 
+    @_of_entries()
     def _together(self, read: Callable[[Member], pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
         return together(map(read, self._parts()), schema)
 
@@ -132,6 +153,7 @@ class Mix(Reader):
             drawn = vars(self)["_drawn"] = self._drawn_from(faults)
         return drawn
 
+    @_of_entries()
     def _drawn_from(self, faults: Faults) -> Drawn:
         parts = self._parts()
         judged = [_split(part, part.reader.read_judgements(faults)) for part in parts]
@@ -160,13 +182,17 @@ class Mix(Reader):
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def _read_entries(self) -> list[Member]:
-        entries = [dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)} for entry in self.mix or ()]
-        refuse(len(entries) < 2, "mixes fewer than two collections", WHERE, "name them, as [{path:A,share:2},{path:B}]")
+        given = self.mix or ()
+        refuse(isinstance(given, str), f"is {given!r}, and no list", WHERE, EXAMPLE)
+        refuse(len(given) < 2, "mixes fewer than two collections", WHERE, EXAMPLE)
+        entries = [{"path": entry} if isinstance(entry, str) else entry for entry in given]
+        refuse([str(entry) for entry in entries if not isinstance(entry, Mapping)], "{} is no entry", WHERE, EXAMPLE)
         for entry in entries:
-            refuse(sorted(entry.keys() - ENTRY), "an entry has no {}", WHERE, f"choose of {', '.join(ENTRY)}")
-            refuse(not entry.get("path"), "an entry has no path", WHERE, "write {path:FOLDER,share:1}")
+            refuse(not entry.get("path"), "an entry has no path", WHERE, EXAMPLE)
             what = f"the share of {entry['path']} is {entry.get('share')!r}"
             refuse(not _is_share(entry.get("share")), what, WHERE, "give a number above 0")
+            what = f"the prompt of {entry['path']} is {entry.get('prompt')!r}, and no text"
+            refuse(not isinstance(entry.get("prompt", ""), str | None), what, WHERE, "put it in quotes")
         weighed = any(entry.get("share") for entry in entries)
         return self._members(entries, 1.0 if weighed else None)
 
@@ -174,7 +200,7 @@ class Mix(Reader):
         """Return the collections of entries; `usual` is the share of one that has none."""
         parts = []
         for entry in entries:
-            reader = reader_of(entry["path"])
+            reader = _reader(entry)
             name = str(entry.get("name") or reader.name)
             parts.append(Member(name, reader, entry.get("share") or usual, entry.get("prompt")))
         names = [part.name for part in parts]
@@ -197,6 +223,23 @@ class Mix(Reader):
             return list(trained)
         unit = min(count / share for count, share in zip(trained, shares, strict=True))
         return [max(1, round(unit * share)) for share in shares]
+
+
+def _reader(entry: Mapping[str, Any]) -> Reader:
+    """Return the reader of an entry, with the options that are not the mixture's."""
+    options = {str(key): value for key, value in entry.items() if key not in ENTRY}
+    reader = reader_of(str(entry["path"]))
+    known = [field.name for field in fields(reader) if field.name != "path"]
+    remedy = f"choose of {', '.join(ENTRY)}, or of the options of this collection: {', '.join(known)}"
+    refuse(sorted(options.keys() - known), "an entry has no {}", WHERE, remedy)
+    hints = annotations_of(type(reader).__init__)
+    try:
+        read = {name: TypeAdapter(hints[name]).validate_python(value) for name, value in options.items()}
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        what = f"an option of {entry['path']} is {wrong['input']!r}; {wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
+        raise BadInput(what, WHERE) from None
+    return reader_of(str(entry["path"]), **read)
 
 
 def _is_share(value: object) -> bool:

@@ -282,9 +282,9 @@ FAMILIES: dict[str, type[Measure]] = {
 _WRITTEN = {name.lower(): name for name in ("Rprec", "RBP", "ERR", "Bpref", "infAP")}
 """The names of measures by those that trec_eval and others give them: bpref, infap, rprec."""
 _ELSEWHERE = {
-    "map": "AP", "ap": "AP", "mrr": "RR", "rr": "RR", "recip_rank": "RR", "ndcg": "nDCG", "ndcg_cut": "nDCG",
-    "recall": "R", "r": "R", "precision": "P", "p": "P", "success": "Success", "hit": "Success", "hits": "Success",
-    "hit_rate": "Success", "accuracy": "Success",
+    "map": "AP", "map_cut": "AP", "ap": "AP", "mrr": "RR", "rr": "RR", "recip_rank": "RR", "ndcg": "nDCG",
+    "ndcg_cut": "nDCG", "recall": "R", "r": "R", "precision": "P", "p": "P", "success": "Success", "hit": "Success",
+    "hits": "Success", "hit_rate": "Success", "accuracy": "Success",
 }  # fmt: skip
 """The names of measures by those of other tools, in lower case; for suggestions."""
 

@@ -105,6 +105,17 @@ def test_several_files_of_judgements(files, capsys):
     assert "is judged in several files; evaluate by one of them" in capsys.readouterr().err
 
 
+def test_pooled_documents_that_are_not_judged_are_not_judged(files):
+    """A grade of -1 is that of a document in the pool that nobody judged, as in TREC's sampled judgements."""
+    measures = ["judged@20", "AP(judged_only=True)", "RBP(p=0.8)"]
+    lines = Path("qrels.txt").read_text().splitlines(keepends=True)
+    Path("half.txt").write_text("".join(lines[::2]))
+    Path("minus.txt").write_text("".join(lines[::2] + [line[:-2] + "-1\n" for line in lines[1::2]]))
+    half, minus = (pyrite.evaluate("runs", name, measures).queries for name in ("half.txt", "minus.txt"))
+    assert minus.equals(half)
+    assert 0 < half.filter(measure="judged@20")["value"].max() < 1
+
+
 def test_other_ids_are_counted(files, capsys):
     Path("other.txt").write_text(Path("qrels.txt").read_text().replace(" d", " x"))
     assert run("runs", "other.txt") == 0
