@@ -211,7 +211,7 @@ FORMS: tuple[tuple[str, str, str, Form], ...] = (
     (ANY, r"negatives\.[A-Za-z]\w*|objective\.weights\..*", ANY, lambda typed: [f"++{typed.text}"]),
     (ANY, r"negatives", r"\{.*", lambda typed: [f"++{typed.text}"]),
     ("judge", r"names", ANY, lambda typed: [f"labels={typed.value}"]),
-    (OF_TEXTS, r"collection", r"\[.*", _several_collections),
+    (OF_TEXTS, r"collection", r"\[.*,.*", _several_collections),
     (OF_TEXTS, r"collection\.mix", ANY, _mixed),
     (ANY, r"measures", r"(?=[^'\"]*$).*\(.*", lambda typed: [f"measures={_quoted_measures(typed.value)}"]),
     (ANY, r"objective", r"\[.*", _sum_of_objectives),

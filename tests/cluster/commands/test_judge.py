@@ -425,7 +425,7 @@ def test_topics_have_owners(start, files):
     assert "link for ada" in start(*options(files), f"owners={path}", "assessors=[ada,grace]")
     start("owners=first")
     for content, says in (
-        ("1 ada\n", "owners.tsv:1: broken line"), ("1\tada\n1\tgrace\n", "owners.tsv:2: topic 1 is given twice"),
+        ("ada\n", "owners.tsv:1: broken line"), ("1\tada\n1\tgrace\n", "owners.tsv:2: topic 1 is given twice"),
         ("9\tada\n", "no topic '9'"), ("1\tedsger\n", "edsger owns topic 1 and is not among"),
     ):  # fmt: skip
         path.write_text(content)
