@@ -10,7 +10,7 @@ import urllib.request
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import urlparse, urlsplit
 
 from platformdirs import user_cache_dir
 
@@ -88,7 +88,11 @@ def _fetched(uri: str) -> Path:
         is_folder = info["type"] == "directory"
         content = files.find(place, detail=True) if is_folder else {place: info}
         state = digest([uri, {name: str(details) for name, details in content.items()}])
-        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(place.rstrip("/")).name or "files")
+        # A web address may go on after the file's name: pairs.csv?download=true.
+        path = urlsplit(place).path if uri.startswith("http") else place
+        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(path.rstrip("/")).name or "files")
+        if uri.startswith("http") and not copy.suffix:
+            raise BadInput("names no file that ends in its format, as pairs.csv", uri, remedy)
         if not copy.exists():
             unfinished = Path(f"{copy}.{os.getpid()}")
             unfinished.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +103,8 @@ def _fetched(uri: str) -> Path:
             unfinished.rename(copy)
     except ImportError as error:
         raise BadInput(f"can't be read without another package ({error})", uri, f"install it, or {remedy}") from None
+    except BadInput:
+        raise
     except FileNotFoundError:
         raise BadInput("no such file there, or no network", uri, f"check the address, or {remedy}") from None
     except Exception as error:  # of the network, of each kind of storage: their classes differ
