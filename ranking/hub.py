@@ -15,7 +15,7 @@ from urllib.parse import urlparse, urlsplit
 from platformdirs import user_cache_dir
 
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import fsspec, huggingface_hub, pyarrow
 
 HUB = "hf:"
@@ -82,17 +82,15 @@ def _from_hub(name: str, patterns: list[str]) -> Path:
 def _fetched(uri: str) -> Path:
     """Return the copy of what a URI names, in the cache folder; it is fetched again if that has changed."""
     remedy = "copy it to this machine, and give collection.path=PATH"
+    ending = Path(urlsplit(uri).path).suffix  # an address may go on after it: pairs.csv?download=true
+    refuse(uri.startswith("http") and not ending, "names no file that ends in its format, as pairs.csv", uri, remedy)
     try:
         files, place = _storage(uri)
         info = files.info(place)
         is_folder = info["type"] == "directory"
         content = files.find(place, detail=True) if is_folder else {place: info}
         state = digest([uri, {name: str(details) for name, details in content.items()}])
-        # A web address may go on after the file's name: pairs.csv?download=true.
-        path = urlsplit(place).path if uri.startswith("http") else place
-        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(path.rstrip("/")).name or "files")
-        if uri.startswith("http") and not copy.suffix:
-            raise BadInput("names no file that ends in its format, as pairs.csv", uri, remedy)
+        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(urlsplit(place).path).name or "files")
         if not copy.exists():
             unfinished = Path(f"{copy}.{os.getpid()}")
             unfinished.parent.mkdir(parents=True, exist_ok=True)
@@ -103,8 +101,6 @@ def _fetched(uri: str) -> Path:
             unfinished.rename(copy)
     except ImportError as error:
         raise BadInput(f"can't be read without another package ({error})", uri, f"install it, or {remedy}") from None
-    except BadInput:
-        raise
     except FileNotFoundError:
         raise BadInput("no such file there, or no network", uri, f"check the address, or {remedy}") from None
     except Exception as error:  # of the network, of each kind of storage: their classes differ

@@ -120,7 +120,7 @@ def test_labels_that_are_all_above_zero_are_counted(pairs):
         assert not [name for name in facts if "above 0" in name]
 
 
-@pytest.mark.parametrize("name", ["rejected", "bad_1", "wrong_answers", "distractor", "neg_passage"])
+@pytest.mark.parametrize("name", ["bad_1", "wrong_answers", "distractor", "neg_passage"])
 def test_columns_that_look_like_negatives_are_named(pairs, name):
     facts = pairs([row | {name: "Nobody"} for row in ROWS]).facts
     assert facts["columns that are not read"] == f"{name} (collection.negatives= chooses it)"
