@@ -195,7 +195,8 @@ def _budget(config: Mapping[str, Any]) -> dict[str, int] | int | None:
         return path
     budgets = _by_topic(path, config["encoding"], "a number")
     if wrong := next((topic for topic, text in budgets.items() if not text.isdecimal()), None):
-        raise BadInput(f"{budgets[wrong]!r} is no number of documents for topic {wrong}", path)
+        what = f"{budgets[wrong]!r} is no number of documents for topic {wrong}"
+        raise BadInput(what, path, "write lines of a topic, a tab and a number")
     return {topic: int(text) for topic, text in budgets.items()}
 
 

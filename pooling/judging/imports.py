@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,12 +65,13 @@ def read_made(path: str | Path, words: Mapping[str, int], faults: Faults | None 
             lacks.
     """
     path, faults = Path(path), faults or Faults()
+    refuse(not path.exists(), "no such file", path, "check the path")
     refuse(
         Path(plain_name(path)).suffix in TREC, "is no table of judgements with assessors by its name (.csv, .tsv, "
         ".json, .jsonl, .parquet)", path, "give TREC's judgements to `pyrite judge` by qrels=, when it starts"
     )  # fmt: skip
     made = []
-    for number, row in read_rows(path, faults):
+    for number, row in read_rows(path, faults, names=[*itertools.chain.from_iterable(NAMES.values())]):
         where = f"{path}:{number}"
         judged = _annotations(row, where) if "annotations" in row else [_flat(row, path, where)]
         graded = [fields for fields in judged if "grade" in fields]

@@ -109,7 +109,11 @@ def _row(query: Any, fields: Mapping[str, Any], value: str) -> Row:
 def _documents(query: Any, documents: Any, value: str, names: Mapping[str, Sequence[str]]) -> Iterator[Row]:
     """Yield the documents of a query: those of an object with their values, or a list in its order."""
     if isinstance(documents, Object):
-        yield from ((query, document, number, None) for document, number in documents)
+        for document, given in documents:
+            inner = {"document": document, value: given}
+            if isinstance(given, Object):
+                inner = _fields(given, names) | {"document": document}
+            yield _row(query, inner, value)
         return
     for place, item in enumerate(documents if isinstance(documents, list) else [None]):
         if isinstance(item, Object):

@@ -12,7 +12,8 @@ TITLE = "title"
 IDS = ("docid", "doc_id", "docno", "passage_id", "psg_id", "pid", "_id", "id")
 """The id of a document, in an object."""
 QUERY_IDS = (
-    "qid", "query_id", "query-id", "queryid", "q_id", "topic_id", "topic-id", "topicid", "topic", "query", "q",
+    "qid", "query_id", "query-id", "queryid", "q_id", "topic_id", "topic-id", "topicid", "topic_no",
+    "topic", "query", "q",
 )  # fmt: skip
 """The id of a query in runs and judgements. `query` comes late: PyTerrier and TIRA write the text under it."""
 DOCUMENT_IDS = (
@@ -22,7 +23,7 @@ DOCUMENT_IDS = (
 """The id of a document in runs and judgements. `docid` comes late: PyTerrier writes a number of its own under it."""
 GRADES = (
     "grade", "rel", "relevance", "label", "judgment", "judgement", "rating", "qrel", "relevant", "is_relevant",
-    "relevance_grade", "relevance_label", "esci_label",
+    "relevance_grade", "relevance_label", "relevancy", "esci_label",
 )  # fmt: skip
 
 

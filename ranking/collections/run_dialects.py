@@ -121,6 +121,7 @@ MEASURES = ("its lines are measures, as trec_eval prints them", "keep results ap
 RUN_DIALECTS = (
     Dialect("trec_eval's output", "_measure:measure query _value", refused=MEASURES),
     Dialect("ir_measures' output", "query _measure:measure _value:number", refused=MEASURES),
+    Dialect("ir_measures' means", "_measure:measure _value:number", refused=MEASURES),
     Dialect("TREC", "query _q0 document rank score tag", (TAB, BLANKS), more=True),
     Dialect("TREC", "query _q0 document rank score tag", QUOTED),
     Dialect(
@@ -257,7 +258,7 @@ def _by_header(
     if dialect is not None:
         return Form(columns, separator, dialect, header=True)
     others = set(cells) - KNOWN - {"0"}
-    if len(KNOWN & set(cells)) < 2 or any(map(KINDS["grade"].fullmatch, others)):
+    if not KNOWN & set(cells) or any(map(KINDS["grade"].fullmatch, others)):
         return None
     lacks = [*missing, needs[0]][0]
     what = f"the header has no column of the {lacks} (such as {', '.join(names[lacks][:3])})"

@@ -201,6 +201,10 @@ MADE = {
         "topic;docno;relevance;annotator;comment;updated_at\n1;d2;1.0;bo;sure;\n2;d4;Not Relevant;bo;;\n",
         [("1", "d2", 1, "bo", "sure", None), ("2", "d4", 0, "bo", None, None)],
     ),
+    "made.tsv": (
+        "topic\tdocument\tgrade\tassessor\ttime\tnote\n1\td2\t1\tbo\t\tsure\n2\td4\t0\tbo\t\t\n",
+        [("1", "d2", 1, "bo", "sure", None), ("2", "d4", 0, "bo", None, None)],
+    ),
     "min.json": (
         json.dumps([
             {"topic": 1, "document": "the text", "doc_id": "d2", "grade": "Relevant", "user": 7, "comment": "sure"},
@@ -316,13 +320,14 @@ def test_what_is_not_imported_is_counted(start, files, console):
      '{"from_name": "b", "value": {"choices": ["x"]}}]}]}]', "a.json:1: an annotation has 2 controls that may be"),
     ("bo.jsonl", '{"topic": 1, "docno": "d1", "label": [[0, 4, "1"]]}\n', "bo.jsonl:1: its label marks passages"),
     ("bo.jsonl", '{"topic": 1, "docno": "d1", "label": ["0", "1"]}\n', "bo.jsonl:1: a judgement with 2 grades (0, 1)"),
+    ("a.csv.gz", None, "a.csv.gz: no such file"),
     ("a.xlsx", "", "a.xlsx: is no table by its name; save it as CSV in UTF-8"),
     ("a.txt", "1 0 d1 1\n", "a.txt: is no table of judgements with assessors by its name (.csv, .tsv, .json, .jsonl, "
      ".parquet); give TREC's judgements to `pyrite judge` by qrels="),
     ("a.csv", "topic,document,grade,assessor\n1,d1,1,owner\n", "a.csv: Owner|a.csv: owner can't be an assessor's name"),
 ])  # fmt: skip
 def test_broken_imports_change_nothing(start, files, console, name, content, says):
-    write_files(files, {name: content})
+    write_files(files, {} if content is None else {name: content})
     start(*options(files))
     judged(files)
     with pytest.raises(BadInput, match=re.escape(says).replace(r"\|", "|")):

@@ -43,6 +43,10 @@ QRELS = {
         {"qid": q, "docid": d, "response": {"reason": "x", "relevance": g}} for q, d, g in JUDGED
     ),
     "a query per line": '{"301": {"2600008": 2, "2600036": 0}}\n{"302": {"2600008": 1}}\n',
+    "answers by document": json.dumps({
+        "301": {"2600008": {"grade": 2, "by": "m"}, "2600036": {"grade": 0}}, "302": {"2600008": {"relevance": 1}},
+    }),
+    "rarer names": "topic_no,docno,relevancy\n" + "".join(f"{q},{d},{g}\n" for q, d, g in JUDGED),
     "lists by query": json.dumps([
         {"query": {"qid": "301"}, "judgments": [{"docid": "2600008", "label": 2}, {"docid": "2600036", "label": 0}]},
         {"query": {"qid": "302"}, "judgments": [{"docid": "2600008", "label": 1}]},
@@ -91,6 +95,7 @@ def test_judgements_that_pyrite_judge_exports_are_read(tmp_path):
 REFUSED = {
     "a column that is missing": ("query_id,doc_id,stars\n301,d1,1\n", r":1: not judgements: the header has no column "
                                  r"of the grade .*it has query_id, doc_id, stars; call one of them grade"),
+    "one known name": ("number,docno,note\n301,d1,1\n", r":1: not judgements: the header has no column of the query"),
     "a run": ("301 Q0 d1 1 2.5 me\n301 Q0 d2 2 1.5 me\n", ":1: not judgements: its columns are those of a run"),
     "an answer without a grade": ('{"qid": "1", "docid": "2"}\n', r":1: broken line: no grade: it has query, document"),
     "no form": ("301 d1\n302 d2\n", r":1: .*not 4 columns .*names the 2 columns \(query, document\)"),
@@ -171,6 +176,7 @@ EVALUATED = {
     "trec_eval": "map                   \tall\t0.4321\nP_10                  \tall\t0.5000\n",
     "trec_eval, all": "runid                 \tall\tme\nnum_q                 \tall\t50\nmap          \tall\t0.1\n",
     "trec_eval -q": "map\t301\t0.5\nP_10\t301\t0.4\nndcg_cut_10\t301\t0.1\niprec_at_recall_0.10\tall\t0.4\n",
+    "ir_measures": "AP\t0.31\nnDCG@10\t0.4\n",
     "ir_measures -q": "301\tnDCG@10\t0.5\n301\tAP(rel=2)@100\t0.5\n",
 }
 
