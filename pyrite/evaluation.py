@@ -14,16 +14,14 @@ from pyrite.cluster.commands.evaluate import evaluate as evaluate_config
 from pyrite.cluster.config.compose import compose
 from pyrite.pooling.run_measures import MEASURES
 from pyrite.pooling.runs import Runs, by_value
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.results import Shown
 from pyrite.running import settings
 
 Scores = Mapping[str, Mapping[str, float]]
 """Scores by document by topic, or grades."""
-OTHER_NAMES = {
-    "query": ("query", "query_id", "topic", "topic_id", "qid"), "document": ("document", "doc_id", "docno", "docid"),
-    "score": ("score",), "grade": ("grade", "relevance", "rel", "label"),
-}  # fmt: skip
+OTHER_NAMES = {"query": QUERY_IDS, "document": DOCUMENT_IDS, "score": ("score",), "grade": GRADES}
 """Names of the columns of a frame by ours."""
 
 
@@ -48,7 +46,7 @@ class EvaluationResult(Shown):
 def evaluate(
     runs: Any,
     qrels: Any,
-    measures: Sequence[str] = MEASURES,
+    measures: str | Sequence[Any] = MEASURES,
     *,
     baseline: str | None = None,
     per_query: bool = False,
@@ -64,7 +62,8 @@ def evaluate(
             (`{"bm25": {"301": {"FT911-3": 12.5}}}`) or a frame with columns query, document and score.
         qrels: a file of judgements; a list of them; grades by document by topic; or a frame with columns query,
             document and grade.
-        measures: names of ir-measures, and `judged@k`, the share of the first k documents that is judged.
+        measures: one or several measures of ir-measures or their names, and `judged@k`, the share of the first k
+            documents that is judged.
         baseline: the run from which the others' differences are tested, paired by topic.
         per_query: whether `print` and notebooks also show the values of each topic.
         judged_only: whether documents that are not judged are left out of the runs.
@@ -79,7 +78,7 @@ def evaluate(
     read = _judgements(qrels) if isinstance(qrels, Mapping) or hasattr(qrels, "columns") else None
     texts = settings(
         runs="memory" if in_memory else _paths(runs), qrels="memory" if read is not None else _paths(qrels),
-        measures=list(measures), baseline=baseline, per_query=per_query, judged_only=judged_only, complete=complete,
+        measures=list(map(str, [measures] if isinstance(measures, str) else measures)), baseline=baseline, per_query=per_query, judged_only=judged_only, complete=complete,
         relevant_from=relevant_from, options=options,
     )  # fmt: skip
     config = compose(texts, "evaluate")
@@ -98,6 +97,7 @@ def _paths(paths: Any) -> Any:
 
 def _runs(runs: Mapping[str, Any]) -> Runs:
     """Return runs in memory, ordered by score and document, both descending."""
+    refuse(not runs, "there are no runs", "runs", "name them: {'bm25': …}")
     names = sorted(map(str, runs), key=str.encode)
     tables = [_frame(runs[name], "score", f"the run {name!r}") for name in names]
     table = pl.concat(
@@ -117,6 +117,7 @@ def _runs(runs: Mapping[str, Any]) -> Runs:
 
 def _judgements(qrels: Any) -> pl.DataFrame:
     frame = _frame(qrels, "grade", "qrels").with_columns(pl.col("grade").cast(pl.Int32))
+    refuse(frame.is_empty(), "there are no judgements", "qrels", "give grades by document by topic, or a frame")
     return frame.group_by("query", "document", maintain_order=True).agg(pl.col("grade").max())
 
 
@@ -133,7 +134,7 @@ def _frame(thing: Any, value: str, where: str) -> pl.DataFrame:
     frame = thing if isinstance(thing, pl.DataFrame) else pl.from_pandas(thing)
     found = {}
     for name in ("query", "document", value):
-        column = next((other for other in OTHER_NAMES[name] if other in frame.columns), None)
+        column = first(OTHER_NAMES[name], frame.columns)
         if column is None:
             raise BadInput(f"has no column {name}", where, f"it has {', '.join(frame.columns)}")
         found[name] = pl.col(column).cast(pl.Float64 if name == value else pl.String)

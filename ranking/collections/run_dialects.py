@@ -27,6 +27,8 @@ NAMES: Mapping[str, Sequence[str]] = {
 """Our columns, and their names in headers and in the objects of JSON."""
 QREL_NAMES = {**NAMES, "grade": (*GRADES, "score"), "score": ()}
 """The same in judgements, where BEIR calls the grade a score."""
+IDS = frozenset((*QUERY_IDS, *DOCUMENT_IDS))
+"""Names of columns of which a header has one at least."""
 KNOWN = frozenset(name for several in NAMES.values() for name in several if name != "0")
 OWN = ["topic", "document", "grade", "assessor", "time", "note"]
 """The header of the table that `pyrite judge --export FILE.csv` writes, without the passages that it may end with."""
@@ -258,7 +260,7 @@ def _by_header(
     if dialect is not None:
         return Form(columns, separator, dialect, header=True)
     others = set(cells) - KNOWN - {"0"}
-    if not KNOWN & set(cells) or any(map(KINDS["grade"].fullmatch, others)):
+    if not IDS & set(cells) or any(map(KINDS["grade"].fullmatch, others)):
         return None
     lacks = [*missing, needs[0]][0]
     what = f"the header has no column of the {lacks} (such as {', '.join(names[lacks][:3])})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ir_measures
 import numpy as np
 import polars as pl
 import pytest
@@ -156,10 +157,18 @@ def test_bad_input_is_one_line(arguments, says, files, capsys):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("qrels", [{"1": {"d1": 1.5}}, {"1": {"d1": None}}, 3])
+@pytest.mark.parametrize("qrels", [{"1": {"d1": 1.5}}, {"1": {"d1": None}}, {}, {"1": {}}, 3])
 def test_what_is_no_judgement_is_refused(qrels, files):
     with pytest.raises(BadInput):
         pyrite.evaluate("runs", qrels)
+
+
+def test_one_measure_and_objects_of_ir_measures(files):
+    expected = pyrite.evaluate("runs", "qrels.txt", ["nDCG@5"]).queries
+    assert pyrite.evaluate("runs", "qrels.txt", "nDCG@5").queries.equals(expected)
+    assert pyrite.evaluate("runs", "qrels.txt", [ir_measures.nDCG @ 5]).queries.equals(expected)
+    with pytest.raises(BadInput, match="there are no runs"):
+        pyrite.evaluate({}, "qrels.txt")
 
 
 def test_a_file_that_exists_stays(files, capsys):

@@ -66,7 +66,7 @@ PAIR = "query,answer,negatives,score\n"
 REFUSED = {
     "numpy.csv": (f"{PAIR}who,owls,\"['a b' 'c d']\",1\n", r":2: .*a list as NumPy prints it, .*write lists as JSON"),
     "comma.csv": ("query;answer;label\nwho;owls;0,5\n", r":2: .*'0,5' is not a number; write a point"),
-    "words.csv": ("query,answer,label\nwho,owls,relevant\n", r":2: .*write 1 for relevant and 0 for not"),
+    "words.csv": ("query,answer,label\nwho,owls,perhaps\n", r":2: .*write 1 for relevant and 0 for not"),
     "bare.csv": ("who is it,an owl\nwho,owls\n", r"no column of the query .*write one above: query,positive,negative"),
     "top1000.tsv": ("7\t12\twho is it\tan owl\n", r":1: cell 1 of the first row is a number, .*write a header above"),
     "labels.tsv": ("who is it\tan owl\t1\n", r":1: cell 3 of the first row is a number"),
