@@ -76,9 +76,10 @@ def evaluate(
     """
     in_memory = isinstance(runs, Mapping)
     read = _judgements(qrels) if isinstance(qrels, Mapping) or hasattr(qrels, "columns") else None
+    several = [measures] if isinstance(measures, str) else measures
     texts = settings(
         runs="memory" if in_memory else _paths(runs), qrels="memory" if read is not None else _paths(qrels),
-        measures=list(map(str, [measures] if isinstance(measures, str) else measures)), baseline=baseline, per_query=per_query, judged_only=judged_only, complete=complete,
+        measures=list(map(str, several)), baseline=baseline, per_query=per_query, judged_only=judged_only, complete=complete,
         relevant_from=relevant_from, options=options,
     )  # fmt: skip
     config = compose(texts, "evaluate")
