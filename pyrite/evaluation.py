@@ -79,8 +79,8 @@ def evaluate(
     several = [measures] if isinstance(measures, str) else measures
     texts = settings(
         runs="memory" if in_memory else _paths(runs), qrels="memory" if read is not None else _paths(qrels),
-        measures=list(map(str, several)), baseline=baseline, per_query=per_query, judged_only=judged_only, complete=complete,
-        relevant_from=relevant_from, options=options,
+        measures=list(map(str, several)), baseline=baseline, per_query=per_query, judged_only=judged_only,
+        complete=complete, relevant_from=relevant_from, options=options,
     )  # fmt: skip
     config = compose(texts, "evaluate")
     return EvaluationResult(evaluate_config(config, _runs(runs) if in_memory else None, read))
