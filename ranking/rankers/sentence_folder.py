@@ -63,11 +63,14 @@ class SentenceFolder:
     static: str = ""
     longest_query: int | None = None
 
-    @property
-    def unused_prompts(self) -> str:
-        """A line that names declared prompts if none of them is used; empty otherwise."""
+    def unused_prompts(self, of_pairs: bool = False) -> str:
+        """Return a line that names declared prompts if none of them is used; empty otherwise.
+
+        Args:
+            of_pairs: whether it reads pairs: then the default prompt alone is used, whatever the others are called.
+        """
         names = ", ".join(name for name, text in self.named.items() if text)
-        is_used = any(vars(self.prompts).values()) or self.default_prompt
+        is_used = self.default_prompt or (any(vars(self.prompts).values()) and not of_pairs)
         line = f"declares the prompts {names}, and none of them is used: ranker.query_prompt=NAME chooses one"
         return line if names and not is_used else ""
 
@@ -149,6 +152,9 @@ def _transformers(root: str, modules: Sequence[Any]) -> tuple[list[str], list[st
         paths, static = [path, path], ""
         if kind in ("Router", "Asym"):
             router = read_json(root, str(Path(path) / "router_config.json"), needed=True)
+            missing = sorted(NAMES.keys() - router["structure"].keys())
+            what = f"its Router has no route {{}} (it has {', '.join(router['structure'])})"
+            refuse(missing, what, root, "save it by Router.for_query_document(query, document)")
             firsts = [router["structure"][route][0] for route in NAMES]
             paths = [str(Path(path) / first) for first in firsts]
             kinds = [str(router["types"][first]).rpartition(".")[2] for first in firsts]

@@ -10,6 +10,7 @@ import pytest
 import torch
 import transformers
 
+from pyrite.cluster.config.compose import compose
 from pyrite.cluster.runs.ranker_teacher import RankerTeacher
 from pyrite.cluster.runs.trained import ranker_overrides, read_ranker
 from pyrite.models import as_ranker
@@ -258,3 +259,22 @@ def test_declared_prompts_that_are_not_used_are_named(bert, tiny, tiny_encoded, 
     named = ours(tmp_path / "named", tiny, tiny_encoded, kind=kind, query_prompt="retrieval.query")
     assert "none of them is used" not in caplog.text
     assert np.abs(named - plain).max() > 1e-3
+    options = compose(["checkpoint=x", "collection=beir", "ranker.query_prompt=retrieval.query"], "rank")["ranker"]
+    trained = read_ranker(str(tmp_path / "named"), options, gpu=False)  # as the line says
+    again = score_candidates(trained.ranker, trained.read(tiny, tiny_encoded), QUERIES, EVERY)
+    np.testing.assert_array_equal(again, named)
+    pairs = {"query": "gold ", "other": "owls "}
+    library.CrossEncoder(bert, device="cpu", local_files_only=True, prompts=pairs).save(str(tmp_path / "pairs"))
+    ours(tmp_path / "pairs", tiny, tiny_encoded)
+    assert "declares the prompts other, query, and none of them is used: ranker.query_prompt=NAME" in caplog.text
+
+
+def test_a_router_with_other_routes_is_refused(bert, tmp_path):
+    from sentence_transformers.base.modules import Router, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    towers = {name: [Transformer(bert), Pooling(16, "mean")] for name in ("question", "answer")}
+    model = library.SentenceTransformer(modules=[Router(towers, default_route="answer")], device="cpu")
+    model.save(str(tmp_path / "two"), create_model_card=False)
+    with pytest.raises(BadInput, match=r"Router has no route document, query \(it has question, answer\); save it by"):
+        read_ranker(str(tmp_path / "two"))
