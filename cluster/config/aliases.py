@@ -206,7 +206,7 @@ Form = Callable[[Typed], list[str] | None]
 FORMS: tuple[tuple[str, str, str, Form], ...] = (
     (ANY, r"[+~]*hydra[./].*", ANY, _refuse_hydra),
     (READS_CHECKPOINT, r"ranker\.precision", ANY, lambda typed: [f"precision={typed.value}"]),
-    (READS_CHECKPOINT, r"ranker\.[a-z]\w*", ANY, _option_of_checkpoint),
+    (READS_CHECKPOINT, r"ranker\.(?!checkpoint$)[a-z]\w*", ANY, _option_of_checkpoint),
     (READS_CHECKPOINT, r"ranker", r"null", lambda typed: []),
     (READS_CHECKPOINT, r"ranker", r"\w+", _class_of_checkpoint),
     (ANY, r"\w+", r"null", _without_part),

@@ -45,6 +45,13 @@ class PartConfig(Config):
     target: str = Field(alias="_target_")
 
 
+class CheckpointConfig(Config):
+    """Options of a checkpoint, and its class if its files do not say it."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    target: str | None = Field(default=None, alias="_target_")
+
+
 def part(target: str, **options: Any) -> Any:
     """Return the default of an option that holds a part."""
     return Field(default_factory=lambda: PartConfig(_target_=target, **options))
@@ -500,8 +507,8 @@ class MineConfig(NegativesConfig, CommandConfig):
     checkpoint: str | None = None
     """The ranker that scores for function=dense and for selectors that need scores: a folder of `pyrite train
     weights=true`, or a checkpoint. null: none."""
-    ranker: PartConfig | None = None
-    """The class of a checkpoint that does not name it: {_target_: …}."""
+    ranker: CheckpointConfig | None = None
+    """The class of a checkpoint that does not name it: {_target_: …}; or options of it alone."""
     precision: Precision = "auto"
     """The precision of a checkpoint's transformers: float32, bfloat16, float16. auto: bfloat16 if the processor
     multiplies in it, else float32."""
@@ -544,8 +551,9 @@ class RankConfig(Config):
     """The origin of the candidates that are ranked: bm25, run_file, full (every document), category."""
     checkpoint: str
     """The ranker: a folder of `pyrite train weights=true`, weights, or a checkpoint."""
-    ranker: PartConfig | None = None
-    """The class of a checkpoint that does not name it: cross_encoder, bi_encoder, …, or {_target_: …}."""
+    ranker: CheckpointConfig | None = None
+    """The class of a checkpoint that does not name it: cross_encoder, bi_encoder, …, or {_target_: …}. Options alone,
+    as ranker.query_prompt=NAME, are those of the class that its files say."""
     precision: Precision = "auto"
     """The precision of a checkpoint's transformers: float32, bfloat16, float16. auto: bfloat16 if the processor
     multiplies in it, else float32."""

@@ -139,10 +139,10 @@ def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
     description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")
     if not (weights.exists() and description.is_file()):
         return _open_checkpoint(name, place, options)
-    unread = ", ".join(sorted(options or {})) if "_target_" not in (options or {}) else ""
-    refuse(unread, f"has the options of its training, not others ({unread})", place, "leave them out")
     trained = _open_weights(name, weights, description)
     own, given = trained.options["_target_"], (options or {}).get("_target_")
+    unread = sorted((options or {}).keys() - {"_target_"}) if given is None else []
+    refuse(unread[:1], "has the options of its training, and takes no other {}", place, "leave it out")
     if given not in (None, own):
         raise BadInput(f"is a {own.rpartition('.')[2]}, no {given.rpartition('.')[2]}", place, "leave ranker= out")
     return trained
@@ -190,9 +190,10 @@ def _described(description: Path) -> tuple[dict[str, Any], dict[str, Any], list[
 
 
 def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> TrainedRanker:
-    if "_target_" not in (options or {}):
+    options = options or {}
+    if options.get("_target_") is None:
         own = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
-        options = own | (options or {})
+        options = own | {name: value for name, value in options.items() if name != "_target_"}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
         options = options | {"checkpoint": place}
     ranker = make(options, "composed")

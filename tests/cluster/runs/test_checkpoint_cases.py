@@ -259,7 +259,7 @@ def test_declared_prompts_that_are_not_used_are_named(bert, tiny, tiny_encoded, 
     named = ours(tmp_path / "named", tiny, tiny_encoded, kind=kind, query_prompt="retrieval.query")
     assert "none of them is used" not in caplog.text
     assert np.abs(named - plain).max() > 1e-3
-    options = compose(["checkpoint=x", "collection=beir", "ranker.query_prompt=retrieval.query"], "rank")["ranker"]
+    options = compose(["checkpoint=x", "collection=pydocs", "ranker.query_prompt=retrieval.query"], "rank")["ranker"]
     trained = read_ranker(str(tmp_path / "named"), options, gpu=False)  # as the line says
     again = score_candidates(trained.ranker, trained.read(tiny, tiny_encoded), QUERIES, EVERY)
     np.testing.assert_array_equal(again, named)
@@ -276,5 +276,5 @@ def test_a_router_with_other_routes_is_refused(bert, tmp_path):
     towers = {name: [Transformer(bert), Pooling(16, "mean")] for name in ("question", "answer")}
     model = library.SentenceTransformer(modules=[Router(towers, default_route="answer")], device="cpu")
     model.save(str(tmp_path / "two"), create_model_card=False)
-    with pytest.raises(BadInput, match=r"Router has no route document, query \(it has question, answer\); save it by"):
+    with pytest.raises(BadInput, match=r"Router has no route document \(it has question, answer\); save it by"):
         read_ranker(str(tmp_path / "two"))
