@@ -65,8 +65,9 @@ def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judg
         ((named, node),) = config["method"].items()
         method = build(node, f"method.{named}", trust="composed")
         whole = pool = _described(pool, method, texts, topics)
-        kept, near = (config["duplicates"] == name for name in ("keep", "near"))
-        copies = NO_COPIES if kept else find_copies(pool, texts, _begun(config), near)
+        near, copies = config["duplicates"] == "near", NO_COPIES
+        if config["duplicates"] != "keep":
+            copies = find_copies(pool, texts, _begun(config), near)
         if len(copies):
             pool = _described(_judged_once(config, runs, machine, copies), method, texts, topics)
         console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")

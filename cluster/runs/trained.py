@@ -141,8 +141,7 @@ def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
         return _open_checkpoint(name, place, options)
     trained = _open_weights(name, weights, description)
     own, given = trained.options["_target_"], (options or {}).get("_target_")
-    unread = sorted((options or {}).keys() - {"_target_"}) if given is None else []
-    refuse(unread[:1], "has the options of its training, and takes no other {}", place, "leave it out")
+    refuse(given is None and options, "has the options of its training, and takes no others", place, "leave them out")
     if given not in (None, own):
         raise BadInput(f"is a {own.rpartition('.')[2]}, no {given.rpartition('.')[2]}", place, "leave ranker= out")
     return trained
@@ -193,7 +192,7 @@ def _open_checkpoint(name: str, place: str, options: dict[str, Any] | None) -> T
     options = options or {}
     if options.get("_target_") is None:
         own = compose([*ranker_overrides(place), f"ranker.checkpoint={json.dumps(place)}"])["ranker"]
-        options = own | {name: value for name, value in options.items() if name != "_target_"}
+        options = own | options | {"_target_": own["_target_"]}
     if "checkpoint" in inspect.signature(locate(options["_target_"])).parameters:
         options = options | {"checkpoint": place}
     ranker = make(options, "composed")
