@@ -30,8 +30,8 @@ from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.collection import Collection
 
 SMALLEST = ["{out} {collection} --taught {collection} --checkpoint {small_bert} --count 1 --examples 8"]
-MEASURED = 200
-"""Queries beside those that train the cross-encoder: an eighth validates it, a quarter measures it."""
+DEV, TEST = 24, 48
+"""Queries that validate and measure the cross-encoder."""
 MARGIN = "guard.relative=0.05"
 GUARDS: dict[str, list[str]] = {
     "none": [],
@@ -68,24 +68,29 @@ def relevant_pairs(collection: Collection) -> pl.DataFrame:
     return pairs.with_columns(count=pl.len().over("query"))
 
 
-def write(collection: Collection, pairs: pl.DataFrame, needed: pl.Series, most: int | None, out: Path) -> None:
+def write(
+    collection: Collection, pairs: pl.DataFrame, needed: pl.Series, most: int | None, out: Path, *others: int
+) -> None:
     """Write a BEIR folder of queries with one relevant document each.
 
     Args:
+        others: the queries for dev and for test; all others are for training.
         needed: the ids of documents that are written.
         most: the number of documents: those that are needed, and others drawn by chance; None takes all.
     """
     documents = collection.documents.select(pl.col("id").alias("_id"), "text")
     is_needed = documents["_id"].is_in(needed.unique().to_list())
-    others = documents.filter(~is_needed)
+    rest = documents.filter(~is_needed)
     if most is not None:
-        others = others.sample(min(max(most - int(is_needed.sum()), 0), len(others)), seed=0)
+        rest = rest.sample(min(max(most - int(is_needed.sum()), 0), len(rest)), seed=0)
     queries = collection.queries.select(pl.col("id").alias("_id"), "text")
     (out / "qrels").mkdir(parents=True, exist_ok=True)
-    pl.concat([documents.filter(is_needed), others]).write_ndjson(out / "corpus.jsonl")
+    pl.concat([documents.filter(is_needed), rest]).write_ndjson(out / "corpus.jsonl")
     queries.filter(queries["_id"].is_in(pairs["query"].to_list())).write_ndjson(out / "queries.jsonl")
     rows = pairs.select(pl.col("query").alias("query-id"), pl.col("document").alias("corpus-id"), score=pl.lit(1))
-    rows.write_csv(out / "qrels" / "train.tsv", separator="\t")
+    starts = [0, *np.cumsum(others).tolist()]
+    for split, start, end in zip(("dev", "test", "train")[3 - len(starts) :], starts, [*starts[1:], None], strict=True):
+        rows[start:end].write_csv(out / "qrels" / f"{split}.tsv", separator="\t")
 
 
 def hold_back(folder: Path, out: Path, chosen: argparse.Namespace) -> pl.DataFrame:
@@ -106,15 +111,14 @@ def cross_encoder(chosen: argparse.Namespace) -> Path:
     taught = chosen.out / "taught"
     collection = open_collection(Beir(str(chosen.taught)), taught / "cache")
     one = relevant_pairs(collection).filter(pl.col("count") == 1)
-    one = one.sample(min(chosen.examples + MEASURED, len(one)), seed=0)
-    write(collection, one, one["document"], chosen.documents, taught / "collection")
+    one = one.sample(min(chosen.examples + DEV + TEST, len(one)), seed=0)
+    write(collection, one, one["document"], chosen.documents, taught / "collection", DEV, TEST)
     folder = run(
         chosen.out / "cross_encoder", "train", "collection=beir", f"collection.path={taught / 'collection'}",
         "ranker=cross_encoder", f"ranker.checkpoint={chosen.checkpoint}", "ranker.max_query=32",
         "ranker.max_document=96", "objective=softmax", "function=bm25", "selector=uniform", "sampling.negatives=3",
-        "training.batch_size=8", "training.max_epochs=1", f"limits.examples={chosen.examples}",
-        f"limits.dev={MEASURED // 8}", f"limits.test={MEASURED // 4}", "origin=bm25", "origin.bm25.depth=20",
-        "measures=[RR@10]", "validation.measure=RR@10", "weights=true",
+        "training.batch_size=8", "training.max_epochs=1", "origin=bm25", "origin.bm25.depth=20", "measures=[RR@10]",
+        "validation.measure=RR@10", "weights=true",
     )  # fmt: skip
     return next(path.parent for path in (folder / "weights").rglob("config.json"))
 
@@ -151,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--taught", type=Path, required=True, help="whose other queries train the cross-encoder")
     parser.add_argument("--checkpoint", default=None)
     parser.add_argument("--queries", type=int, default=None, help="of each folder, drawn by chance")
-    parser.add_argument("--examples", type=int, default=2000, help="pairs that train the cross-encoder")
+    parser.add_argument("--examples", type=int, default=480, help="pairs that train the cross-encoder")
     parser.add_argument("--documents", type=int, default=None)
     parser.add_argument("--count", type=int, default=4)
     chosen = parser.parse_args(arguments)

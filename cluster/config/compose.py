@@ -96,8 +96,11 @@ def one_value(text: str, texts: Sequence[str], config: str) -> str:
     key, _, value = text.partition("=")
     if key in group_options():
         check_names(parsed(text), config)
-    content = compose([other for other in texts if other != text], config, False)
+    others = [other for other in texts if other != text]
+    content = compose(others, config, False)
     node, missing = walk(content, key.split("."))
+    if missing and key not in group_options():  # refused as unknown, with what is meant
+        compose([*others, f"{key}=[{value}]"], config, False)
     listed = key in NAMED_GROUPS or (key not in SINGLE_GROUPS and not missing and takes(config, content, key, LISTS))
     return several_values(key, value, listed, isinstance(node, str) and not missing and "." in key)
 

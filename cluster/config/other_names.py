@@ -107,13 +107,13 @@ def suggest_all(overrides: Sequence[str], unknown: str, config: str, compose: Co
     instead = suggestion(override, config, others)
     if not instead:
         return ""
-    refused = _refusal(instead, others, config, compose) if re.fullmatch(OVERRIDES, instead) else ""
+    refused = refusal(instead, others, config, compose) if re.fullmatch(OVERRIDES, instead) else ""
     if not refused:
         return f"; did you mean {instead}?"
     return f"; leave it out: {NOT_IN[config]}" if "no option" in refused and config in NOT_IN else ""
 
 
-def _refusal(instead: str, others: Sequence[str], config: str, compose: Compose) -> str:
+def refusal(instead: str, others: Sequence[str], config: str, compose: Compose) -> str:
     """Return why a suggestion can't be composed with the other overrides, of which unknown ones are left out."""
     words = [text for text in instead.split() if config not in OF_RUNS or key_of(text) not in OF_STUDY]
     kept = [text for text in others if key_of(text) not in {key_of(word) for word in words}]

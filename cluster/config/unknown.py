@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.groups import group_options, groups_of
-from pyrite.cluster.config.other_names import suggest_all
+from pyrite.cluster.config.other_names import refusal, suggest_all
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.refusals import no_option
 from pyrite.ranking.errors import BadInput
@@ -76,13 +76,19 @@ def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], con
         return no_option(key, config, f"; is {root}={'|'.join(group_options()[root])} missing?")
     # The name of another tool is the ranker's option, not that of an agent or of a method.
     of_verb = root in set(groups_of(config)) - set(groups_of("config"))
-    siblings = _siblings(key, content, overrides)
+    siblings = _siblings(key, content, overrides, lambda text, others: refusal(text, others, config, compose))
     instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
     return no_option(key, config, instead or siblings)
 
 
-def _siblings(key: str, content: Mapping[str, Any], overrides: Sequence[str]) -> str:
-    """Return the known options next to an unknown one, and the one that is most like it."""
+def _siblings(
+    key: str, content: Mapping[str, Any], overrides: Sequence[str], refused: Callable[[str, list[str]], str]
+) -> str:
+    """Return the known options next to an unknown one, and the one that is most like it if its value is accepted.
+
+    Args:
+        refused: why an override is refused beside others, or nothing.
+    """
     path = key.split(".")
     node, (name, *rest) = walk(content, path)
     outer = ".".join(path[: -len(rest) - 1])
@@ -90,11 +96,13 @@ def _siblings(key: str, content: Mapping[str, Any], overrides: Sequence[str]) ->
         return f"; {outer} is a value and has no options"
     names = [str(each) for each in node if not str(each).startswith("_")]
     close = difflib.get_close_matches(name, names, 1)
-    value = next((text.partition("=")[2] for text in overrides if key_of(text) == key), "") or "…"
+    value = next((text.partition("=")[2] for text in overrides if key_of(text) == key), "")
+    likely = [".".join([*filter(None, [outer]), *close, *rest])] if close else []
     if not outer:  # the whole configuration: too many to list
-        likely = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
-        paths = [[*close, *rest], [*likely[-1:], *path], rest]
-        known = [".".join(each) for each in paths if each and not walk(content, each)[1]]
-        return f"; did you mean {known[0]}={value}?" if known else ""
-    meant = f"; did you mean {outer}.{'.'.join([*close, *rest])}={value}?" if close else ""
-    return f"; {outer} has {', '.join(names) or 'no options'}{meant}"
+        parts = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
+        paths = [[*close, *rest], [*parts[-1:], *path], rest]
+        likely = [".".join(each) for each in paths if each and not walk(content, each)[1]]
+    others = [text for text in overrides if key_of(text) != key]
+    accepted = [each for each in likely if not value or not refused(f"{each}={value}", others)]
+    meant = f"; did you mean {accepted[0]}={value or '…'}?" if accepted else ""
+    return f"; {outer} has {', '.join(names) or 'no options'}{meant}" if outer else meant
