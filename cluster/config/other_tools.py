@@ -233,7 +233,9 @@ WITHOUT: dict[str, str] = {
         "mean_weight n_dims_per_step negative_margin partition_mode pos_neg_ratio pos_weight positive_margin "
         "projection_dim query_regularizer query_regularizer_threshold rank_discount_fn reduction_log "
         "respect_input_order second_moment_weight student_temperature teacher_temperature tie_encoder_decoder "
-        "triplet_margin use_document_regularizer_only use_mini_batched_version weighting_scheme"
+        "triplet_margin use_document_regularizer_only use_mini_batched_version weighting_scheme contrast_anchors "
+        "contrast_positives directions kl_div_weight kl_temperature last_layer_weight layer_weighting margin_strategy "
+        "mini_batch_num_tokens n_layers_per_step prior_layers_weight"
     ),
     "negatives come from the collection's documents (collection.path)": "candidate_pool",
     "pairs are divided into train, dev and test, or as the collection's files are": (

@@ -7,6 +7,7 @@ import re
 import shlex
 
 import pytest
+import torch
 
 from pyrite.cluster.commands.verbs import parse
 from pyrite.cluster.config.compose import compose
@@ -44,8 +45,8 @@ VALUES = {
 }  # fmt: skip
 """Values of words; of others `VALUE`, or true if they are switched on."""
 ALSO_HERE = {
-    "alpha", "beta", "eps", "gamma", "k", "mu", "seed", "sigma", "threshold", "weights", "scale", "size_average",
-    "args", "kwargs", "kwds", "self", "sentences", "distance_metric", "weighting_scheme", "modules", "pool", "margin",
+    "alpha", "beta", "eps", "gamma", "k", "mu", "sigma", "threshold", "scale", "size_average",
+    "args", "kwargs", "self", "sentences", "distance_metric", "modules", "pool", "margin",
 }  # fmt: skip
 """Parameters of losses with the names of options here, or that are no words."""
 VALUE = "2"
@@ -133,6 +134,12 @@ def test_two_words_of_other_tools_are_each_suggested():
         compose([*PAIRS, "relative_margin=.05", "num_negatives=5"], "mine")
 
 
+def test_the_prefixes_of_other_command_lines_lead_to_options():
+    with pytest.raises(BadInput, match="trains and measures nothing"):
+        compose([*PAIRS, "trainer.max_epochs=3"], "mine")
+    assert suggestion("data.train_batch_size=8") == "training.batch_size=8"
+
+
 def test_flags_that_ask_for_nothing_are_left_out():
     with pytest.raises(BadInput, match="leave it out: that is so without it"):
         compose([*PAIRS, "bf16=False"])
@@ -150,7 +157,7 @@ def test_every_option_of_sentence_transformers_is_in_the_table():
         name
         for kind in ("sentence_transformer", "cross_encoder", "sparse_encoder")
         for loss in vars(importlib.import_module(f"sentence_transformers.{kind}.losses")).values()
-        if inspect.isclass(loss)
+        if inspect.isclass(loss) and issubclass(loss, torch.nn.Module)
         for name in inspect.signature(loss).parameters
     }
     models = {
@@ -161,7 +168,9 @@ def test_every_option_of_sentence_transformers_is_in_the_table():
     assert not (losses | models) - {*WORDS, *ALSO_HERE}
 
 
-@pytest.mark.parametrize(("typed", "likely"), [("stride=10", "strict"), ("index_nam=x", "index"), ("sedd=abc", "seed")])
+@pytest.mark.parametrize(
+    ("typed", "likely"), [("stride=10", "strict"), ("index_nam=x", "index="), ("sedd=abc", "seed")]
+)
 def test_an_option_of_a_like_name_is_suggested_only_if_it_takes_the_value(typed, likely):
     with pytest.raises(BadInput) as refused:
         compose([typed])
