@@ -190,6 +190,18 @@ Part: TypeAlias = "str | Cell | Table | Drawing | Fold"
 """A text is a paragraph unless it is markup, and a cell a paragraph that stands out if it is `best`."""
 
 
+class SectionWords:
+    """The title of a section and the paragraphs that explain it, in which braces are filled in."""
+
+    def __init__(self, title: str, *paragraphs: str) -> None:
+        self.title = title
+        self.paragraphs = paragraphs
+
+    def explained(self, **facts: object) -> list[str]:
+        """Return the paragraphs with these facts."""
+        return [text.format(**facts) for text in self.paragraphs]
+
+
 @dataclass(frozen=True)
 class Section:
     """A section of a report."""

@@ -39,7 +39,7 @@ from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.removed import refuse_renamed
-from pyrite.cluster.config.schema import ExperimentConfig
+from pyrite.cluster.config.schema.study import ExperimentConfig
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.packaged import packaged_model

@@ -32,7 +32,7 @@ from pyrite.cluster.config.secrets import VARIABLE, remember
 from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
-from pyrite.cluster.config.unknown import check_keys, no_group, walk
+from pyrite.cluster.config.unknown import no_group, set_values, walk
 from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.ranking.errors import BadInput
 
@@ -123,7 +123,6 @@ def _by_hydra(
     Hydra takes a tenth of a second, nearly all of it to read and merge the files that overrides choose; then it sets
     values. So the result of each choice of files is cached, and the values of each run are set in a copy.
     """
-    from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
@@ -131,9 +130,8 @@ def _by_hydra(
     files = tuple(str(each.input_line) for each in map(parsed, overrides) if chooses(each))
     try:
         of_files, content, choices = _of_files(files, config, environment)
-        check_keys(values, content, overrides, config, compose)
         composed = copy.deepcopy(of_files)
-        ConfigLoaderImpl._apply_overrides_to_config(values, composed)
+        set_values(values, composed, content, overrides, config, compose)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         what = f"can't compose {' '.join(overrides)} ({str(error).strip().partition(chr(10))[0]})"
         raise BadInput(what, remedy=see(config)) from None

@@ -25,7 +25,9 @@ BASES = {
 PARTS: dict[str, dict[str, str]] = {
     "agent": {
         "actor_critic": "pyrite.rl.agents.actor_critic.ActorCritic",
+        "as_printed": "pyrite.rl.agents.actor_critic.ActorCriticAsPrinted",
         "ppo": "pyrite.rl.agents.ppo.PPO",
+        "ppo_returns": "pyrite.rl.agents.ppo.PPOReturns",
         "random": "pyrite.rl.agents.random.RandomAgent",
         "reinforce": "pyrite.rl.agents.reinforce.Reinforce",
     },
@@ -139,6 +141,8 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "reward": {
         "ceil": "pyrite.rl.rewards.Ceil",
+        "diff": "pyrite.rl.rewards.Diff",
+        "potential": "pyrite.rl.rewards.Potential",
         "raw": "pyrite.rl.rewards.Raw",
     },
     "scheduler": {
