@@ -50,13 +50,12 @@ def set_values(
     for each in values:
         try:
             ConfigLoaderImpl._apply_overrides_to_config([each], composed)
-        except (HydraException, AssertionError) as error:  # OmegaConf asserts that values have no options
-            typed = each.key_or_group
-            within = getattr(error.__cause__, "full_key", None)  # of a mapping, the option that does not exist
-            key = typed if walk(content, typed.split("."))[1] else within
-            if key is None:
+        except (HydraException, AssertionError, ValueError) as error:  # as OmegaConf refuses options of a value
+            typed, within = each.key_or_group, getattr(error.__cause__, "full_key", None)  # of a mapping, the inner one
+            absent = [key for key in (typed, within) if key and walk(content, key.split("."))[1]]
+            if not absent:
                 raise
-            raise _unknown(key, content, overrides, config, compose) from None
+            raise _unknown(absent[0], content, overrides, config, compose) from None
 
 
 def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
