@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -77,8 +78,7 @@ def pool_report(
         "ranking_quality": _ranking_quality, "stopping": _stopping, "estimates": _estimates, "fairness": _fairness,
         "reuse": _reuse,
     }  # fmt: skip
-    rows = trials.select("method", "overrides").unique(maintain_order=True).rows()
-    commands = Table(["method", "overrides"], [[name, Cell(text, code=True)] for name, text in rows], words=2)
+    commands = columns.table(trials.unique(["method", "overrides"], maintain_order=True), METHODS, words=2)
     sections = [
         Section("", verdict, lines, last=True),
         Section("", _facts(config, trials, pools, waiting)),
@@ -109,9 +109,16 @@ def _facts(config: Mapping[str, Any], trials: pl.DataFrame, pools: Sequence[str]
 
 def failures(trials: pl.DataFrame) -> list[Section]:
     """Return the section of the methods that failed; none if all finished."""
-    failed = trials.filter(status="failed").select("pool", "method", "error").rows()
-    lines = [TerminalLine(f"[red]failed[/] {escape(f'{method}: {error}')}") for _, method, error in failed]
-    return [Section(words.FAILED, [Table(["pool", "method", "error"], failed, words=3)], lines)] if failed else []
+    failed = trials.filter(status="failed")
+    lines = [
+        TerminalLine(f"[red]failed[/] {escape(f'{method}: {error}')}")
+        for method, error in failed.select("method", "error").iter_rows()
+    ]
+    return [Section(words.FAILED, [columns.table(failed, FAILED, words=3)], lines)] if lines else []
+
+
+FAILED = (columns.text("pool"), columns.text("method"), columns.text("error"))
+METHODS = (columns.text("method"), columns.shown("overrides", partial(Cell, code=True), "overrides"))
 
 
 def _found_cell(row: columns.Row) -> Cell:

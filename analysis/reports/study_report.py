@@ -243,38 +243,43 @@ def _stopped(trials: pl.DataFrame) -> tuple[int, int]:
 
 def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     """Whatever went wrong, every run with its command, and the configuration."""
-    sections = []
-    failed = trials.filter(status="failed").sort("run").select("run", "overrides", "error").rows()
-    if failed:
-        rows = [[run, _command(text), error or words.NO_ERROR] for run, text, error in failed]
-        lines = [TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}") for run, _, error in rows]
-        sections.append(Section(words.FAILED, [Table(["run", "command", "error"], rows, words=3)], lines))
-    done = trials.filter(status="done")
-    lost = done.filter("diverged").select("run", "overrides", "best_epoch", "epochs").rows()
-    if lost:
-        rows = [[run, _command(text), *epochs] for run, text, *epochs in lost]
-        sections.append(Section(
-            words.DIVERGED.title,
-            [*words.DIVERGED.explained(),
-             Table(["run", "command", "best epoch", "diverged in epoch"], rows, words=2)],
-            [TerminalLine(f"[yellow]diverged[/] {escape(run)}{words.DIVERGED_IN.format(epochs)}")
-             for run, _, _, epochs in lost],
-        ))  # fmt: skip
-    stopped, behind = _stopped(trials)
+    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
     counts = {
         words.BEFORE_BEGINNING.format(counted(stopped, "run")): stopped,
         words.BEHIND.format(counted(behind, "run")): behind,
     }
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
-    sections.append(Section("", [], lines))
-    sections += lost_section(results.lost)
     theirs = trials["overrides"].str.contains(r"\btrainer(\.run)?=").any()
     explained = words.COMMANDS.explained(exactly=words.EXACTLY[not theirs])
     commands = Fold(counted(len(done), "run"), [_commands(trials)])
-    written = Fold("config.yaml", [verbatim(results.written)])
     return [
-        *sections, Section(words.COMMANDS.title, [*explained, commands]), Section(words.CONFIGURATION, [written]),
-    ]  # fmt: skip
+        *_failed(trials.filter(status="failed").sort("run")),
+        *_diverged(done.filter("diverged")),
+        Section("", [], lines),
+        *lost_section(results.lost),
+        Section(words.COMMANDS.title, [*explained, commands]),
+        Section(words.CONFIGURATION, [Fold("config.yaml", [verbatim(results.written)])]),
+    ]
+
+
+def _failed(runs: pl.DataFrame) -> list[Section]:
+    """The runs that failed, with their errors; no section without any."""
+    known = runs.with_columns(error=pl.col("error").fill_null("").replace("", words.NO_ERROR))
+    lines = [
+        TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}")
+        for run, error in known.select("run", "error").iter_rows()
+    ]
+    return [Section(words.FAILED, [columns.table(known, FAILED, words=3)], lines)] if lines else []
+
+
+def _diverged(runs: pl.DataFrame) -> list[Section]:
+    """The runs that diverged; no section without any."""
+    lines = [
+        TerminalLine(f"[yellow]diverged[/] {escape(run)}{words.DIVERGED_IN.format(epochs)}")
+        for run, epochs in runs.select("run", "epochs").iter_rows()
+    ]
+    parts = [*words.DIVERGED.explained(), columns.table(runs, DIVERGED, words=2)]
+    return [Section(words.DIVERGED.title, parts, lines)] if lines else []
 
 
 def _command(overrides: str) -> Cell:
@@ -290,4 +295,9 @@ def _commands(trials: pl.DataFrame) -> Table:
 RUNS = (
     columns.text("run"), columns.text("ranker"), columns.text("method"),
     columns.shown("command", _command, "overrides"), columns.text("seed"), columns.text("best epoch", "best_epoch"),
+)  # fmt: skip
+FAILED = (columns.text("run"), columns.shown("command", _command, "overrides"), columns.text("error"))
+DIVERGED = (
+    columns.text("run"), columns.shown("command", _command, "overrides"), columns.text("best epoch", "best_epoch"),
+    columns.text("diverged in epoch", "epochs"),
 )  # fmt: skip
