@@ -145,7 +145,7 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
     drawings = [Drawing("found", draw.found(totals), words.FOUND_FIGURE)]
     if baseline and (figure := draw.gained(totals, baseline)) is not None:
         drawings.append(Drawing("gained", figure, words.GAINED_FIGURE.format(baseline)))
-    parts = [table, *words.FOUND.explained(), *drawings]
+    parts: list[Part] = [table, *words.FOUND.explained(), *drawings]
     return Section(words.FOUND.title, parts, [table], {"summary.csv": summary})
 
 

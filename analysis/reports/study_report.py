@@ -27,6 +27,7 @@ from pyrite.analysis.reports.report import (
     Cell,
     Drawing,
     Fold,
+    Part,
     Report,
     Section,
     Table,
@@ -278,7 +279,7 @@ def _diverged(runs: pl.DataFrame) -> list[Section]:
         TerminalLine(f"[yellow]diverged[/] {escape(run)}{words.DIVERGED_IN.format(epochs)}")
         for run, epochs in runs.select("run", "epochs").iter_rows()
     ]
-    parts = [*words.DIVERGED.explained(), columns.table(runs, DIVERGED, words=2)]
+    parts: list[Part] = [*words.DIVERGED.explained(), columns.table(runs, DIVERGED, words=2)]
     return [Section(words.DIVERGED.title, parts, lines)] if lines else []
 
 

@@ -197,9 +197,9 @@ def conclude_pool(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
     """Conclude a pool, from the frames of `summarise_pools` and `efforts`."""
     of_pool, reached = summary.filter(pool=pool), effort.filter(pool=pool).drop_nulls("to_90").drop_nans("to_90")
     conclusion = PoolConclusion(pool, baseline, leaders=_leaders(of_pool))
-    first, *others = reached.sort("to_90", "area", "method", descending=[False, True, False]).rows(named=True) or [None]
-    if first is None:
+    if reached.is_empty():
         return conclusion
+    first, *others = reached.sort("to_90", "area", "method", descending=[False, True, False]).rows(named=True)
     tests = of_pool.filter(method=first["method"]).drop_nulls("p")
     better = tests.filter(pl.col("p") < ALPHA, pl.col("difference") > 0)
     conclusion = replace(

@@ -124,6 +124,7 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "origin": {
         "bm25": "pyrite.ranking.evaluation.origins.Bm25Candidates",
+        "category": "pyrite.ranking.evaluation.origins.OwnCategory",
         "full": "pyrite.ranking.evaluation.origins.FullCollection",
         "random": "pyrite.ranking.evaluation.origins.RandomCandidates",
         "run_file": "pyrite.ranking.evaluation.origins.RunFileCandidates",
