@@ -1,4 +1,4 @@
-"""The sentences of `pyrite audit` in the terminal; braces are filled in by the command."""
+"""Lists the sentences of `pyrite audit` in the terminal; braces are filled in by the command."""
 
 RATES_TABLE = "Negatives that are relevant"
 RATES_FIGURE = "negatives shown that are relevant, per cent, with 95% interval"

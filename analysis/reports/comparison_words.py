@@ -1,4 +1,4 @@
-"""The titles and sentences of `pyrite compare`; braces are filled in by the command."""
+"""Lists the titles and sentences of `pyrite compare`; braces are filled in by the command."""
 
 TITLE = "Comparison of"
 DIFFERENCES = "What differs"

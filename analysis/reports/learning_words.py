@@ -1,4 +1,4 @@
-"""The sentences of `pyrite learn` in the terminal; braces are filled in by the command."""
+"""Lists the sentences of `pyrite learn` in the terminal; braces are filled in by the command."""
 
 LAST_EPISODES = "the last episodes ({}: the best epoch's, on validation queries)"
 MORE_EPISODES = "episodes={wanted}: {trained:,} were trained, because an update takes decisions of all copies"

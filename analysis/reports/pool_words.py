@@ -1,4 +1,4 @@
-"""The titles and sentences of a pooling study's page and terminal; braces are filled in by the section."""
+"""Lists the titles and sentences of a pooling study's page and terminal; braces are filled in by the section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The titles and sentences of a study's page and terminal; those of the verdict are in `verdict_words`.
+"""Lists the titles and sentences of a study's page and terminal; those of the verdict are in `verdict_words`.
 
 Braces are filled in by the section that shows a text.
 """
