@@ -129,9 +129,9 @@ def _by_hydra(
     values = [each for each in map(parsed, overrides) if not chooses(each)]
     files = tuple(str(each.input_line) for each in map(parsed, overrides) if chooses(each))
     try:
-        of_files, content, choices = _of_files(files, config, environment)
+        of_files, choices = _of_files(files, config, environment)
         composed = copy.deepcopy(of_files)
-        set_values(values, composed, content, overrides, config, compose)
+        set_values(values, composed, overrides, config, compose)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         what = f"can't compose {' '.join(overrides)} ({str(error).strip().partition(chr(10))[0]})"
         raise BadInput(what, remedy=see(config)) from None
@@ -169,8 +169,8 @@ def _unresolved(error: OmegaConfBaseException, composed: DictConfig) -> str:
 @functools.lru_cache(maxsize=500)
 def _of_files(
     overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...]
-) -> tuple[DictConfig, dict[str, Any], dict[str, Any]]:
-    """Return the unresolved configuration of a choice of files, also as a mapping, and the choice."""
+) -> tuple[DictConfig, dict[str, Any]]:
+    """Return the unresolved configuration of a choice of files, and the choice."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -188,7 +188,7 @@ def _of_files(
     fill_defaults(content)
     filled: Any = OmegaConf.create(content)
     OmegaConf.set_struct(filled, True)
-    return filled, content, choices
+    return filled, choices
 
 
 @functools.cache

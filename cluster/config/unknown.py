@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyrite.cluster.config.groups import group_options, groups_of
 from pyrite.cluster.config.other_names import suggest_all
@@ -31,7 +31,6 @@ def walk(content: Any, path: Sequence[str]) -> tuple[Any, list[str]]:
 def set_values(
     values: Sequence[Override],
     composed: DictConfig,
-    content: Mapping[str, Any],
     overrides: Sequence[str],
     config: str,
     compose: Compose,
@@ -40,22 +39,23 @@ def set_values(
 
     Args:
         values: the overrides that set values; those with `++` may add options.
-        content: what the chosen parts have.
         overrides: all overrides of the command, for the suggestion.
         compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.errors import HydraException
+    from omegaconf import OmegaConf
 
     for each in values:
         try:
             ConfigLoaderImpl._apply_overrides_to_config([each], composed)
         except (HydraException, AssertionError, ValueError) as error:  # as OmegaConf refuses options of a value
+            content = OmegaConf.to_container(composed, resolve=False)
             typed, within = each.key_or_group, getattr(error.__cause__, "full_key", None)  # of a mapping, the inner one
             absent = [key for key in (typed, within) if key and walk(content, key.split("."))[1]]
             if not absent:
                 raise
-            raise _unknown(absent[0], content, overrides, config, compose) from None
+            raise _unknown(absent[0], cast("dict[str, Any]", content), overrides, config, compose) from None
 
 
 def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
