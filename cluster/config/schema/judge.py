@@ -27,9 +27,9 @@ class JudgeConfig(RunListsConfig):
     labels: list[str] | dict[int, str] | None = None
     """Words for the grades: [not,partly,fully] for 0, 1 and 2 (or for `grades`, in their order), or
     {0:not,1:partly,3:fully}."""
-    duplicates: Literal["merge", "keep"] = "merge"
+    duplicates: Literal["merge", "near", "keep"] = "merge"
     """Documents of a topic with the same text (but for case and blanks). merge: one is shown, whose judgement is that
-    of all; keep: each is shown."""
+    of all; near: also those that share nine tenths of their runs of three words; keep: each is shown."""
     budget: Count | str | None = None
     """Documents to judge of each topic, or a file of lines of topic, tab, number. null: the whole pool."""
     double: Annotated[int | float, Field(ge=0)] = 0
