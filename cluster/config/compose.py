@@ -32,7 +32,7 @@ from pyrite.cluster.config.secrets import VARIABLE, remember
 from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
-from pyrite.cluster.config.unknown import no_group, set_values, walk
+from pyrite.cluster.config.unknown import no_group, walk, with_values
 from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.ranking.errors import BadInput
 
@@ -130,8 +130,7 @@ def _by_hydra(
     files = tuple(str(each.input_line) for each in map(parsed, overrides) if chooses(each))
     try:
         of_files, choices = _of_files(files, config, environment)
-        composed = copy.deepcopy(of_files)
-        set_values(values, composed, overrides, config, compose)
+        composed = with_values(values, of_files, overrides, config, compose)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         what = f"can't compose {' '.join(overrides)} ({str(error).strip().partition(chr(10))[0]})"
         raise BadInput(what, remedy=see(config)) from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.groups import group_options, groups_of
 from pyrite.cluster.config.other_names import suggest_all
@@ -28,17 +29,14 @@ def walk(content: Any, path: Sequence[str]) -> tuple[Any, list[str]]:
     return content, []
 
 
-def set_values(
-    values: Sequence[Override],
-    composed: DictConfig,
-    overrides: Sequence[str],
-    config: str,
-    compose: Compose,
-) -> None:
-    """Set the values of overrides in a configuration, in place; refuse the first of an option that does not exist.
+def with_values(
+    values: Sequence[Override], of_files: DictConfig, overrides: Sequence[str], config: str, compose: Compose
+) -> DictConfig:
+    """Return a configuration with the values of overrides; refuse the first of an option that does not exist.
 
     Args:
         values: the overrides that set values; those with `++` may add options.
+        of_files: what the chosen files give.
         overrides: all overrides of the command, for the suggestion.
         compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
     """
@@ -46,16 +44,20 @@ def set_values(
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
 
-    for each in values:
+    composed = copy.deepcopy(of_files)
+    for place, each in enumerate(values):
         try:
             ConfigLoaderImpl._apply_overrides_to_config([each], composed)
         except (HydraException, AssertionError, ValueError) as error:  # as OmegaConf refuses options of a value
-            content = OmegaConf.to_container(composed, resolve=False)
+            before = copy.deepcopy(of_files)
+            ConfigLoaderImpl._apply_overrides_to_config([*values[:place]], before)
+            content: Any = OmegaConf.to_container(before, resolve=False)
             typed, within = each.key_or_group, getattr(error.__cause__, "full_key", None)  # of a mapping, the inner one
             absent = [key for key in (typed, within) if key and walk(content, key.split("."))[1]]
             if not absent:
                 raise
-            raise _unknown(absent[0], cast("dict[str, Any]", content), overrides, config, compose) from None
+            raise _unknown(absent[0], content, overrides, config, compose) from None
+    return composed
 
 
 def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
