@@ -155,8 +155,8 @@ def _several_collections(typed: Typed) -> list[str] | None:
 
 
 def _mixed(typed: Typed) -> list[str] | None:
-    by_path = [text for text in typed.overrides if key_of(text) == "collection.path"]
-    refuse(by_path, "{} and collection.mix exclude each other", remedy="write the path into the mixture")
+    by_path = "collection.path" in map(key_of, typed.overrides)
+    refuse(by_path, "collection.path and collection.mix exclude each other", remedy="write the path into the mixture")
     return None if FORMATS & set(map(key_of, typed.overrides)) else ["collection=mix", typed.text]
 
 

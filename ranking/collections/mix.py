@@ -186,8 +186,8 @@ class Mix(Reader):
         refuse(isinstance(given, str), f"is {given!r}, and no list", WHERE, EXAMPLE)
         refuse(len(given) < 2, "mixes fewer than two collections", WHERE, EXAMPLE)
         entries = [{"path": entry} if isinstance(entry, str) else entry for entry in given]
-        refuse([str(entry) for entry in entries if not isinstance(entry, Mapping)], "{} is no entry", WHERE, EXAMPLE)
         for entry in entries:
+            refuse(not isinstance(entry, Mapping), f"{entry} is no entry", WHERE, EXAMPLE)
             refuse(not entry.get("path"), "an entry has no path", WHERE, EXAMPLE)
             what = f"the share of {entry['path']} is {entry.get('share')!r}"
             refuse(not _is_share(entry.get("share")), what, WHERE, "give a number above 0")
@@ -229,7 +229,7 @@ def _reader(entry: Mapping[str, Any]) -> Reader:
     """Return the reader of an entry, with the options that are not the mixture's."""
     options = {str(key): value for key, value in entry.items() if key not in ENTRY}
     reader = reader_of(str(entry["path"]))
-    known = [field.name for field in fields(reader) if field.name != "path"]
+    known = [field.name for field in fields(reader)]
     remedy = f"choose of {', '.join(ENTRY)}, or of the options of this collection: {', '.join(known)}"
     refuse(sorted(options.keys() - known), "an entry has no {}", WHERE, remedy)
     hints = annotations_of(type(reader).__init__)

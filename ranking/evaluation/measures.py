@@ -322,11 +322,11 @@ def _unsupported(name: str) -> BadInput:
         for family, kind in FAMILIES.items()
     )
     form = re.fullmatch(r"([a-z]+(?:_[a-z]+)*)(?:[@_](\d+))?", name.strip().lower())
+    stem, given = form.groups() if form else ("", None)
     known = {family.lower(): family for family in FAMILIES} | _ELSEWHERE
-    close = difflib.get_close_matches(form[1], known, 1, 0.7) if form else []
-    for family in map(known.__getitem__, close):
-        cutoff = f"@{form[2]}" if form and form[2] else "@10" if FAMILIES[family].needs_cutoff else ""
-        return BadInput(f"no measure {name!r}", remedy=f"did you mean {family}{cutoff}?")
+    for close in difflib.get_close_matches(stem, known, 1, 0.7):
+        cutoff = f"@{given or 10}" if given or FAMILIES[known[close]].needs_cutoff else ""
+        return BadInput(f"no measure {name!r}", remedy=f"did you mean {known[close]}{cutoff}?")
     remedy = f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5"
     return BadInput(f"no measure {name!r}", remedy=remedy)
 

@@ -70,7 +70,7 @@ OF_RUNS = [
         "collection=[a,b]",
         "and a collection is one; train on all of them by collection.mix=[a,b]",
     ),
-    ("collection.mix=[a,b] collection.path=c", "collection.path=c and collection.mix exclude each other"),
+    ("collection.mix=[a,b] collection.path=c", "collection.path and collection.mix exclude each other; write the path"),
     ("policy=mixture policy.window=3", "policy.window is 3; give a list"),
     ("function=bm25 function.bm25.k1=-1", "function.bm25.k1 is -1; choose"),
     ("guard.ceiling=nan", "guard.ceiling is nan; choose a number"),
