@@ -79,13 +79,11 @@ OF_OPTION: dict[str, str] = {
 }
 """Names elsewhere by options here whose values are the same."""
 SAME_VALUE = {name: option for option, names in OF_OPTION.items() for name in names.split()}
-WITHIN: dict[str, dict[str, str]] = {
-    "collection": {
-        **dict.fromkeys(["document", "answer", "passage", "pos", "text"], "positive"),
-        **dict.fromkeys(["question", "anchor"], "query"),
-    },
+WITHIN: dict[str, str] = {
+    **{f"collection.{name}": "collection.positive" for name in ("document", "answer", "passage", "pos", "text")},
+    **{f"collection.{name}": "collection.query" for name in ("question", "anchor")},
 }
-"""Names of options by other names, within a group."""
+"""Names elsewhere of options of one group."""
 
 
 def _negatives_of_group(size: float) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.groups import group_options, groups_of
@@ -14,6 +15,7 @@ from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
 
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
 
@@ -27,39 +29,35 @@ def walk(content: Any, path: Sequence[str]) -> tuple[Any, list[str]]:
     return content, []
 
 
-def check_keys(
-    values: Sequence[Override], content: Mapping[str, Any], overrides: Sequence[str], config: str, compose: Compose
-) -> None:
-    """Refuse the first override of an option that does not exist.
+def with_values(
+    values: Sequence[Override], of_files: DictConfig, overrides: Sequence[str], config: str, compose: Compose
+) -> DictConfig:
+    """Return a configuration with the values of overrides; refuse the first of an option that does not exist.
 
     Args:
         values: the overrides that set values; those with `++` may add options.
-        content: what the chosen parts have.
+        of_files: what the chosen files give.
         overrides: all overrides of the command, for the suggestion.
         compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
     """
-    added: list[str] = []
-    for each in values:
-        key, value = each.key_or_group, each.value()
-        known = any(f"{key}.".startswith(f"{other}.") for other in added)
-        absent = [path for path in _paths(value, key.split("."), content) if walk(content, path)[1]]
-        adds = each.is_add() or each.is_force_add()
-        if absent and not known and not adds:
-            raise _unknown(".".join(absent[0]), content, overrides, config, compose)
-        before = content.get(key, value) or {}
-        merges = isinstance(value, dict) and isinstance(before, Mapping) and key in content and not adds
-        if isinstance(value, dict) and merges:
-            content = {**content, key: {**before, **value}}
-        added += [key] if adds or (isinstance(value, dict) and not merges) else []
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
 
-
-def _paths(value: Any, path: list[str], content: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Yield the paths of the options that an override sets: one, or those of a mapping that is merged with another."""
-    if isinstance(value, dict) and isinstance(walk(content, path)[0], Mapping) and "_target_" not in value:
-        for name, inner in value.items():
-            yield from _paths(inner, [*path, str(name)], content)
-    else:
-        yield path
+    composed = copy.deepcopy(of_files)
+    for place, each in enumerate(values):
+        try:
+            ConfigLoaderImpl._apply_overrides_to_config([each], composed)
+        except (HydraException, AssertionError, ValueError) as error:  # as OmegaConf refuses options of a value
+            before = copy.deepcopy(of_files)
+            ConfigLoaderImpl._apply_overrides_to_config([*values[:place]], before)
+            content: Any = OmegaConf.to_container(before, resolve=False)
+            typed, within = each.key_or_group, getattr(error.__cause__, "full_key", None)  # of a mapping, the inner one
+            absent = [key for key in (typed, within) if key and walk(content, key.split("."))[1]]
+            if not absent:
+                raise
+            raise _unknown(absent[0], content, overrides, config, compose) from None
+    return composed
 
 
 def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.sampling.retrieval.dense import Refresh
 
 
@@ -65,6 +65,9 @@ class BatchVersions:
     def check(self) -> None:
         """Raise `BadInput` if a batch would be fetched before its version can exist."""
         refresh, loader = self.refresh, self.loader
+        limited = refresh.max_staleness is not None or refresh.on_lost_shard == "skip"
+        what = "max_staleness and on_lost_shard=skip are for an index of Pyrite's rankers"
+        refuse(limited, what, "refresh", "leave them out, or choose mode=lagged")
         if refresh.mode == "sync" and loader.workers:
             what = f"{loader.workers} loader workers fetch batches ahead, and sync serves the weights of the last step"
             raise BadInput(what, "refresh.mode=sync", "choose mode=lagged, or dataloader_num_workers=0")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.query_lists import Listed
 from pyrite.ranking.ranked_lists import rectangle
 from pyrite.sampling.retrieval.dense import Dense, Refresh
@@ -63,8 +63,10 @@ class MovingIndex:
         return ServedVersion(VersionFolder(path), versions)
 
     def start(self, service: ServedVersion, saved: Path | None = None) -> None:
-        """Publish the weights of the start, or bring back the versions of a checkpoint."""
+        """Publish the weights of the start, or bring back what `save` has kept. A training before is forgotten."""
+        self.close()
         self.served, folder = service, service.folder
+        folder.delete()
         waiting = [] if saved is None else folder.restore(saved)
         folder.path.mkdir(parents=True, exist_ok=True)
         np.save(folder.path / "judged.npy", self.texts.judged, allow_pickle=False)
@@ -76,19 +78,20 @@ class MovingIndex:
         for step in waiting:
             self.builder.publish_saved(step)
 
-    def after_step(self, step: int) -> None:
-        """Publish the weights if that is due after an optimizer step, and delete versions that are no longer served."""
+    def after_step(self, step: int, ahead: Mapping[str, int]) -> None:
+        """Publish the weights if that is due after an optimizer step, and delete versions that are no longer served.
+
+        Args:
+            ahead: the versions of the batches that have been fetched and not trained on, by rank and number.
+        """
         assert self.builder is not None  # started before
         if self.refresh.due(step):
             self.builder.publish(step)
-            if (oldest := self._oldest(step)) is not None:
-                self.served.folder.drop_before(oldest)
+            self.served.folder.drop_before(self._oldest(step, ahead))
 
-    def save(self, to: Path, step: int) -> None:
-        """Keep what a training needs that is resumed after an optimizer step."""
-        oldest = self._oldest(step)
-        newest = self.served.folder.newest() if oldest is None else oldest
-        self.served.folder.save(to, newest or 0)
+    def save(self, to: Path, step: int, ahead: Mapping[str, int]) -> None:
+        """Keep what a training needs that is resumed after an optimizer step; see `after_step`."""
+        self.served.folder.save(to, self._oldest(step, ahead), ahead)
 
     def close(self) -> None:
         """Stop what builds, and delete the versions."""
@@ -97,9 +100,13 @@ class MovingIndex:
             self.served.folder.delete()
             self.builder = None
 
-    def _oldest(self, step: int) -> int | None:
+    def _oldest(self, step: int, ahead: Mapping[str, int]) -> int:
+        """Return the oldest version that is still served after a step."""
         versions = self.served.versions
-        return versions.of(versions.loader.first_of(step))
+        wanted = versions.of(versions.loader.first_of(step))
+        if wanted is None:  # async: a process may be about to open the one before the newest
+            wanted = self.refresh.newest((self.served.folder.newest() or 0) - 1)
+        return min([wanted, *ahead.values()])
 
 
 def refresh_of(sampler: Sampler, given: Refresh | int | str | None) -> Refresh:
@@ -110,5 +117,7 @@ def refresh_of(sampler: Sampler, given: Refresh | int | str | None) -> Refresh:
             "two dense functions are refreshed at different times", "function", "give both the same refresh="
         )
     if asked:
+        what = "the dense function has a refresh of its own"
+        refuse(given is not None, what, "refresh", "leave it out, or give it to Dense(…, refresh=…)")
         return replace(asked.pop())
     return given if isinstance(given, Refresh) else Refresh() if given is None else Refresh(every=given)

@@ -24,7 +24,7 @@ from pyrite.parts import of_negatives, part_given
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
 from pyrite.ranking.collections.collection import Collection as RunCollection
 from pyrite.ranking.dropout import DropoutSeeds
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.running import listed, settings
 from pyrite.sampling.guard import Guard
 from pyrite.sampling.policies.fixed import Fixed
@@ -39,12 +39,21 @@ from pyrite.torch.report import NegativesReport, ShownFiles
 from pyrite.torch.served_dense import ServedDense
 from pyrite.torch.text_encoder import COLUMNS, Encode, TextEncoder, encoder_of
 from pyrite.torch.text_pairs import TextPairs
+from pyrite.torch.trainer_batches import (
+    FORMS,
+    BatchNegatives,
+    CollatorWithNegatives,
+    check_loader,
+    check_loss,
+    check_trainer,
+    resumed_folder,
+    with_negative_columns,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
     from pyrite.torch.row_transform import NegativesTransform
-    from pyrite.torch.trainer_batches import BatchNegatives
     from pyrite.torch.trainer_callback import IndexCallback
 
 SERVED = "pyrite.torch.served_dense.ServedDense"
@@ -128,6 +137,7 @@ class Negatives(IterableDataset[ServedBatch]):
         options: Mapping[str, object] | None = None,
         note: Callable[[str], None] = lambda line: None,
     ) -> None:
+        refuse(rows not in FORMS, f"{rows!r} are no rows of a trainer", "rows", f"choose {' or '.join(FORMS)}")
         data = as_collection(data)
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
         texts += [*of_negatives(negatives), *part_given("guard", guard)]
@@ -198,7 +208,7 @@ class Negatives(IterableDataset[ServedBatch]):
         if get_worker_info() is not None:
             raise BadInput("a policy can't continue in several processes", "num_workers", "load with num_workers=0")
         training = self.training
-        if self._index is None and self._encoder is not None and self._asks_for_versions:
+        if self._index is None and self._encoder is not None and self._reads_versions(self.sampler):
             loader = LoaderCounts(len(self), ahead=0)
             self._index = self._new_index(self.sampler, training)
             training.service = self._index.service(self._temporary / "index", loader)
@@ -213,7 +223,7 @@ class Negatives(IterableDataset[ServedBatch]):
             training.step += 1
             training.position += len(batch)
             if self._index is not None:
-                self._index.after_step(training.step)
+                self._index.after_step(training.step, {})
         training.epoch += 1
 
     def _serve(self, batch: Batch, negatives: NDArray[np.int32], waited: float) -> ServedBatch:
@@ -251,7 +261,7 @@ class Negatives(IterableDataset[ServedBatch]):
     @property
     def columns(self) -> list[str]:
         """The columns of a batch's rows as `tuples`, all of them texts."""
-        count = self._trainer_sampler().count
+        count = self._trainer_sampler.count
         return ["query", "positive", *(f"negative_{place}" for place in range(1, 1 + count))]
 
     def attach(self, trainer: Any, collator: bool = True) -> None:
@@ -265,20 +275,17 @@ class Negatives(IterableDataset[ServedBatch]):
         Raises:
             BadInput: if it reads its data or keeps its weights in a way that negatives can't follow.
         """
-        from pyrite.torch.trainer_batches import (
-            CollatorWithNegatives,
-            check_trainer,
-            resumed_folder,
-            with_negative_columns,
-        )
         from pyrite.torch.trainer_callback import IndexCallback, loader_counts
 
+        check_trainer(trainer)
         folder = Path(trainer.args.output_dir) / "negatives"
         wrapped = None
         if collator:
-            check_trainer(trainer)
+            check_loader(trainer)
+            if any(node["_target_"] == IN_BATCH for node in self._config["function"].values()):
+                check_loss(getattr(trainer, "loss", None))
             inner = trainer.data_collator
-            if self._encoder is None and self._asks_for_versions:
+            if self._encoder is None and self._reads_versions(self._trainer_sampler):
                 self._encoder = encoder_of(trainer.model, None)
             self._use_prompts(getattr(inner, "prompts", None), getattr(inner, "router_mapping", None))
             negatives = self._batch_negatives(folder / "index", loader_counts(trainer.args))
@@ -333,7 +340,7 @@ class Negatives(IterableDataset[ServedBatch]):
         """Return what was shown so far, by function and version."""
         remarks = []
         if self._index is not None and self._refresh.mode == "async":
-            remarks.append("versions were served as they were built (async): another training has other negatives")
+            remarks.append("versions were served as they were built (async): a training repeated or resumed has others")
         return NegativesReport.of(self.lines(), None if self._index is None else self._refresh.mode, remarks)
 
     def evaluator(self, **options: Any) -> Any:
@@ -381,7 +388,7 @@ class Negatives(IterableDataset[ServedBatch]):
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             what = "several processes train, and each would have an index of its own"
             raise BadInput(what, "transform", "attach the trainer's collator, or mine to a file")
-        if self._asks_for_versions and self._refresh.mode != "async":
+        if self._reads_versions(self._trainer_sampler) and self._refresh.mode != "async":
             what = "rows of a transform have no number of their batch, so that they get the newest version"
             raise BadInput(what, "refresh.mode", 'choose Refresh("async", …)')
         negatives = self._batch_negatives(self._temporary / "index", LoaderCounts(len(self)))
@@ -392,29 +399,26 @@ class Negatives(IterableDataset[ServedBatch]):
 
     def _batch_negatives(self, folder: Path, loader: LoaderCounts) -> BatchNegatives:
         """Return the negatives of a trainer's batches, with an index in a folder if they read one."""
-        from pyrite.torch.trainer_batches import BatchNegatives
-
-        sampler = self._trainer_sampler()
+        sampler = self._trainer_sampler
         training = self._training()
         training._score = None
-        if self._encoder is not None and self._asks_for_versions:
+        if self._encoder is not None and self._reads_versions(sampler):
             self._index = self._new_index(sampler, training)
             training.service = self._index.service(folder, loader)
         draws = PairDraws(sampler, training, self._config["seed"])
         pairs = TextPairs(self.dataset["query"], self.dataset["positive"])
         return BatchNegatives(pairs, draws, training.service, self._form)
 
-    @property
-    def _asks_for_versions(self) -> bool:
-        """Whether a function or a selector reads the versions of an index."""
-        sampler = self.sampler
+    def _reads_versions(self, sampler: Sampler) -> bool:
+        """Return whether a function or a selector reads the versions of an index."""
         choosing = [sampler.selector, *sampler.selectors.values(), *sampler.policy.selectors.values()]
         reads = not all(vars(type(part)).get("independent", False) for part in choosing)
         dense = any(isinstance(function, ServedDense) for function in sampler.functions.values())
         return dense or (self._score is None and reads)
 
+    @functools.cached_property
     def _trainer_sampler(self) -> Sampler:
-        """Return the sampler of a trainer's batches; it supplies nothing if all negatives are those of the batch."""
+        """The sampler of a trainer's batches; it supplies nothing if all negatives are those of the batch."""
         config, rng = _without_in_batch(self._config), np.random.default_rng(0)
         if not any(config["negatives"].get(name, 1) for name in config["function"]):
             return Sampler(Fixed(), {}, Uniform(), 0, rng)

@@ -69,11 +69,15 @@ class PairDraws:
         if sampler.policy.each is not None:
             what = "each= gives some queries more negatives than others, and a trainer's rows have one number"
             raise BadInput(what, "policy.each", "leave it out")
-        sampler.start(training)  # type: ignore[arg-type]
+        self.start()
         self._relevant = RelevantPairs(training.encoded)
         self._random = Random()
         self._random.prepare(training.encoded, None)
         self._empty = self._empty_documents()
+
+    def start(self) -> None:
+        """Start a training: forget the lists of one before."""
+        self.sampler.start(self.training)  # type: ignore[arg-type]
 
     def __call__(self, pairs: NDArray[np.integer], version: int, epoch: int) -> PairsDrawn:
         """Draw the negatives of pairs of `training.examples` that are in a batch together.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -75,7 +74,6 @@ class ShownFiles:
                 "batch": number,
                 "pairs": len(batch),
                 "documents": len(np.unique(np.concatenate([batch.positives, negatives[negatives >= 0]]))),
-                "time": time.time(),
                 "version": -1 if service is None else service.step,
                 "waited": waited,
                 "dropped": dropped,
@@ -84,17 +82,19 @@ class ShownFiles:
             },
         )
 
+    def drop_from(self, batch: int) -> None:
+        """Drop the lines of the batches from one on, which a resumed training fetches again."""
+        for file in self.folder.glob("*.jsonl"):
+            lines = file.read_text().splitlines(keepends=True)
+            file.write_text("".join(line for line in lines if json.loads(line)["batch"] < batch))
+
     def lines(self) -> list[dict[str, Any]]:
-        """Return one line per batch and rank, the last one of a batch that was fetched again after a resume."""
-        last: dict[tuple[str, int], dict[str, Any]] = {}
-        for file in sorted(self.folder.glob("*.jsonl")):
-            rank = file.stem.partition("-")[0]
-            for text in file.read_text().splitlines():
-                line = json.loads(text)
-                key = (rank, line["batch"])
-                if key not in last or last[key]["time"] <= line["time"]:
-                    last[key] = line
-        return [last[key] for key in sorted(last)]
+        """Return the lines of all processes, each with its `rank`."""
+        return [
+            {"rank": file.stem.partition("-")[0], **json.loads(line)}
+            for file in sorted(self.folder.glob("*.jsonl"))
+            for line in file.read_text().splitlines()
+        ]
 
 
 SUMMED = ("pairs", "documents", "waited", "dropped", "filled")
@@ -151,6 +151,8 @@ class NegativesReport:
         said = list(remarks)
         if mode not in (None, "never") and rows and sums["version"] <= 0:
             said.insert(0, "only the first version was served: nothing was refreshed before the training ended")
+        if lines and not rows:
+            said.append(f"{len(lines):,} batches have the negatives of the batch alone")
         return cls(pl.DataFrame(rows, schema), sums["waited"], int(sums["dropped"]), int(sums["filled"]), mode,
                    tuple(said))  # fmt: skip
 
@@ -173,5 +175,5 @@ class NegativesReport:
                 f"batches waited {self.waited:.1f} s for versions; the guard dropped {self.dropped:,} documents"
             )
         if self.filled:
-            lines.append(f"{self.filled:,} negatives were drawn at random, since their query had too few")
-        return "\n".join(lines) or "no batch has been served"
+            lines.append(f"{self.filled:,} of the negatives were drawn at random, since their query had too few")
+        return "\n".join(lines) or "no batch has been served: attach the trainer before it trains"

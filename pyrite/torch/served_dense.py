@@ -27,9 +27,12 @@ class ServedVersion:
     def __init__(self, folder: VersionFolder, versions: BatchVersions) -> None:
         self.folder, self.versions, self.step = folder, versions, -1
 
-    def use(self, batch: int | None) -> float:
+    def use(self, batch: int | None, rank: str = "0") -> float:
         """Wait for the version of a batch, and use it; of no batch the newest. Return the seconds that it took."""
-        self.step, waited = self.folder.wait(None if batch is None else self.versions.of(batch))
+        step = None if batch is None else self.versions.of(batch)
+        if step is None and batch is not None:
+            step = self.folder.fetched(rank, batch)
+        self.step, waited = self.folder.wait(step)
         return waited
 
     @property
@@ -67,7 +70,6 @@ class ServedDense(Dense):
         self.guard.check_per_query()
         self.training, self.service = training, service
         self.version = self.age = -1
-        self.guarded = 0
         self._dropped.clear()
 
     def after_update(self, training: RankerTraining) -> None:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.texts import Texts
 
@@ -176,6 +176,11 @@ def encoder_of(model: Any, encode: Encode | None) -> TextEncoder | None:
     if model is not None and encode is not None:
         raise BadInput("model and encode are both given", "Negatives", "leave one of them out")
     if encode is not None:
+        refuse(isinstance(encode, nn.Module), "is a model", "encode", "give it as model=")
+        try:
+            signature(encode).bind([], "query")
+        except TypeError as error:
+            raise BadInput(f"{error}", "encode", "define it as encode(texts, kind)") from None
         return FunctionEncoder(encode)
     if model is None:
         return None

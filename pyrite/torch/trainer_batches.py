@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
 from torch.utils.data import get_worker_info
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.pair_draws import PairDraws
 from pyrite.torch.report import ShownFiles
@@ -44,6 +45,10 @@ def lists(rows: list[dict[str, Any]], negatives: list[list[str]]) -> list[dict[s
 
 FORMS = {"tuples": tuples, "labelled_pairs": labelled_pairs, "lists": lists}
 """The rows that losses read, by name."""
+WITHIN_BATCH = ("MultipleNegatives", "GIST", "Batch")
+"""Words in the names of sentence-transformers' losses that compare the documents of a batch."""
+CALLBACK = "pyrite.torch.trainer_callback"
+"""The module of the callback that `attach` adds."""
 
 
 class BatchNegatives:
@@ -72,7 +77,7 @@ class BatchNegatives:
             batch: the number of the batch, which decides the version; None for the newest version.
         """
         training, service = self.draws.training, self.service
-        waited = service.use(batch) if service is not None else 0.0
+        waited = service.use(batch, self.process.partition("-")[0]) if service is not None else 0.0
         step = -1 if service is None else service.step
         training.step = 0 if batch is None else self.loader.step_of(batch)
         training.epoch = epoch
@@ -128,33 +133,45 @@ def with_negative_columns(inner: Any, columns: Sequence[str]) -> None:
 
 
 def check_trainer(trainer: Any) -> None:
-    """Refuse what would hide the data, repeat rows or keep the weights elsewhere."""
+    """Refuse what is no finished trainer, and one whose weights can't be sent or whose batches have negatives."""
+    what = f"{type(trainer).__name__} is no trainer of transformers"
+    refuse(not hasattr(trainer, "callback_handler"), what, "attach", "make the trainer first, then attach it")
+    attached = any(type(each).__module__ == CALLBACK for each in trainer.callback_handler.callbacks)
+    refuse(attached, "this trainer has negatives already", "attach", "attach once, or make another trainer")
+    sharded = getattr(trainer, "is_fsdp_enabled", False) or _zero3(trainer)
+    what = "FSDP or ZeRO-3 keeps the weights in parts, which can't be sent"
+    refuse(sharded, what, "trainer", "train with data parallelism or LoRA")
+
+
+def check_loader(trainer: Any) -> None:
+    """Refuse data that hide their rows or move, and a loader that loses count of its batches."""
     arguments, data = trainer.args, trainer.train_dataset
-    wrong = {
-        "FSDP or ZeRO-3 keeps the weights in parts, which can't be sent": (
-            "trainer", "train with data parallelism or LoRA",
-            getattr(trainer, "is_fsdp_enabled", False) or _zero3(trainer),
-        ),
-        "a worker that lives on loses count of its batches": (
-            "dataloader_persistent_workers", "leave it out", arguments.dataloader_persistent_workers,
-        ),
-        "batches that are read again after a resume have other numbers": (
-            "ignore_data_skip", "leave it out", arguments.ignore_data_skip,
-        ),
-        "several data sets have no pairs to look up": (
-            "train_dataset", "give the trainer negatives.dataset", isinstance(data, Mapping),
-        ),
-        "an iterable data set is read by one process alone": (
-            "train_dataset", "give the trainer negatives.dataset", not hasattr(data, "__len__"),
-        ),
-        "the moving negatives would be in the evaluation too, and no two of its losses compare": (
-            "eval_dataset", "evaluate with negatives.evaluator(), or with rows that are fixed",
-            _moves(getattr(trainer, "eval_dataset", None)),
-        ),
-    }  # fmt: skip
-    for what, (where, remedy, holds) in wrong.items():
-        if holds:
-            raise BadInput(what, where, remedy)
+    remedy = "give the trainer negatives.dataset"
+    refuse(isinstance(data, Mapping), "several data sets have no pairs to look up", "train_dataset", remedy)
+    missing = {"query", "positive"} - {*(getattr(data, "column_names", None) or ())}
+    refuse(missing, "has no columns query and positive", "train_dataset", remedy)
+    what = "an iterable data set is read by one process alone"
+    refuse(not hasattr(data, "__len__"), what, "train_dataset", remedy)
+    what = "its rows have negatives by a transform"
+    refuse(_moves(data), what, "train_dataset", f"{remedy}, or attach(trainer, collator=False)")
+    what = "a worker that lives on loses count of its batches"
+    refuse(arguments.dataloader_persistent_workers, what, "dataloader_persistent_workers", "leave it out")
+    what = "batches that are read again after a resume have other numbers"
+    refuse(arguments.ignore_data_skip, what, "ignore_data_skip", "leave it out")
+    evaluated = getattr(trainer, "eval_dataset", None)
+    moving = [each for each in (evaluated.values() if isinstance(evaluated, dict) else [evaluated]) if _moves(each)]
+    what = "the moving negatives would be in the evaluation too, and no two of its losses compare"
+    refuse(moving, what, "eval_dataset", "evaluate with negatives.evaluator(), or with rows that are fixed")
+
+
+def check_loss(losses: Any) -> None:
+    """Refuse losses of sentence-transformers that compare no documents of the batch, for in-batch negatives."""
+    for loss in losses.values() if isinstance(losses, Mapping) else [losses]:
+        names = [type(part).__name__ for part in loss.modules()] if isinstance(loss, nn.Module) else []
+        known = type(loss).__module__.startswith("sentence_transformers.")
+        if known and not any(word in name for word in WITHIN_BATCH for name in names):
+            what = f"{type(loss).__name__} compares no documents of the batch, so that InBatch() adds nothing"
+            raise BadInput(what, "loss", "leave InBatch() out, or choose MultipleNegativesRankingLoss")
 
 
 def _zero3(trainer: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,15 +56,14 @@ class IndexCallback(TrainerCallback):
         """Number the batches, and start the index."""
         self.loader = loader_counts(args, max(1, len(train_dataloader)))
         self.negatives.loader = self.loader
+        self.negatives.draws.start()
         service = self.negatives.service
         if service is not None and self.index is not None:
             service.versions = BatchVersions(self.index.refresh, self.loader)
             service.versions.check()
         if state.is_world_process_zero:
-            if self.resumed is None:
-                shutil.rmtree(self.shown.folder, ignore_errors=True)
-            if self.index is not None and service is not None and self.index.builder is None:
-                service.folder.delete()
+            self.shown.drop_from(0 if self.resumed is None else self.loader.first_of(state.global_step))
+            if self.index is not None and service is not None:
                 self.index.start(service, None if self.resumed is None else self.resumed / SAVED)
         self.wait_for_everyone()
 
@@ -78,7 +76,7 @@ class IndexCallback(TrainerCallback):
         """Publish the weights if that is due."""
         self.trained, self.steps = self.loader.first_of(state.global_step), state.global_step
         if self.index is not None and state.is_world_process_zero:
-            self.index.after_step(state.global_step)
+            self.index.after_step(state.global_step, self._ahead(state.global_step))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
         """Add version, lag, waits and counts to what is logged."""
@@ -100,7 +98,7 @@ class IndexCallback(TrainerCallback):
         """Keep the index with the checkpoint."""
         if self.index is not None and state.is_world_process_zero:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}" / SAVED
-            self.index.save(folder, state.global_step)
+            self.index.save(folder, state.global_step, self._ahead(state.global_step))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Stop the index."""
@@ -109,6 +107,12 @@ class IndexCallback(TrainerCallback):
         self.scored_step = best or state.global_step
         if self.index is not None and state.is_world_process_zero:
             self.index.close()
+
+    def _ahead(self, step: int) -> dict[str, int]:
+        """Return the versions of the batches that were fetched before a step and are trained on after it."""
+        first = self.loader.first_of(step)
+        lines = self.shown.lines()
+        return {f"{line['rank']}-{line['batch']}": line["version"] for line in lines if line["batch"] >= first}
 
     def lines(self) -> list[dict[str, Any]]:
         """Return what was shown in the batches that have been trained on."""

@@ -34,7 +34,7 @@ from pyrite.ranking.texts import Texts
 from pyrite.ranking.whole_file import replace_file
 from pyrite.torch.text_encoder import TextEncoder, as_strings, max_sim, reading
 
-NEWEST, FAILED, PAUSE_S = "newest.json", "failed.json", 0.02
+NEWEST, FAILED, AHEAD, PAUSE_S = "newest.json", "failed.json", "ahead.json", 0.02
 JUDGED = "judged_scores.npy"
 TOKEN_BLOCK = 256
 """Documents whose token vectors are held at once."""
@@ -122,13 +122,14 @@ class VersionFolder:
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir(parents=True)
         with reading(encoder):
-            (_build_lists if encoder.lists_only else _build_vectors)(encoder, texts, building, step)
-        self.announce(building, step)
+            finished = (_build_lists if encoder.lists_only else _build_vectors)(encoder, texts, building, step)
+        self.announce(finished, step)
+        shutil.rmtree(building, ignore_errors=True)
 
-    def announce(self, building: Path, step: int) -> None:
+    def announce(self, finished: Path, step: int) -> None:
         """Give a finished version its name, and record it as the newest."""
         shutil.rmtree(self.version_path(step), ignore_errors=True)
-        building.rename(self.version_path(step))
+        finished.rename(self.version_path(step))
         self.write(NEWEST, {"step": step})
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
@@ -164,8 +165,13 @@ class VersionFolder:
             if path.name[:9].isdigit() and int(path.name[:9]) < step:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
-    def save(self, to: Path, oldest: int) -> None:
-        """Keep what a resumed training needs in its checkpoint: versions from `oldest` on, or their weights."""
+    def save(self, to: Path, oldest: int, ahead: Mapping[str, int]) -> None:
+        """Keep what a resumed training needs in its checkpoint: versions from `oldest` on, or their weights.
+
+        Args:
+            ahead: the versions of batches that are fetched again, by rank and number.
+        """
+        VersionFolder(to).write(AHEAD, ahead)
         weights = {int(path.name[:9]): path for path in self.path.glob("weights/*.safetensors")}
         versions = {int(path.name): path for path in self.path.glob("0*") if path.name.isdigit()}
         for step, path in (weights | versions).items():
@@ -174,7 +180,6 @@ class VersionFolder:
 
     def restore(self, saved: Path) -> list[int]:
         """Bring the versions of a checkpoint back. Return the steps of those that are built again, by their weights."""
-        shutil.rmtree(self.path, ignore_errors=True)
         steps = sorted(int(path.name) for path in saved.glob("0*") if path.name.isdigit())
         weights = sorted(saved.glob("weights/*.safetensors"))
         if not steps and not weights:
@@ -184,16 +189,26 @@ class VersionFolder:
             _link(path, self.path / path.relative_to(saved))
         if steps:
             self.write(NEWEST, {"step": steps[-1]})
+        if (saved / AHEAD).is_file():
+            _link(saved / AHEAD, self.path / AHEAD)
         return [int(path.name[:9]) for path in weights]
 
     def delete(self) -> None:
         """Delete all versions and weights."""
+        self._opened.clear()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def newest(self) -> int | None:
         """Return the step of the newest version; None if there is none."""
-        path = self.path / NEWEST
-        return int(json.loads(path.read_text())["step"]) if path.exists() else None
+        return self._read(NEWEST).get("step")
+
+    def fetched(self, rank: str, batch: int) -> int | None:
+        """Return the version of a batch that had been fetched before the training was resumed; None of another one."""
+        return self._read(AHEAD).get(f"{rank}-{batch}")
+
+    def _read(self, name: str) -> dict[str, int]:
+        path = self.path / name
+        return json.loads(path.read_text()) if path.exists() else {}  # type: ignore[no-any-return]
 
 
 def _link(path: Path, to: Path) -> None:
@@ -215,7 +230,7 @@ def _link(path: Path, to: Path) -> None:
         link(str(path), str(to))
 
 
-def _build_vectors(encoder: TextEncoder, texts: IndexedTexts, building: Path, step: int) -> None:
+def _build_vectors(encoder: TextEncoder, texts: IndexedTexts, building: Path, step: int) -> Path:
     documents, queries, listed = texts.documents, texts.queries, texts.listed.queries
     part = start_version(building / "version", len(documents), len(queries), encoder.dimension, texts.options)
     for start in block_starts(len(documents)):
@@ -224,18 +239,18 @@ def _build_vectors(encoder: TextEncoder, texts: IndexedTexts, building: Path, st
     vectors = np.zeros((len(queries), encoder.dimension), np.float32)
     vectors[listed] = embed(encoder, queries, listed, queries=True)
     write_block(part / QUERIES, 0, vectors)
-    finish_version(part, building / "version", step, step, "", texts.options)
-    opened = open_version(building / "version")
+    finished = building / "version"
+    finish_version(part, finished, step, step, "", texts.options)
+    opened = open_version(finished)
     assert opened is not None  # it has just been finished
-    QueryLists.search(opened.index, opened.queries, texts.listed).save(building / "version")
-    for file in (building / "version").iterdir():
-        file.rename(building / file.name)
-    (building / "version").rmdir()
+    QueryLists.search(opened.index, opened.queries, texts.listed).save(finished)
+    return finished
 
 
-def _build_lists(encoder: TextEncoder, texts: IndexedTexts, building: Path, step: int) -> None:
+def _build_lists(encoder: TextEncoder, texts: IndexedTexts, building: Path, step: int) -> Path:
     lists, judged = (_sparse_lists if encoder.sparse else _token_lists)(encoder, texts)
     save_lists(building, lists, judged)
+    return building
 
 
 def save_lists(building: Path, lists: QueryLists, judged: NDArray[np.float32]) -> None:

@@ -53,7 +53,9 @@ class Fixed(SamplingPolicy):
     def set_counts(self, counts: Sequence[int]) -> None:
         if len(counts) != len(self.functions) or min(counts) < 0 or not sum(counts):
             raise BadInput(
-                f"numbers of negatives are {list(counts)}", "negatives", "give one number per function, from 0 up"
+                f"numbers of negatives are {list(counts)}",
+                "negatives",
+                "give one number per function, one of them above 0",
             )
         self.counts = list(counts)
 

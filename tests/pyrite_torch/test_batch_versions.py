@@ -62,3 +62,8 @@ def test_no_batch_is_fetched_before_its_version_is_sent(every, lag, accumulation
 def test_workers_are_refused_with_sync():
     with pytest.raises(BadInput, match=r"choose mode=lagged, or dataloader_num_workers=0"):
         BatchVersions(Refresh("sync"), LoaderCounts(10, workers=1)).check()
+
+
+def test_an_age_that_no_loader_can_keep_is_refused():
+    with pytest.raises(BadInput, match="max_staleness and on_lost_shard=skip are for an index of Pyrite's rankers"):
+        BatchVersions(Refresh("async", every=2, max_staleness=4), LoaderCounts(10)).check()

@@ -1,6 +1,7 @@
 """`Negatives.attach`: negatives that move while the trainer of sentence-transformers trains."""
 
 import csv
+import json
 import os
 import pickle
 import signal
@@ -18,6 +19,7 @@ from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Sim
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch import Negatives
+from pyrite.torch.trainer_batches import check_loss
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
 
 
@@ -57,6 +59,56 @@ def test_a_resumed_training_repeats_an_uninterrupted_one(bert, tmp_path, mode):
     assert digest(trained.model) == digest(resumed.model)
     assert served(whole) == served(again)
     assert len({version for _, version in served(whole)}) > 1
+
+
+def test_async_replays_the_recorded_versions_and_says_that_it_does_not_repeat(bert, tmp_path):
+    """A function is searched in the trainer's process, so that versions exist at known steps."""
+    saving = {"save_strategy": "steps", "save_steps": 3}
+
+    def trained(resume: str | None = None) -> Negatives:
+        model = open_model(bert)
+        dense = InBatch() + Dense(1, refresh=Refresh("async", every=1), pick=Top())
+        moving = Negatives(pairs(), dense, encode=lambda texts, kind: model.encode(texts))
+        return train(bert, tmp_path, Refresh(), negatives=moving, model=model, resume=resume, **saving)[0]
+
+    whole = trained()
+    kept = tmp_path / "checkpoint-3" / "negatives"
+    assert json.loads((kept / "ahead.json").read_text()) == {"0-3": 2}  # fetched before step 3
+    assert sorted(path.name for path in kept.glob("0*")) == ["000000002", "000000003"]
+    again = trained(str(tmp_path / "checkpoint-3"))
+    assert served(whole) == served(again) == list(enumerate([0, 0, 1, 2, 3, 4]))
+    assert str(again.report()).startswith(
+        "versions were served as they were built (async): a training repeated or resumed"
+    )
+
+
+def test_a_training_after_an_interrupted_one_starts_with_its_own_weights(bert, tmp_path):
+    from transformers import TrainerCallback
+
+    seen = []
+
+    class Stop(TrainerCallback):
+        def on_step_begin(self, args, state, control, **rest):
+            if state.global_step == 0:
+                of_start = moving._index.served.folder.open(0).queries[moving.training.examples.queries[0]]
+                read = trainer.model.encode(moving.dataset["query"][0], normalize_embeddings=True)
+                seen.append(abs(of_start - read).max())
+
+        def on_step_end(self, args, state, control, **rest):
+            if state.global_step == 3 and len(seen) == 1:
+                raise KeyboardInterrupt
+
+    moving = Negatives(pairs(), Dense(1, refresh=Refresh("sync", every=1), pick=Top()), model=open_model(bert))
+    trainer = trainer_of(bert, tmp_path, moving, max_steps=5, learning_rate=0.1)
+    trainer.model.load_state_dict(moving._encoder.model.state_dict())
+    moving._encoder.model = trainer.model
+    moving.attach(trainer)
+    trainer.add_callback(Stop())
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    trainer.train()
+    assert seen == pytest.approx([0, 0], abs=1e-6)
+    assert served(moving) == list(enumerate([0, 0, 1, 2, 3]))
 
 
 def test_the_report_says_first_if_nothing_was_refreshed(bert, tmp_path):
@@ -211,6 +263,83 @@ def test_other_rows_are_refused(bert, tmp_path):
     trainer.train_dataset = trainer.train_dataset.map(lambda row: {"query": row["query"].upper()})
     with pytest.raises(BadInput, match=r"is no pair of negatives.dataset"):
         next(iter(trainer.get_train_dataloader()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda trainer, moving: None, "attach: NoneType is no trainer of transformers; make the trainer first"),
+        (lambda trainer, moving: moving.attach(trainer) or trainer, "this trainer has negatives already; attach once"),
+        (
+            lambda trainer, moving: _set(trainer, train_dataset=trainer.train_dataset.rename_column("query", "anchor")),
+            "train_dataset: has no columns query and positive",
+        ),
+        (lambda trainer, moving: _set(trainer, train_dataset=None), "train_dataset: has no columns query and positive"),
+        (
+            lambda trainer, moving: _set(
+                trainer, eval_dataset={"moving": trainer.train_dataset.with_transform(moving.transform)}
+            ),
+            "no two of its losses compare",
+        ),
+        (
+            lambda trainer, moving: _set(trainer, train_dataset=trainer.train_dataset.with_transform(moving.transform)),
+            "train_dataset: its rows have negatives by a transform",
+        ),
+        (
+            lambda trainer, moving: _set(trainer, loss=_loss("TripletLoss")(trainer.model)),
+            r"TripletLoss compares no documents of the batch, so that InBatch\(\) adds nothing",
+        ),
+    ],
+)
+def test_a_trainer_that_negatives_cannot_follow_is_refused(bert, tmp_path, change, message):
+    moving = Negatives(words(40), InBatch() + BM25(1))
+    with pytest.raises(BadInput, match=message):
+        moving.attach(change(trainer_of(bert, tmp_path, moving), moving))
+
+
+def _set(trainer, **values):
+    for name, value in values.items():
+        setattr(trainer, name, value)
+    return trainer
+
+
+def _loss(name):
+    from sentence_transformers import losses
+
+    return getattr(losses, name)
+
+
+def test_a_loss_around_one_within_the_batch_is_known(bert):
+    model = open_model(bert)
+    inner = _loss("CachedMultipleNegativesRankingLoss")(model)
+    check_loss({"pairs": _loss("MatryoshkaLoss")(model, inner, [8, 4])})
+    check_loss(lambda features, labels: torch.zeros(1))  # the user's own
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": "triplets"}, "rows: 'triplets' are no rows of a trainer; choose tuples or labelled_pairs or lists"),
+        ({"refresh": 3}, "refresh: the dense function has a refresh of its own; leave it out"),
+        ({"encode": torch.nn.Identity()}, "encode: is a model; give it as model="),
+        ({"encode": lambda texts: texts}, r"encode: too many positional arguments; define it as encode\(texts, kind\)"),
+        ({"model": "all-MiniLM-L6-v2"}, "model: str has no vectors of texts"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused(options, message):
+    with pytest.raises(BadInput, match=message):
+        Negatives(words(40), Dense(1, refresh=5), **options)
+
+
+@pytest.mark.parametrize("dense", [[], [Dense(0, refresh=1)]])
+def test_negatives_of_the_batch_alone_need_no_index(bert, tmp_path, dense):
+    moving = Negatives(words(40), sum(dense, InBatch()))
+    assert str(moving.report()) == "no batch has been served: attach the trainer before it trains"
+    trainer = trainer_of(bert, tmp_path, moving, max_steps=2)
+    moving.attach(trainer)
+    trainer.train()
+    assert moving._index is None
+    assert str(moving.report()) == "2 batches have the negatives of the batch alone"
 
 
 def test_the_evaluator_ranks_for_the_validation_queries(bert):

@@ -66,6 +66,11 @@ OF_RUNS = [
     ("policy=random function=bm25", "function"),
     ("policy=mixture policy.weights=[1,2,3]", "weights"),
     ("policy=mixture policy.weights=[inf,1]", "give one number ≥ 0 per function"),
+    (
+        "collection=[a,b]",
+        "and a collection is one; train on all of them by collection.mix=[a,b]",
+    ),
+    ("collection.mix=[a,b] collection.path=c", "collection.path and collection.mix exclude each other; write the path"),
     ("policy=mixture policy.window=3", "policy.window is 3; give a list"),
     ("function=bm25 function.bm25.k1=-1", "function.bm25.k1 is -1; choose"),
     ("guard.ceiling=nan", "guard.ceiling is nan; choose a number"),
