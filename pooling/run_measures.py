@@ -17,10 +17,12 @@ from pyrite.ranking.evaluation.measures import RBP, UNJUDGED, Evaluator, parse
 
 Values = NDArray[np.float64]
 MEASURES = ("AP", "nDCG@10", "RR@10", "P@10", "R@1000", "judged@10")
-JUDGED = re.compile(r"judged@(\d+)", re.IGNORECASE)
+JUDGED = re.compile(r"judged@([1-9]\d*)", re.IGNORECASE)
 CONDENSED = re.compile(r"judged_only=(True|true),?\s*|,?\s*judged_only=(True|true)")
 RESIDUAL = " residual"
 """Follows the name of a rank-biased precision: its growth if all unjudged documents were relevant."""
+NOT_JUDGED = (UNJUDGED, -1)
+"""Grades of documents that are not judged: of no judgement, and of TREC's pooled documents that nobody judged."""
 SCHEMA = {"run": pl.String, "topic": pl.String, "measure": pl.String, "value": pl.Float64}
 
 
@@ -61,7 +63,7 @@ class _Ranking:
 
     def condensed(self) -> _Ranking:
         """Return it without documents that are not judged."""
-        judged = (self.grades != UNJUDGED) & self.present
+        judged = self.present & ~self.unjudged
         order = np.argsort(~judged, axis=1, kind="stable")
         lengths = judged.sum(1)
         grades = np.take_along_axis(self.grades, order, 1)[:, : max(1, int(lengths.max(initial=0)))]
@@ -73,7 +75,7 @@ class _Ranking:
 
     @property
     def unjudged(self) -> NDArray[np.bool_]:
-        return (self.grades == UNJUDGED) & self.present
+        return np.isin(self.grades, NOT_JUDGED) & self.present
 
 
 def measure_runs(
@@ -129,12 +131,14 @@ def measure_runs(
             )
             for measure in plan.names
         ]
-    unjudged = graded.filter(pl.col("place") < 10, grade=UNJUDGED)
+    unjudged = graded.filter(pl.col("place") < 10, pl.col("grade").is_in(NOT_JUDGED))
+    judged_runs = graded.filter(~pl.col("grade").is_in(NOT_JUDGED))["run"].n_unique()
     counted = "count as 0" if complete else "are left out of its means"
     notes = {
         f"topics that a run lacks, which {counted}": missing,
         "topics of the runs without judgements, which are left out": len(set(runs.topics) - common),
         "unjudged documents among the first 10 of a topic": len(unjudged),
+        "runs none of whose documents is judged (are the ids those of the judgements?)": len(runs.names) - judged_runs,
         "topics without a relevant document, which count as 0": sum(
             int(grades.max()) < relevant_from for grades in counts
         ),
@@ -167,7 +171,7 @@ class _Plan:
             self.names.append(name)
             of_judged, plain = condensed or bool(CONDENSED.search(name)), CONDENSED.sub("", name).replace("()", "")
             if count := JUDGED.fullmatch(name):
-                self.counted[name] = max(1, int(count[1]))
+                self.counted[name] = int(count[1])
                 continue
             try:
                 measure = parse(plain, relevant_from)
@@ -201,7 +205,7 @@ class _Plan:
         """Return the values of measures that a provider of ir-measures computes."""
         if not self.provided:
             return {}
-        kept = lines.filter(pl.col("grade") != UNJUDGED) if self.condensed else lines
+        kept = lines.filter(~pl.col("grade").is_in(NOT_JUDGED)) if self.condensed else lines
         run = kept.select(query_id="topic", doc_id="document", score=-pl.col("place").cast(pl.Float64))
         truth = qrels.select(query_id="query", doc_id="document", relevance="grade")
         topics = sorted(qrels["query"].unique(), key=by_value)
@@ -211,7 +215,7 @@ class _Plan:
             for metric in ir_measures.iter_calc(list(spelled), truth.to_pandas(), run.to_pandas()):
                 values[spelled[metric.measure]][metric.query_id] = float(metric.value)
         except (RuntimeError, ValueError, KeyError, TypeError) as error:
-            what = f"ir-measures can't compute it ({str(error).splitlines()[0]})"
+            what = f"ir-measures can't compute it ({' '.join(str(error).split())})"
             raise BadInput(what, f"measures {', '.join(values)}", "leave it out, or install a provider of it") from None
         return {name: np.array([of_topic[topic] for topic in topics]) for name, of_topic in values.items()}
 
@@ -228,10 +232,13 @@ def _residual(ranking: _Ranking, measure: RBP) -> Values:
 
 
 def _provided(name: str, error: BadInput) -> ir_measures.Measure:
-    """Return a measure of ir-measures; raise the error if it has none of that name."""
+    """Return a measure of ir-measures; raise the error if it has none of that name, or none with that cutoff."""
     try:
         measure = ir_measures.parse_measure(name)
         measure.validate_params()
+        cutoff = measure.params.get("cutoff", 1)
     except (NameError, KeyError, ValueError, TypeError, SyntaxError, AttributeError, AssertionError):
         raise error from None
+    if not (isinstance(cutoff, int) and cutoff >= 1):  # which ends the process of a provider
+        raise error
     return measure

@@ -178,12 +178,13 @@ def listed(paths: str | Sequence[str]) -> list[str]:
     return [paths] if isinstance(paths, str) else list(paths)
 
 
-def files_of(path: str) -> list[Path]:
+def files_of(path: str, what: str = "runs") -> list[Path]:
     """Return the files of runs at a path, in the order of their names.
 
     Args:
         path: a file; a folder, all of whose files are runs that are not hidden; a folder with folders alone, one per
             team, with their files; or a pattern such as `runs/*.gz` or `runs/*/*`.
+        what: the files' contents, for messages.
     """
     place = Path(path)
     if not place.exists() and (found := [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]):
@@ -196,7 +197,7 @@ def files_of(path: str) -> list[Path]:
     if not files and len({file.parent for file in of_teams}) > 1:
         return of_teams
     if not files:
-        raise BadInput("no runs in it", path, f"name the folder in it: {folders[0]}" if folders else _REMEDY)
+        raise BadInput(f"no {what} in it", path, f"name the folder in it: {folders[0]}" if folders else _REMEDY)
     return files
 
 

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,8 +44,8 @@ class Collection(Public):
     ['collection=pairs', 'collection.path=pairs.csv', 'collection.query=question']
 
     Use one of the constructors `from_path`, which recognises the format, `from_pairs`, `from_beir`, `from_trec`,
-    `from_msmarco`, `from_ir_datasets`, `from_hf` and `pydocs`. Their options are those of the reader, `pyrite.Pairs`
-    and others. Verbs also take the path itself, or a `Reader` of your own.
+    `from_msmarco`, `from_ir_datasets`, `from_hf`, `from_mix` and `pydocs`. Their options are those of the reader,
+    `pyrite.Pairs` and others. Verbs also take the path itself, or a `Reader` of your own.
 
     Args:
         reader: what reads it: `pyrite.Pairs(PATH)`, or an object of a class of your own.
@@ -134,6 +134,17 @@ class Collection(Public):
         return _read_by("pairs", path=f"hf:{name}", **options)
 
     @classmethod
+    def from_mix(cls, mix: Iterable[object], **options: Any) -> Collection:
+        """Return several collections in one training, drawn in proportion to their shares (`pyrite.Mix`).
+
+        Args:
+            mix: the collections: paths or tables, or entries with a share, a prompt or a name, as
+                `{"path": "nq", "share": 2, "prompt": "query: "}`. A `path` may be a table too.
+            options: options of the reader, as `seed=1`.
+        """
+        return _read_by("mix", mix=[_entry(each) for each in mix], **options)
+
+    @classmethod
     def pydocs(cls, **options: Any) -> Collection:
         """Return the documentation of Python's standard library and of a list of packages."""
         return _read_by("pydocs", **options)
@@ -217,6 +228,13 @@ def _read_by(name: str, **options: Any) -> Collection:
 
 def _path(path: str | os.PathLike[str]) -> str:
     return path_text(path, None, "give a path; a table of pairs is read by from_pairs(TABLE)")
+
+
+def _entry(entry: object) -> dict[str, Any]:
+    """Return an entry of a mixture whose path is a text."""
+    fields: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) and "path" in entry else {"path": entry}
+    path = fields["path"]
+    return fields | {"path": os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path)}
 
 
 def _kept(table: object) -> str:

@@ -10,12 +10,12 @@ import urllib.request
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import urlparse, urlsplit
 
 from platformdirs import user_cache_dir
 
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import fsspec, huggingface_hub, pyarrow
 
 HUB = "hf:"
@@ -82,13 +82,15 @@ def _from_hub(name: str, patterns: list[str]) -> Path:
 def _fetched(uri: str) -> Path:
     """Return the copy of what a URI names, in the cache folder; it is fetched again if that has changed."""
     remedy = "copy it to this machine, and give collection.path=PATH"
+    ending = Path(urlsplit(uri).path).suffix  # an address may go on after it: pairs.csv?download=true
+    refuse(uri.startswith("http") and not ending, "names no file that ends in its format, as pairs.csv", uri, remedy)
     try:
         files, place = _storage(uri)
         info = files.info(place)
         is_folder = info["type"] == "directory"
         content = files.find(place, detail=True) if is_folder else {place: info}
         state = digest([uri, {name: str(details) for name, details in content.items()}])
-        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(place.rstrip("/")).name or "files")
+        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(urlsplit(place).path).name or "files")
         if not copy.exists():
             unfinished = Path(f"{copy}.{os.getpid()}")
             unfinished.parent.mkdir(parents=True, exist_ok=True)

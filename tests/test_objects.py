@@ -482,6 +482,21 @@ def test_tables_of_other_libraries_are_the_same_collection(tmp_path, own_cache):
     assert Collection.from_pairs(frame.head(3)).overrides()[1] != named
 
 
+def test_a_mixture_of_tables_and_paths(tmp_path, own_cache):
+    rows = [{"query": f"query {number}", "positive": f"text {number}"} for number in range(20)]
+    (tmp_path / "other.csv").write_text("query,positive\n" + "".join(f"ask {n},say {n}\n" for n in range(20)))
+    mixed = pyrite.Collection.from_mix(
+        [{"path": pl.DataFrame(rows), "share": 2, "prompt": "query: ", "name": "own"}, tmp_path / "other.csv"]
+    )
+    assert mixed.describe().splitlines() == [
+        "own+other: 31 pairs, 31 queries, 40 passages → train 24, dev 3, test 4",
+        "queries of each collection that train in mix: own 18 of 18; other 9 of 18",
+        "queries with a prompt of their own in mix: 20 of 31",
+    ]
+    with pytest.raises(BadInput, match="two collections are called table; give one another name"):
+        pyrite.Collection.from_mix([rows, rows[:10]]).describe()
+
+
 def test_data_sets_by_split_with_classes_and_transforms(own_cache):
     datasets = pytest.importorskip("datasets")
     rows = [{"query": f"question {number}", "positive": f"answer {number}"} for number in range(30)]

@@ -18,7 +18,7 @@ from pyrite.cluster.config.compose import compose
 from pyrite.cluster.output.table_files import check_table_file, write_table
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.pooling.run_measures import RunMeasures, measure_runs
-from pyrite.pooling.runs import Runs, listed, read_runs
+from pyrite.pooling.runs import Runs, files_of, listed, read_runs
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import read_qrels
@@ -76,7 +76,7 @@ def evaluate(config: Mapping[str, Any], runs: Runs | None = None, qrels: pl.Data
 
 def _judgements(config: Mapping[str, Any], faults: Faults) -> pl.DataFrame:
     """Return the judgements of one or several files; a document that two of them judge is an error."""
-    files = listed(config["qrels"])
+    files = [file for path in listed(config["qrels"]) for file in files_of(path, "judgements")]
     parts = [read_qrels(file, config["encoding"], faults, config["qrels_repeated"]) for file in files]
     together = pl.concat(parts)
     twice = together.filter(pl.struct("query", "document").is_duplicated())

@@ -28,6 +28,7 @@ from pyrite.pooling.judging.connection import TimedProtocol
 from pyrite.pooling.judging.imports import read_made
 from pyrite.pooling.judging.opening import Judging
 from pyrite.pooling.judging.requests import Refused
+from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
@@ -105,15 +106,15 @@ def import_judgements(overrides: Sequence[str], path: str, console: Console) -> 
         path: the file (`pyrite.pooling.judging.imports`).
     """
     storage, merged, config, _ = _requested(overrides, None)
-    judging = opened(config, console, False)
+    judging, faults = opened(config, console, False), Faults(config["strict"])
     try:
-        counts = judging.session.take_over(read_made(path, judging.words))
+        counts = judging.session.take_over(read_made(path, judging.words, faults))
     except Refused as error:
         raise BadInput(str(error).rstrip("."), path) from None
     finally:
         judging.store.close()
     remember(storage, merged, config)
-    for what, count in counts.items():
+    for what, count in (counts | faults.notes | faults.skipped).items():
         print_lines(console, f"{what}: {count:,}")
 
 

@@ -34,10 +34,14 @@ from pyrite.ranking.digest import digest
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.trec_files import read_qrels
 
-OF_DUPLICATES: Mapping[str, Mapping[str, str]] = {"merge": {"duplicates": "merge"}, "keep": {}}
+OF_DUPLICATES: Mapping[str, Mapping[str, str]] = {
+    "merge": {"duplicates": "merge"}, "near": {"duplicates": "near"}, "keep": {},
+}  # fmt: skip
 """Part of what identifies a judging; folders of older versions kept documents with the same text."""
 LISTED = 5
 """Topics without a run that a line names."""
+SIGNS = ("\t", ";", ",", " ")
+"""The characters between a topic and what a file says of it; the first one that a line has counts."""
 
 
 def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judging:
@@ -61,7 +65,8 @@ def opened(config: dict[str, Any], console: Console, grow: bool = False) -> Judg
         ((named, node),) = config["method"].items()
         method = build(node, f"method.{named}", trust="composed")
         whole = pool = _described(pool, method, texts, topics)
-        copies = find_copies(pool, texts, _begun(config)) if config["duplicates"] == "merge" else NO_COPIES
+        kept, near = (config["duplicates"] == name for name in ("keep", "near"))
+        copies = NO_COPIES if kept else find_copies(pool, texts, _begun(config), near)
         if len(copies):
             pool = _described(_judged_once(config, runs, machine, copies), method, texts, topics)
         console.print("[dim]preparing the order; at the first use of a method it is compiled …[/]")
@@ -195,10 +200,11 @@ def _budget(config: Mapping[str, Any]) -> dict[str, int] | int | None:
 
 
 def _by_topic(path: str, encoding: str, what: str) -> dict[str, str]:
-    """Return what a file says of each topic, in lines of a topic, a tab and a text."""
+    """Return what a file says of each topic, in lines of a topic, a tab (comma, semicolon or blank) and a text."""
     found: dict[str, str] = {}
     for number, line in lines(path, Faults(), encoding):
-        topic, _, text = line.strip().partition("\t")
+        sign = next(filter(line.strip().__contains__, SIGNS), SIGNS[0])
+        topic, _, text = line.strip().partition(sign)
         if not topic or not text.strip():
             raise BadInput(f"broken line: not a topic, a tab and {what}", f"{path}:{number}")
         if topic in found:

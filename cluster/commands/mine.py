@@ -176,7 +176,7 @@ class MineWork(Work):
         if not totals["rows"]:
             what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
             remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
-            remedy += "a weaker guard"
+            remedy += "a weaker guard; if queries share no word with any document, a line above says what to set"
             raise BadInput(what, self.storage.place, remedy)
         advice = remarks(totals, functions, self.miner.guard.active, self.storage.place, self.config["count"])
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None

@@ -39,7 +39,7 @@ from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.removed import refuse_renamed
-from pyrite.cluster.config.schema import ExperimentConfig
+from pyrite.cluster.config.schema.study import ExperimentConfig
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.packaged import packaged_model
@@ -148,7 +148,15 @@ def _collection_at(typed: Typed) -> list[str] | None:
     return [f"collection={format_of(new_path(path))}", f"collection.path={as_override(path)}"]
 
 
+def _several_collections(typed: Typed) -> list[str] | None:
+    """Refuse a list of collections."""
+    remedy = f"train on all of them by collection.mix={typed.value}, or on each by a command of its own"
+    raise BadInput("is a list, and a collection is one", typed.text, remedy)
+
+
 def _mixed(typed: Typed) -> list[str] | None:
+    by_path = "collection.path" in map(key_of, typed.overrides)
+    refuse(by_path, "collection.path and collection.mix exclude each other", remedy="write the path into the mixture")
     return None if FORMATS & set(map(key_of, typed.overrides)) else ["collection=mix", typed.text]
 
 
@@ -196,13 +204,14 @@ FORMS: tuple[tuple[str, str, str, Form], ...] = (
     (READS_CHECKPOINT, r"ranker", r"\w+", _class_of_checkpoint),
     (ANY, r"\w+", r"null", _without_part),
     (ANY, r".*checkpoint", ANY, _packaged),
-    (ANY, r"trainer", r".+", lambda typed: [f"trainer.run={typed.value}"]),
-    (ANY, r"trainer\.(?!run$|format$).*", ANY, lambda typed: [f"++{typed.text}"]),
+    ("config", r"trainer", r".+", lambda typed: [f"trainer.run={typed.value}"]),
+    ("config", r"trainer\.(?!run$|format$).*", ANY, lambda typed: [f"++{typed.text}"]),
     (ANY, "|".join(map(re.escape, FLAT)), ANY, lambda typed: [f"{FLAT[typed.key]}={typed.value}"]),
     (ANY, OF_ONE.pattern, ANY, _of_one_function),
     (ANY, r"negatives\.[A-Za-z]\w*|objective\.weights\..*", ANY, lambda typed: [f"++{typed.text}"]),
     (ANY, r"negatives", r"\{.*", lambda typed: [f"++{typed.text}"]),
     ("judge", r"names", ANY, lambda typed: [f"labels={typed.value}"]),
+    (OF_TEXTS, r"collection", r"\[.*,.*", _several_collections),
     (OF_TEXTS, r"collection\.mix", ANY, _mixed),
     (ANY, r"measures", r"(?=[^'\"]*$).*\(.*", lambda typed: [f"measures={_quoted_measures(typed.value)}"]),
     (ANY, r"objective", r"\[.*", _sum_of_objectives),

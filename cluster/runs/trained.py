@@ -131,6 +131,7 @@ def read_ranker(
 def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
     """Open weights that a run has described, or a checkpoint."""
     folder = Path(place).expanduser()
+    folder = folder if folder.name else folder.absolute()  # the current folder, which has a name of its own
     name = folder.name.removesuffix(".safetensors") or "ranker"
     weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
     description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")

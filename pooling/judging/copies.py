@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from pyrite.pooling.pool import Pool
 from pyrite.pooling.runs import Runs
@@ -16,9 +18,13 @@ COPIES = {"topic": pl.String(), "document": pl.String(), "first": pl.String()}
 NO_COPIES = pl.DataFrame(schema=COPIES)
 VISIBLE = r"[^\p{Z}\p{Cc}\p{Cf}]"
 """A character that can be seen. Texts without one have nothing in common."""
+NEAR, SHINGLE = 0.9, 3
+"""Texts are nearly the same if they share so much of all their runs of so many words (resemblance; Broder 1997)."""
 
 
-def find_copies(pool: Pool, texts: pl.DataFrame, begun: Iterable[tuple[str, str]] = ()) -> pl.DataFrame:
+def find_copies(
+    pool: Pool, texts: pl.DataFrame, begun: Iterable[tuple[str, str]] = (), near: bool = False
+) -> pl.DataFrame:
     """Return the pooled documents that have the text of another one of their topic: `COPIES`.
 
     Texts are the same if they differ only in case, white space or Unicode composition
@@ -27,6 +33,7 @@ def find_copies(pool: Pool, texts: pl.DataFrame, begun: Iterable[tuple[str, str]
     Args:
         texts: id, text, in the order of the collection.
         begun: topics and documents that assessors were shown. They are shown, not their copies.
+        near: whether texts are copies also if they are nearly the same (`NEAR`).
     """
     if texts["id"].is_duplicated().any():
         texts = texts.unique("id", keep="first", maintain_order=True)
@@ -45,10 +52,38 @@ def find_copies(pool: Pool, texts: pl.DataFrame, begun: Iterable[tuple[str, str]
         shown.with_columns(begun=pl.lit(True)), on=["topic", "document"], how="left"
     )
     order = [pl.col("begun").is_null(), pl.col("row")]
+    if near:
+        groups = _with_near(groups.sort("topic", *order), texts)
     ordered = groups.sort("topic", "content", *order).with_columns(
         pl.col("document").first().over("topic", "content").alias("first")
     )
     return ordered.filter(pl.col("begun").is_null(), pl.col("document") != pl.col("first")).select(list(COPIES))
+
+
+def _with_near(groups: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+    """Return pooled documents with one content for those of a topic that are nearly the same.
+
+    In the order of the rows, each document takes the content of the first one that it is near to and that took no
+    other's: so no chain of small differences joins two that differ much.
+    """
+    shingles = HashingVectorizer(
+        token_pattern=r"\w+", ngram_range=(SHINGLE, SHINGLE), binary=True, norm=None, alternate_sign=False
+    )
+    contents = []
+    for _, topic in groups.join(texts.select("id", "text"), left_on="document", right_on="id", how="left",
+                                maintain_order="left").group_by("topic", maintain_order=True):  # fmt: skip
+        bags = shingles.transform(topic["text"].to_list())
+        shared = (bags @ bags.T).tocoo()
+        sizes = np.asarray(bags.sum(axis=1)).ravel()
+        near = shared.data >= NEAR * (sizes[shared.row] + sizes[shared.col] - shared.data)
+        earlier = near & (shared.col < shared.row)
+        content = topic["content"].to_numpy(writable=True)
+        leads = np.ones(len(content), bool)
+        for row, lead in sorted(zip(shared.row[earlier].tolist(), shared.col[earlier].tolist(), strict=True)):
+            if leads[row] and leads[lead]:
+                content[row], leads[row] = content[lead], False
+        contents.append(content)
+    return groups.with_columns(pl.Series("content", np.concatenate([np.zeros(0, np.int32), *contents])))
 
 
 def with_firsts(frame: pl.DataFrame, copies: pl.DataFrame, topic: str = "topic") -> pl.DataFrame:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyrite.pooling.judging.export import FORMULA
+from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.collections.names import first
+from pyrite.ranking.collections.opened import plain_name
+from pyrite.ranking.collections.row_files import read_rows
 from pyrite.ranking.collections.run_dialects import QREL_NAMES
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 NAMES: Mapping[str, Sequence[str]] = {
-    "topic": ("topic", *QREL_NAMES["query"]),
-    "document": ("document", *QREL_NAMES["document"]),
-    "grade": ("grade", *QREL_NAMES["grade"], "label"),
-    "assessor": ("assessor", "annotator", "username", "user"),
-    "time": ("time", "created_at", "updated_at"),
-    "note": ("note", "comment"),
+    "topic": QREL_NAMES["query"],
+    "document": QREL_NAMES["document"],
+    "grade": (*QREL_NAMES["grade"], "choice"),
+    "assessor": ("assessor", "annotator", "username", "user", "completed_by"),
+    "time": ("time", "updated_at", "created_at"),
+    "note": ("note", "comment", "comments"),
     "rationale": ("rationale",),
 }
-"""What a judgement consists of, and its names in tables and in the objects of JSON."""
+"""What a judgement consists of, and its names in tables and in the objects of JSON, the preferred ones first."""
+GRADED = ("choices", "rating", "number")
+"""The values of Label Studio's controls that may be a grade."""
 CANNOT = frozenset({"", "can't judge", "can’t judge"})
 """Grades of documents that the assessor could not judge."""
+UNGRADED = "annotations without a grade, which are not imported"
+TREC = ("", ".txt", ".qrels", ".qrel", ".trec")
+"""Endings of names of TREC's judgements, which have no assessors."""
 
 
 class Made(NamedTuple):
@@ -45,94 +51,97 @@ class Made(NamedTuple):
     rationale: str
 
 
-def read_made(path: str | Path, words: Mapping[str, int]) -> list[Made]:
-    """Read the judgements in a file of one of the `FORMS`, in its order.
+def read_made(path: str | Path, words: Mapping[str, int], faults: Faults | None = None) -> list[Made]:
+    """Read the judgements in a file, in its order: a table with a header, Label Studio's tasks or doccano's lines.
 
     Args:
+        path: a file in one of the formats of `pyrite.ranking.collections.row_files.KINDS`.
         words: the grades of this pool by their names in lower case.
+        faults: receives broken rows, and counts annotations without a grade. None raises.
 
     Raises:
-        BadInput: with the place, for a line without topic or document, or with a grade that the pool lacks.
+        BadInput: with the place, for a judgement without topic, document or assessor, or with a grade that the pool
+            lacks.
     """
-    path = Path(path)
-    try:
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"can't be read ({getattr(error, 'strerror', None) or error})", path) from None
-    form = FORMS.get(path.suffix.lower())
-    if form is None:
-        known = ", ".join(FORMS)
-        remedy = f"name it by what it is: {known} (our table, Label Studio's JSON, doccano's JSON lines)"
-        raise BadInput(f"judgements are not imported from {path.suffix or 'a file without an ending'}", path, remedy)
-    made = [_made(path, place, fields, words) for place, fields in form(path, text)]
-    if not made:
-        raise BadInput("no judgements in it", path)
+    path, faults = Path(path), faults or Faults()
+    refuse(
+        Path(plain_name(path)).suffix in TREC, "is no table of judgements with assessors by its name (.csv, .tsv, "
+        ".json, .jsonl, .parquet)", path, "give TREC's judgements to `pyrite judge` by qrels=, when it starts"
+    )  # fmt: skip
+    made = []
+    for number, row in read_rows(path, faults):
+        where = f"{path}:{number}"
+        judged = _annotations(row, where) if "annotations" in row else [_flat(row, path, where)]
+        graded = [fields for fields in judged if "grade" in fields]
+        faults.note(UNGRADED, len(judged) - len(graded))
+        made += [_made(fields, words, where) for fields in graded]
+    refuse(not made, "no judgements in it", path)
     return made
 
 
-def _table(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a table with a header, by their lines."""
-    separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    rows = csv.DictReader(io.StringIO(text), delimiter=separator, restval="")
-    for row in rows:
-        yield rows.line_num, _named({name: _plain(value or "") for name, value in row.items() if name})
+def _annotations(task: Mapping[str, Any], where: str) -> list[dict[str, str]]:
+    """Return the judgements of a task of Label Studio."""
+    annotations = task["annotations"]
+    well_formed = isinstance(annotations, list) and all(isinstance(each, Mapping) for each in annotations)
+    refuse(not well_formed, "`annotations` is no list of objects", where, "export tasks from Label Studio as JSON")
+    return [_annotation(task, each, where) for each in annotations]
 
 
-def _tasks(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the annotations of Label Studio's tasks: a choice or rating, and what was written and marked beside it."""
-    for place, task in enumerate(_objects(path, _parsed(path, 1, text)), 1):
-        for each in task.get("annotations") or task.get("completions") or []:
-            if each.get("was_cancelled"):
-                continue
-            by = each.get("completed_by", "")
-            assessor = (by.get("email") or by.get("id")) if isinstance(by, dict) else by
-            values = [found.get("value", {}) for found in each.get("result", [])]
-            yield (
-                place,
-                _named(task.get("data", {}))
-                | {
-                    "grade": _first(
-                        _text(value.get(key)) for value in values for key in ("choices", "rating", "number")
-                    ),
-                    "note": _first(_text(value.get("text")) for value in values if "labels" not in value),
-                    "rationale": _first(_text(value.get("text")) for value in values if "labels" in value),
-                    "assessor": _text(assessor),
-                    "time": str(each.get("updated_at") or each.get("created_at") or ""),
-                },
-            )
+def _annotation(task: Mapping[str, Any], annotation: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Return an annotation of Label Studio: a choice or rating, and what was written and marked next to it."""
+    by = annotation.get("completed_by")
+    values = [
+        (str(result.get("from_name", "")).lower(), result["value"])
+        for result in annotation.get("result") or ()
+        if isinstance(result, Mapping) and isinstance(result.get("value"), Mapping)
+    ]
+    marked = [value.get("text") for _, value in values if "labels" in value]
+    written = [value.get("text") for _, value in values if "labels" not in value]
+    of_documents = [(name, value) for name, value in values if "start" not in value]
+    controls = {name: value[kind] for name, value in of_documents for kind in GRADED if kind in value}
+    control = first(NAMES["grade"], controls) or (next(iter(controls), None) if len(controls) == 1 else None)
+    what = f"an annotation has {len(controls)} controls that may be the grade ({', '.join(controls)})"
+    refuse(controls and control is None, what, where, "call one of them `grade` (its `from_name`)")
+    cancelled = annotation.get("was_cancelled")
+    grade = {} if control is None or cancelled else {"grade": _single(controls[control], where)}
+    person = {"assessor": _person(by)} if by else {}
+    texts = {"note": _joined(written), "rationale": _joined(marked)}
+    return _named(_inner(task, "data")) | _named(annotation) | texts | person | grade
 
 
-def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield doccano's lines. It exports a file for each annotator, under their name, and calls notes Comments."""
-    for place, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            (row,) = _objects(path, [_parsed(path, place, line)])
-            inside = row.get("meta") or row.get("metadata") or {}
-            fields = _named({**(inside if isinstance(inside, dict) else {}), **row})
-            labels = row.get("label", row.get("labels"))
-            said = [each.get("text", "") if isinstance(each, dict) else each for each in row.get("Comments") or []]
-            grade = {"grade": _text(labels)} if isinstance(labels, list) else {}
-            note = {"note": "; ".join(map(str, said))} if said else {}
-            yield place, {"assessor": path.stem} | fields | grade | note
+def _flat(row: Mapping[str, Any], path: Path, where: str) -> dict[str, str]:
+    """Return the judgement of a row of a table, or of a line of doccano.
+
+    doccano exports a file for each annotator, under their name, and an empty list for what was not annotated.
+    """
+    fields = {**_inner(row, "meta"), **_inner(row, "metadata"), **row}
+    lowered = {str(key).lower(): value for key, value in fields.items()}
+    name = first((*NAMES["grade"], "labels"), lowered)
+    refuse(name is None, "a judgement without grade", where, f"name it by one of {', '.join(NAMES['grade'])}")
+    value = lowered[str(name)]
+    stem = {"assessor": path.stem.partition(".")[0]} if isinstance(value, list) else {}
+    grade = {} if value == [] else {"grade": _single(value, where)}
+    return stem | {key: text for key, text in _named(fields).items() if key != "grade"} | grade
 
 
-FORMS: Mapping[str, Callable[[Path, str], Iterator[tuple[int, dict[str, str]]]]] = {
-    ".csv": _table, ".tsv": _table, ".json": _tasks, ".jsonl": _lines,
-}  # fmt: skip
-"""The readers by the ending of a file's name: each yields places in the file and fields by the keys of `NAMES`."""
+def _single(value: Any, where: str) -> str:
+    """Return a grade as text; of a list its only item."""
+    inner = value.get("choices", value) if isinstance(value, Mapping) else value
+    items = inner if isinstance(inner, list) else [inner]
+    what = "its label marks passages, and is no grade"
+    refuse(any(isinstance(item, list | Mapping) for item in items), what, where, "export classes of whole documents")
+    refuse(len(items) > 1, f"a judgement with {len(items)} grades ({', '.join(map(str, items))})", where, "keep one")
+    return _plain(_joined(items))
 
 
-def _made(path: Path, place: int, fields: Mapping[str, str], words: Mapping[str, int]) -> Made:
-    where = f"{path}:{place}"
-    for name in ("topic", "document", "assessor"):
-        if not fields.get(name):
-            known = ", ".join(NAMES[name])
-            raise BadInput(f"a judgement without {name}", where, f"name it by one of {known}")
-    word = fields.get("grade", "").strip().lower()
-    grade = words.get(word)
-    if grade is None and word not in CANNOT:
-        known = ", ".join(words)
-        raise BadInput(f"grade {word!r} is none of this pool's ({known})", where, "give labels= with these words")
+def _made(fields: Mapping[str, str], words: Mapping[str, int], where: str) -> Made:
+    missing = [name for name in ("topic", "document", "assessor") if not fields.get(name)]
+    known = ", ".join(NAMES[missing[0]]) if missing else ""
+    refuse(missing[:1], "a judgement without {}", where, f"name it by one of {known}")
+    word = fields["grade"].strip().lower()
+    grade = words.get(word, words.get(word.removesuffix(".0")))
+    what = f"grade {word!r} is none of this pool's ({', '.join(words)})"
+    refuse(grade is None and word not in CANNOT, what, where, "give labels= with these words")
     texts = (fields.get(name, "") for name in ("note", "rationale"))
     return Made(fields["topic"], fields["document"], grade, fields["assessor"], _seconds(fields, where), *texts)
 
@@ -147,37 +156,37 @@ def _seconds(fields: Mapping[str, str], where: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def _inner(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object within a row; an empty one if it has none."""
+    value = row.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
 def _named(row: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of a row by the keys of `NAMES`; of several names the first counts."""
     lowered = {str(key).lower(): value for key, value in row.items()}
-    found = {name: [_text(lowered[each]) for each in names if each in lowered] for name, names in NAMES.items()}
-    return {name: values[0] for name, values in found.items() if values}
+    chosen = ((field, first(names, lowered)) for field, names in NAMES.items())
+    return {field: _plain(_joined([lowered[name]])) for field, name in chosen if name is not None}
 
 
-def _parsed(path: Path, place: int, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadInput("no JSON", f"{path}:{place}") from None
+def _person(by: Any) -> str:
+    """Return the name of an annotator: an e-mail address if there is one, else a number."""
+    return _joined([by.get("email") or by.get("id")]) if isinstance(by, Mapping) else str(by)
 
 
-def _objects(path: Path, content: Any) -> list[dict[str, Any]]:
-    if not isinstance(content, list) or not all(isinstance(each, dict) for each in content):
-        raise BadInput("not a list of objects", path, "export tasks from Label Studio as JSON (not JSON-MIN)")
-    return content
+def _joined(values: Sequence[Any]) -> str:
+    """Return values, and those in lists, as one text."""
+    return "; ".join(_texts(values))
 
 
-def _text(value: Any) -> str:
-    """Return a value as text; of a list the first."""
-    if isinstance(value, list):
-        return _text(value[0]) if value else ""
-    return "" if value is None else str(value)
-
-
-def _first(texts: Iterable[str]) -> str:
-    return next(filter(None, texts), "")
+def _texts(values: Sequence[Any]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _texts(value)
+        elif value not in (None, ""):
+            yield str(value.get("text", "")) if isinstance(value, Mapping) else str(value)
 
 
 def _plain(text: str) -> str:
-    """Return a text of a table without the apostrophe by which `pyrite judge` keeps it from being a formula."""
+    """Return a text without the apostrophe by which `pyrite judge` keeps it from being a formula."""
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA) else text

@@ -36,9 +36,10 @@ class Beir(FolderWithCandidates):
     `qrels/dev.tsv`, `qrels/test.tsv` (at least one; query, document and grade under a header, or TREC's four columns).
     Ids may also be called `id`, `docid` or `qid`, and texts `contents` or `query`, as Pyserini and Tevatron write them.
     Any of them may be compressed. As on the hub, they may be folders of parquet files: `corpus/*.parquet`,
-    `queries/*.parquet`, `qrels/test*.parquet` (or `default/`, as MTEB has them). A query belongs to the split whose
-    file judges it. `instruction.jsonl` or `instruction/*.parquet` (`query-id`, `instruction`) are put behind the
-    queries' texts, as in MTEB. `metadata.category` and `metadata.subcategory` of documents and queries are kept.
+    `queries/*.parquet`, `qrels/test*.parquet` (or `default/` or `data/`, as MTEB has them). A query belongs to the
+    split whose file judges it; those of one file `qrels.tsv` or `qrels.parquet` are cross-validated.
+    `instruction.jsonl` or `instruction/*.parquet` (`query-id`, `instruction`) are put behind the queries' texts, as in
+    MTEB. `metadata.category` and `metadata.subcategory` of documents and queries are kept.
 
     Args:
         subset: one of several collections in the same folders, whose files are called by them, as NanoBEIR's are on the
@@ -77,7 +78,7 @@ class Beir(FolderWithCandidates):
     def facts(self) -> dict[str, str]:
         read = {self._files("corpus")[0], self._files("queries")[0], *self._qrels()}
         twins = (self.folder / f"{name}.jsonl{ending}" for name in ("corpus", "queries") for ending in ("", *ENDINGS))
-        beside = [*sorted(self._qrels_folder().iterdir()), *filter(Path.exists, twins)]
+        beside = [*sorted(self._qrels_folder().glob("*")), *filter(Path.exists, twins)]
         return not_read([file.name for file in beside if file not in read and not NO_DATA.fullmatch(file.name)])
 
     def _texts(self, name: str, faults: Faults) -> Iterator[tuple[object, ...]]:
@@ -110,8 +111,8 @@ class Beir(FolderWithCandidates):
         return BadInput(what, here / f"{name}.jsonl", remedy)
 
     def _qrels_folder(self) -> Path:
-        """Return the folder of judgements: `qrels`, or `default` as MTEB has it, or that of a language."""
-        folders = [self.folder / name for name in ("qrels", f"{self.subset}-qrels", "default")]
+        """Return the folder of judgements: `qrels`, or `default` or `data` as MTEB has it, or that of a language."""
+        folders = [self.folder / name for name in ("qrels", f"{self.subset}-qrels", "default", "data")]
         return next(filter(Path.is_dir, folders), folders[0])
 
     def _chosen(self, files: list[Path]) -> list[Path]:
@@ -120,7 +121,12 @@ class Beir(FolderWithCandidates):
 
     def _qrels(self) -> dict[Path, str]:
         """Return the split and path of each file of judgements; several if a split is in parts of parquet."""
+        whole = [
+            file for file in (self.folder / f"qrels{ending}" for ending in (*TABLES, ".parquet")) if file.is_file()
+        ]
         qrels = self._qrels_folder()
+        if whole and not qrels.is_dir():
+            return {whole[0]: TEST}
         there = sorted(qrels.iterdir()) if qrels.is_dir() else []
         in_folder = self.subset is not None and qrels.name == "qrels"  # with the files of other subsets
         files = dict.fromkeys(self._chosen(there), TEST) if in_folder else self._of_splits(there)
@@ -157,8 +163,8 @@ class Beir(FolderWithCandidates):
     def _without_qrels(self, qrels: Path, present: list[Path]) -> BadInput:
         """Return the error for a folder without judgements of a split."""
         if subsets := self.subsets():
-            what = f"it holds the judgements of {len(subsets)} collections ({', '.join(subsets[:4])})"
-            return BadInput(what, self.folder, f"choose one of them: collection.subset={subsets[0]}")
+            what = f"it holds the judgements of collections by name ({', '.join(subsets[:4])}; {len(subsets)} in all)"
+            return BadInput(what, self.folder, f"choose one: collection.subset={subsets[0]}")
         there = f" (it holds {', '.join(file.name for file in present[:6])})" if present else ""
         remedy = "a BEIR folder has at least one: name the file by its split, for example qrels/test.tsv"
         return BadInput(f"no train.tsv, dev.tsv or test.tsv in it{there}", qrels, remedy)

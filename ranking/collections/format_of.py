@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.msmarco import MsMarco
@@ -51,10 +52,14 @@ def _refused(folder: Path) -> str:
     raise BadInput(what, folder, f"give collection=NAME, of {formats}; docs/guide/collections.md has their files")
 
 
-def reader_of(path: str | Path) -> Reader:
-    """Return the reader of a collection, see `format_of`."""
+def reader_of(path: str | Path, **options: Any) -> Reader:
+    """Return the reader of a collection, see `format_of`.
+
+    Args:
+        options: options of that format's reader.
+    """
     readers: dict[str, Callable[..., Reader]] = {**FOLDERS, "pairs": Pairs}
-    return readers[format_of(path)](path=str(path))
+    return readers[format_of(path)](path=str(path), **options)
 
 
 def recognised(folder: Path) -> str | None:

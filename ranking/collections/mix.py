@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
+from pydantic import TypeAdapter, ValidationError
 
+from pyrite.ranking.bounds import annotations_of
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.format_of import reader_of
 from pyrite.ranking.collections.names import repeated
 from pyrite.ranking.collections.reader import DOCUMENTS, GIVEN, JUDGEMENTS, PROMPTS, QUERIES, Reader, together
 from pyrite.ranking.collections.splits import TRAIN, with_test
-from pyrite.ranking.errors import refuse
+from pyrite.ranking.errors import BadInput, refuse
 
 WHERE = "collection.mix"
 ENTRY = ("path", "share", "prompt", "name")
+EXAMPLE = "name them, as [A,B] or [{path:A,share:2},{path:B}]"
 TESTED = 0.1
 """The share of the queries that becomes the test of a collection without splits, as of pairs."""
+
+
+@contextmanager
+def _of_entries() -> Iterator[None]:
+    """Let remedies that name an option of a collection name the key of its entry."""
+    try:
+        yield
+    except BadInput as error:
+        joined = re.sub(r"(\bcollection\.\w+=\S+) (?=collection\.)", r"\1,", error.remedy or "")
+        remedy = re.sub(r"\bcollection\.(?!mix)(\w+)=", r"\1:", joined)
+        changed = remedy != (error.remedy or "")
+        raise BadInput(error.what, error.where, remedy + " in its entry of collection.mix" * changed) from None
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,21 @@ class Member:
         return rows.with_columns((pl.lit(f"{self.name}/") + pl.col(column)).alias(column) for column in columns)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The training queries that were drawn.
+
+    Args:
+        judgements: those of the drawn queries, and of all queries that do not train.
+        left_out: the queries (query) that were not drawn.
+        counts: how many of each collection's were drawn, in words.
+    """
+
+    judgements: pl.DataFrame
+    left_out: pl.DataFrame
+    counts: str
+
+
 @dataclass
 class Mix(Reader):
     """Several collections in one training: their documents, queries and judgements together.
@@ -61,60 +94,82 @@ class Mix(Reader):
     Args:
         mix: the collections: paths, or entries of path, share, prompt and name, as
             `[{path:nq,share:2,prompt:"query: "},{path:quora}]`. Without any share, all training queries are taken; an
-            entry without one among others has share 1.
+            entry without one among others has share 1. Further keys of an entry are options of its format, as
+            `{path:ratings.csv,label:stars,relevant_from:4}`.
         seed: draws the training queries.
     """
 
     mix: Sequence[Any] | None = None
     seed: int = 0
+    version: ClassVar[int] = 2
 
     @property
     def name(self) -> str:
         return "+".join(part.name for part in self._parts())
 
+    @_of_entries()
     def sources(self) -> dict[str, str]:
         return {f"{part.name} {file}": state for part in self._parts() for file, state in part.reader.sources().items()}
 
     def read_documents(self, faults: Faults) -> Iterator[pl.DataFrame]:
-        for part in self._parts():
-            for frame in part.reader.read_documents(faults):
-                yield part.named(frame.select(list(DOCUMENTS)), "id")
+        with _of_entries():
+            for part in self._parts():
+                for frame in part.reader.read_documents(faults):
+                    yield part.named(frame.select(list(DOCUMENTS)), "id")
 
     def read_queries(self, faults: Faults) -> pl.DataFrame:
-        return self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
+        queries = self._together(lambda part: part.named(part.reader.read_queries(faults), "id"), QUERIES)
+        return queries.join(
+            self._draw(faults).left_out, left_on="id", right_on="query", how="anti", maintain_order="left"
+        )
 
     def read_judgements(self, faults: Faults) -> pl.DataFrame:
-        judged = [_split(part, part.reader.read_judgements(faults)) for part in self._parts()]
-        parts = self._parts()
-        trained = [_trained(rows) for rows in judged]
-        counts = self._counts([len(names) for names in trained])
-        drawn: dict[str, str] = {}
-        kept: list[pl.DataFrame] = []
-        for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
-            rng = np.random.default_rng([self.seed, len(kept)])
-            chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
-            left_out = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
-            kept.append(part.named(rows.filter(~left_out), "query", "document"))
-            drawn[part.name] = f"{count:,} of {len(names):,}"
-        vars(self)["_drawn"] = "; ".join(f"{name} {count}" for name, count in drawn.items())
-        return together(kept, JUDGEMENTS)
+        return self._draw(faults).judgements
 
     def read_given(self, faults: Faults) -> pl.DataFrame:
-        return self._together(lambda part: part.named(part.reader.read_given(faults), "query", "document"), GIVEN)
+        given = self._together(lambda part: part.named(part.reader.read_given(faults), "query", "document"), GIVEN)
+        return given.join(self._draw(faults).left_out, on="query", how="anti", maintain_order="left")
 
     def read_prompts(self, faults: Faults) -> pl.DataFrame:
         return self._together(lambda part: part.prompts(faults), PROMPTS)
 
+    @_of_entries()
     def _together(self, read: Callable[[Member], pl.DataFrame], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
         return together(map(read, self._parts()), schema)
 
     def facts(self) -> dict[str, str]:
-        drawn = {"queries of each collection that train": vars(self)["_drawn"]} if "_drawn" in vars(self) else {}
+        drawn: Drawn | None = vars(self).get("_drawn")
+        of_all = {} if drawn is None else {"queries of each collection that train": drawn.counts}
         found = {f"{what} ({part.name})": fact for part in self._parts() for what, fact in part.reader.facts().items()}
-        return drawn | found
+        return of_all | found
 
     def source(self) -> dict[str, Any]:
         return {"mixed": [part.name for part in self._parts()]}
+
+    def _draw(self, faults: Faults) -> Drawn:
+        """Draw the training queries, once."""
+        drawn: Drawn | None = vars(self).get("_drawn")
+        if drawn is None:
+            drawn = vars(self)["_drawn"] = self._drawn_from(faults)
+        return drawn
+
+    @_of_entries()
+    def _drawn_from(self, faults: Faults) -> Drawn:
+        parts = self._parts()
+        judged = [_split(part, part.reader.read_judgements(faults)) for part in parts]
+        trained = [_trained(rows) for rows in judged]
+        counts = self._counts([len(names) for names in trained])
+        kept: list[pl.DataFrame] = []
+        left_out: list[pl.DataFrame] = []
+        for part, rows, names, count in zip(parts, judged, trained, counts, strict=True):
+            rng = np.random.default_rng([self.seed, len(kept)])
+            chosen = pl.Series(sorted(rng.permutation(np.array(names, dtype=object))[:count].tolist()), dtype=pl.String)
+            undrawn = (pl.col("split") == TRAIN) & ~pl.col("query").is_in(chosen.implode())
+            kept.append(part.named(rows.filter(~undrawn), "query", "document"))
+            left_out.append(part.named(rows.filter(undrawn).select("query").unique(), "query"))
+        of_each = zip(parts, counts, trained, strict=True)
+        said = "; ".join(f"{part.name} {count:,} of {len(names):,}" for part, count, names in of_each)
+        return Drawn(together(kept, JUDGEMENTS), pl.concat(left_out), said)
 
     def _parts(self) -> list[Member]:
         """Return the collections; each is read once."""
@@ -127,13 +182,17 @@ class Mix(Reader):
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def _read_entries(self) -> list[Member]:
-        entries = [dict(entry) if isinstance(entry, Mapping) else {"path": str(entry)} for entry in self.mix or ()]
-        refuse(len(entries) < 2, "mixes fewer than two collections", WHERE, "name them, as [{path:A,share:2},{path:B}]")
+        given = self.mix or ()
+        refuse(isinstance(given, str), f"is {given!r}, and no list", WHERE, EXAMPLE)
+        refuse(len(given) < 2, "mixes fewer than two collections", WHERE, EXAMPLE)
+        entries = [{"path": entry} if isinstance(entry, str) else entry for entry in given]
         for entry in entries:
-            refuse(sorted(entry.keys() - ENTRY), "an entry has no {}", WHERE, f"choose of {', '.join(ENTRY)}")
-            refuse(not entry.get("path"), "an entry has no path", WHERE, "write {path:FOLDER,share:1}")
+            refuse(not isinstance(entry, Mapping), f"{entry} is no entry", WHERE, EXAMPLE)
+            refuse(not entry.get("path"), "an entry has no path", WHERE, EXAMPLE)
             what = f"the share of {entry['path']} is {entry.get('share')!r}"
             refuse(not _is_share(entry.get("share")), what, WHERE, "give a number above 0")
+            what = f"the prompt of {entry['path']} is {entry.get('prompt')!r}, and no text"
+            refuse(not isinstance(entry.get("prompt", ""), str | None), what, WHERE, "put it in quotes")
         weighed = any(entry.get("share") for entry in entries)
         return self._members(entries, 1.0 if weighed else None)
 
@@ -141,7 +200,7 @@ class Mix(Reader):
         """Return the collections of entries; `usual` is the share of one that has none."""
         parts = []
         for entry in entries:
-            reader = reader_of(entry["path"])
+            reader = _reader(entry)
             name = str(entry.get("name") or reader.name)
             parts.append(Member(name, reader, entry.get("share") or usual, entry.get("prompt")))
         names = [part.name for part in parts]
@@ -166,8 +225,25 @@ class Mix(Reader):
         return [max(1, round(unit * share)) for share in shares]
 
 
+def _reader(entry: Mapping[str, Any]) -> Reader:
+    """Return the reader of an entry, with the options that are not the mixture's."""
+    options = {str(key): value for key, value in entry.items() if key not in ENTRY}
+    reader = reader_of(str(entry["path"]))
+    known = [field.name for field in fields(reader)]
+    remedy = f"choose of {', '.join(ENTRY)}, or of the options of this collection: {', '.join(known)}"
+    refuse(sorted(options.keys() - known), "an entry has no {}", WHERE, remedy)
+    hints = annotations_of(type(reader).__init__)
+    try:
+        read = {name: TypeAdapter(hints[name]).validate_python(value) for name, value in options.items()}
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        what = f"an option of {entry['path']} is {wrong['input']!r}; {wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
+        raise BadInput(what, WHERE) from None
+    return reader_of(str(entry["path"]), **read)
+
+
 def _is_share(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and value > 0)
+    return value is None or (isinstance(value, int | float) and type(value) is not bool and 0 < value < math.inf)
 
 
 def _trained(rows: pl.DataFrame) -> list[str]:

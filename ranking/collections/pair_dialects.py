@@ -17,10 +17,10 @@ QUERY = (
 POSITIVE = (
     "positive", "pos", "positives", "positive_passages", "positive_ctxs", "positive_messages", "answer", "document",
     "documents", "docs", "passage", "passages", "response", "sentence2", "context", "question2", "sentence_1",
-    "passage_text", "completion", "text",
+    "passage_text", "completion", "chosen", "text",
 )  # fmt: skip
 LABEL = ("label", "labels", "relevance", "relevant", "is_relevant", "rel", "grade", "is_duplicate")
-NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
+NEGATIVES = re.compile(r"^(hard_)?(negative|negatives|neg|rejected)(_passages|_ctxs|_messages)?(_?\d+)?$", re.I)
 SEPARATE = ("pos_scores", "neg_scores")
 BESIDE = "scores beside"
 """The column of the scores in the tables `ids` that `pyrite mine` writes."""

@@ -161,8 +161,9 @@ class FolderReader(Reader):
         return named
 
     def named(self, file: str) -> Path:
-        """Return the path of a file that an option names, relative to the folder."""
-        return self.folder / Path(file).expanduser()
+        """Return the path of a file that an option names, relative to the folder, or else to the current one."""
+        here, given = self.folder / Path(file).expanduser(), Path(file).expanduser()
+        return given if given.is_file() and not here.exists() else here
 
 
 def frames(

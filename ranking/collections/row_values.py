@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pyrite.ranking.collections.faults import SKIP, RowFault, refuse_row
 from pyrite.ranking.collections.json_rows import Point
 from pyrite.ranking.collections.names import IDS, TEXT, TITLE, first_value
+from pyrite.ranking.collections.pair_dialects import NOT_RELEVANT, RELEVANT
 
 
 class Document(NamedTuple):
@@ -88,6 +89,8 @@ def number(value: Any, what: str) -> float:
     try:
         read = float(WRITTEN.get(value, value))
     except (TypeError, ValueError):
+        if what == "label" and (grade := _grade_of(str(value))) is not None:
+            return grade
         comma = re.fullmatch(r"[+-]?\d+,\d+", str(value))
         usual = {"label": "write 1 for relevant and 0 for not"}.get(what, SKIP)
         remedy = "write a point, not a comma" if comma else usual
@@ -96,6 +99,12 @@ def number(value: Any, what: str) -> float:
         kind = "not a number" if math.isnan(read) else "out of range"
         raise RowFault(f"the {what} is {kind} ({read:g})")
     return read
+
+
+def _grade_of(word: str) -> float | None:
+    """Return 1 or 0 for a word that says whether a document is relevant; None for another."""
+    grades = {1.0: RELEVANT, 0.0: NOT_RELEVANT}
+    return next((grade for grade, pattern in grades.items() if pattern.fullmatch(word.strip())), None)
 
 
 @documents.register

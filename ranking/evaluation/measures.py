@@ -7,6 +7,7 @@ Validation calls this every few batches, so nothing here loops over queries.
 
 from __future__ import annotations
 
+import difflib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -281,9 +282,9 @@ FAMILIES: dict[str, type[Measure]] = {
 _WRITTEN = {name.lower(): name for name in ("Rprec", "RBP", "ERR", "Bpref", "infAP")}
 """The names of measures by those that trec_eval and others give them: bpref, infap, rprec."""
 _ELSEWHERE = {
-    "map": "AP", "ap": "AP", "mrr": "RR", "rr": "RR", "recip_rank": "RR", "ndcg": "nDCG", "ndcg_cut": "nDCG",
-    "recall": "R", "r": "R", "precision": "P", "p": "P", "success": "Success", "hit": "Success", "hits": "Success",
-    "hit_rate": "Success", "accuracy": "Success",
+    "map": "AP", "map_cut": "AP", "ap": "AP", "mrr": "RR", "rr": "RR", "recip_rank": "RR", "ndcg": "nDCG",
+    "ndcg_cut": "nDCG", "recall": "R", "r": "R", "precision": "P", "p": "P", "success": "Success", "hit": "Success",
+    "hits": "Success", "hit_rate": "Success", "accuracy": "Success",
 }  # fmt: skip
 """The names of measures by those of other tools, in lower case; for suggestions."""
 
@@ -321,9 +322,11 @@ def _unsupported(name: str) -> BadInput:
         for family, kind in FAMILIES.items()
     )
     form = re.fullmatch(r"([a-z]+(?:_[a-z]+)*)(?:[@_](\d+))?", name.strip().lower())
-    if form and form[1] in _ELSEWHERE and name not in FAMILIES:
-        cutoff = f"@{form[2]}" if form[2] else "@10" if FAMILIES[_ELSEWHERE[form[1]]].needs_cutoff else ""
-        return BadInput(f"no measure {name!r}", remedy=f"did you mean {_ELSEWHERE[form[1]]}{cutoff}?")
+    stem, given = form.groups() if form else ("", None)
+    known = {family.lower(): family for family in FAMILIES} | _ELSEWHERE
+    for close in difflib.get_close_matches(stem, known, 1, 0.7):
+        cutoff = f"@{given or 10}" if given or FAMILIES[known[close]].needs_cutoff else ""
+        return BadInput(f"no measure {name!r}", remedy=f"did you mean {known[close]}{cutoff}?")
     remedy = f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5"
     return BadInput(f"no measure {name!r}", remedy=remedy)
 

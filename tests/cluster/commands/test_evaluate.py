@@ -92,9 +92,34 @@ def test_several_files_of_judgements(files, capsys):
     assert run("runs", "qrels=[a.txt,b.txt]", "out=v.jsonl.gz") == 0
     assert pyrite.evaluate("runs", "qrels.txt").queries.equals(pyrite.evaluate("runs", ["a.txt", "b.txt"]).queries)
     assert len(pl.read_ndjson("v.jsonl.gz")) == 3 * 8 * 6
+    Path("parts").mkdir()
+    for name in ("a.txt", "b.txt"):
+        Path("parts", name).write_text(Path(name).read_text())
+    assert pyrite.evaluate("runs", "parts").queries.equals(pyrite.evaluate("runs", "parts/*.txt").queries)
+    assert pyrite.evaluate("runs", "parts").queries.equals(pyrite.evaluate("runs", "qrels.txt").queries)
+    Path("none").mkdir()
+    assert run("runs", "qrels=none") == 2
+    assert "none: no judgements in it" in capsys.readouterr().err
     Path("b.txt").write_text("".join(lines[79:]))
     assert run("runs", "qrels=[a.txt,b.txt]") == 2
     assert "is judged in several files; evaluate by one of them" in capsys.readouterr().err
+
+
+def test_pooled_documents_that_are_not_judged_are_not_judged(files):
+    """A grade of -1 is that of a document in the pool that nobody judged, as in TREC's sampled judgements."""
+    measures = ["judged@20", "AP(judged_only=True)", "RBP(p=0.8)"]
+    lines = Path("qrels.txt").read_text().splitlines(keepends=True)
+    Path("half.txt").write_text("".join(lines[::2]))
+    Path("minus.txt").write_text("".join(lines[::2] + [line[:-2] + "-1\n" for line in lines[1::2]]))
+    half, minus = (pyrite.evaluate("runs", name, measures).queries for name in ("half.txt", "minus.txt"))
+    assert minus.equals(half)
+    assert 0 < half.filter(measure="judged@20")["value"].max() < 1
+
+
+def test_other_ids_are_counted(files, capsys):
+    Path("other.txt").write_text(Path("qrels.txt").read_text().replace(" d", " x"))
+    assert run("runs", "other.txt") == 0
+    assert "runs none of whose documents is judged (are the ids those of the judgements?): 3" in capsys.readouterr().out
 
 
 def test_measures_with_parameters_need_no_quotes(files, capsys):
@@ -117,6 +142,10 @@ def test_measures_with_parameters_need_no_quotes(files, capsys):
         (["qrels.txt"], "qrels.txt: is the only file that is named; name runs, and the judgements after them"),
         (["runs", "nowhere.txt"], "nowhere.txt"),
         (["runs", "qrels.txt", "measures=[map]"], "did you mean AP"),
+        (["runs", "qrels.txt", "measures=[nDGC@10]"], "no measure 'nDGC@10'; did you mean nDCG@10?"),
+        (["runs", "qrels.txt", "measures=[P@0]"], "measure 'P@0': cutoff and rel are 1 or more"),
+        (["runs", "qrels.txt", "measures=[SetP,Judged@0]"], "no measure 'Judged@0'"),
+        (["runs", "qrels.txt", "measures=[judged@0]"], "no measure 'judged@0'"),
         (["runs", "qrels.txt", "depth=5"], "depth"),
     ],
 )

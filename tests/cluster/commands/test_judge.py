@@ -1,6 +1,7 @@
 """`pyrite judge`: from its options and what people bring to a page that is ready, and its export."""
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -196,13 +197,35 @@ MADE = {
         [("1", "d2", 1, "bo@example.org", "seen twice", "text"), ("2", "d4", 0, "7", None, None)],
     ),
     "bo.jsonl": (DOCCANO, [("1", "d2", 1, "bo", "sure", None), ("2", "d4", 0, "bo", None, None)]),
-}
+    "bo.csv.gz": (
+        "topic;docno;relevance;annotator;comment;updated_at\n1;d2;1.0;bo;sure;\n2;d4;Not Relevant;bo;;\n",
+        [("1", "d2", 1, "bo", "sure", None), ("2", "d4", 0, "bo", None, None)],
+    ),
+    "min.json": (
+        json.dumps([
+            {"topic": 1, "document": "the text", "doc_id": "d2", "grade": "Relevant", "user": 7, "comment": "sure"},
+            {"topic": 2, "doc_id": "d4", "grade": {"choices": ["Not relevant"]}, "annotator": 7},
+            {"topic": 2, "doc_id": "d3", "labels": [], "annotator": 7},
+        ]),
+        [("1", "d2", 1, "7", "sure", None), ("2", "d4", 0, "7", None, None)],
+    ),
+    "two.json": (
+        json.dumps([{"data": {"qid": "1", "query": "q 1", "document": "text 2", "docid": "d2"}, "annotations": [
+            {"completed_by": 7, "result": [
+                {"from_name": "fluency", "value": {"rating": 5}},
+                {"from_name": "Relevance", "value": {"choices": ["1"]}}]},
+            {"completed_by": 8, "result": []}]},
+            {"data": {"qid": "2", "docid": "d4"}, "annotations": [
+                {"completed_by": 7, "result": [{"value": None}, {"value": {"number": 0}}]}]}]),
+        [("1", "d2", 1, "7", None, None), ("2", "d4", 0, "7", None, None)],
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_judgements_made_elsewhere_are_imported_once(start, files, console, name):
     content, expected = MADE[name]
-    write_files(files, {name: content})
+    (files / name).write_bytes(gzip.compress(content.encode()) if name.endswith(".gz") else content.encode())
     start(*options(files))
     judged(files)
     for _ in range(2):
@@ -213,7 +236,8 @@ def test_judgements_made_elsewhere_are_imported_once(start, files, console, name
     made = read(files / "out").judgements
     columns = ["topic", "document", "grade", "assessor", "note", "rationale"]
     assert made.select(columns).rows()[1:] == expected
-    if name != "bo.jsonl":
+    assert ("annotations without a grade" in said) == (name in ("made.json", "min.json", "two.json"))
+    if name in ("made.csv", "made.json"):
         assert made["at"][1] == pytest.approx(1772359200.5)
     write_qrels([f"out={files / 'out'}"], str(files / "qrels.txt"), console)
     assert (files / "qrels.txt").read_text() == "1 0 d1 1\n1 0 d2 1\n2 0 d4 0\n"
@@ -280,11 +304,21 @@ def test_what_is_not_imported_is_counted(start, files, console):
     ("a.csv", "topic,document,grade\n1,d1,1\n", "a.csv:2: a judgement without assessor; name it by one of assessor, "),
     ("a.csv", "topic,document,grade,assessor,time\n1,d1,1,bo,noon\n", "a.csv:2: 'noon' is no time; write it as"),
     ("a.csv", "topic,document,grade,assessor\n", "a.csv: no judgements in it"),
-    ("a.json", "{}", "a.json: not a list of objects; export tasks"),
-    ("a.jsonl", "{\n", "a.jsonl:1: no JSON"),
+    ("a.csv", "topic,document,assessor\n1,d1,bo\n", "a.csv:2: a judgement without grade; name it by one of grade, "),
+    ("a.json", "{}", "a.json:1: a judgement without grade"),
+    ("a.jsonl", "{,}\n", "a.jsonl:1: broken line: not JSON"),
     ("a.json", '[{"data": {"topic": "1", "document": "d1"}, "annotations": [{"completed_by": {}, "result": []}]}]',
+     "a.json: no judgements in it"),
+    ("a.json", '[{"data": {"topic": "1", "document": "d1"}, "annotations": [{"result": [{"value": {"rating": 1}}]}]}]',
      "a.json:1: a judgement without assessor"),
-    ("a.xlsx", "", "a.xlsx: judgements are not imported from .xlsx; name it by what it is: .csv, .tsv"),
+    ("a.json", '[{"annotations": 3}]', "a.json:1: `annotations` is no list of objects; export tasks"),
+    ("a.json", '[{"annotations": [{"result": [{"from_name": "a", "value": {"rating": 1}}, '
+     '{"from_name": "b", "value": {"choices": ["x"]}}]}]}]', "a.json:1: an annotation has 2 controls that may be"),
+    ("bo.jsonl", '{"topic": 1, "docno": "d1", "label": [[0, 4, "1"]]}\n', "bo.jsonl:1: its label marks passages"),
+    ("bo.jsonl", '{"topic": 1, "docno": "d1", "label": ["0", "1"]}\n', "bo.jsonl:1: a judgement with 2 grades (0, 1)"),
+    ("a.xlsx", "", "a.xlsx: is no table by its name; save it as CSV in UTF-8"),
+    ("a.txt", "1 0 d1 1\n", "a.txt: is no table of judgements with assessors by its name (.csv, .tsv, .json, .jsonl, "
+     ".parquet); give TREC's judgements to `pyrite judge` by qrels="),
     ("a.csv", "topic,document,grade,assessor\n1,d1,1,owner\n", "a.csv: Owner|a.csv: owner can't be an assessor's name"),
 ])  # fmt: skip
 def test_broken_imports_change_nothing(start, files, console, name, content, says):
@@ -302,6 +336,8 @@ def test_some_topics_are_judged_and_each_has_its_budget(start, files):
     with pytest.raises(BadInput, match=re.escape("topics: '7' is none of the 2 topics (1, 2); give names of topics")):
         start(*options(files), "topics=[1,7]", f"out={files / 'more'}")
     start(*options(files), f"budget={files / 'budgets'}", f"out={files / 'more'}")
+    write_files(files, {"commas": "1,3\n\n2 4\n"})
+    start(f"budget={files / 'commas'}", f"out={files / 'more'}")
     for name, says in (
         ("twice", "topic 1 is given twice"),
         ("words", "'many' is no number of documents for topic 1"),
@@ -389,7 +425,7 @@ def test_topics_have_owners(start, files):
     assert "link for ada" in start(*options(files), f"owners={path}", "assessors=[ada,grace]")
     start("owners=first")
     for content, says in (
-        ("1 ada\n", "owners.tsv:1: broken line"), ("1\tada\n1\tgrace\n", "owners.tsv:2: topic 1 is given twice"),
+        ("ada\n", "owners.tsv:1: broken line"), ("1\tada\n1\tgrace\n", "owners.tsv:2: topic 1 is given twice"),
         ("9\tada\n", "no topic '9'"), ("1\tedsger\n", "edsger owns topic 1 and is not among"),
     ):  # fmt: skip
         path.write_text(content)

@@ -16,6 +16,7 @@ from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.rollouts import checkpoints
 from pyrite.cluster.rollouts.checkpoints import STATE
 from pyrite.cluster.rollouts.environments import Environments
 from pyrite.cluster.rollouts.gang import workers_of
@@ -103,8 +104,8 @@ def test_workers_learn_the_same(config, undisturbed, tmp_path):
         (["function=bm25"], "an agent needs at least two functions to choose from, and there is only bm25"),
         (["agent.lr=1"], "no option agent.lr; agent has actor_lr, critic_lr"),
         (["state.epochs=1"], "no option state.epochs; state has"),
-        (["agent=ppo,reinforce"], "sweeps"),
-        (["function=bm25,random"], r"sweeps; write function=\[bm25,random\], or learn one agent at a time"),
+        (["agent=ppo,reinforce"], "one value here, not ppo,reinforce; learn one agent at a time"),
+        (["function=bm25,random"], r"takes a list; write function=\[bm25,random\]; learn one agent at a time"),
         (["objective=sir_v1", "objective.levels=[4,3]"], "trains several rankers in turn, and an episode has one"),
         (["copies=0"], "copies"),
         (["copies=8", "workers=3"], "divide evenly"),
@@ -233,15 +234,19 @@ def test_where_an_agent_does_not_fit(own, undisturbed, folder, wrong, message, t
 
 
 @pytest.mark.nightly
-def test_an_interrupted_learning_of_picks_goes_on(picking, folder, tmp_path):
+def test_an_interrupted_learning_of_picks_goes_on(picking, folder, tmp_path, monkeypatch):
     """To the same agent, also of what imitation had come to."""
+    save = checkpoints.save
 
-    def interrupt(progress: LearningProgress) -> None:
-        if (tmp_path / STATE).exists():
-            raise KeyboardInterrupt
+    def save_and_stop(*state: Any) -> None:
+        save(*state)
+        raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        taught(picking | {"save_every": 0}, tmp_path, tell=interrupt)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "save", save_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            taught(picking | {"save_every": 0}, tmp_path)
+    assert (tmp_path / STATE).exists()
     one, (other, _) = read_agent(str(folder)), taught(picking, tmp_path)
     assert equal(one.weights, other.weights)
     assert one.facts == other.facts

@@ -239,7 +239,7 @@ def test_rays_memory_monitor_ends_a_process_and_the_run_goes_on(tmp_path):
     """In a Ray of its own, whose monitor takes any use for too much as long as a file is there."""
     program = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-import cluster, ray, psutil
+import pyrite.cluster, ray, psutil
 from pathlib import Path
 from tests.cluster.executors import test_tune
 memory = psutil.virtual_memory()

@@ -116,6 +116,11 @@ def test_a_checkpoint_scores_as_it_does_elsewhere_and_guards_and_teaches_by_its_
     assert isinstance(teacher, RankerTeacher)
 
 
+def test_the_current_folder_may_be_the_checkpoint(small_bert, monkeypatch):
+    monkeypatch.chdir(small_bert)
+    assert read_ranker(".", gpu=False).name == Path(small_bert).name
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -214,7 +214,7 @@ LR = "optimizer.lr=interval(1e-4,1e-2)"
     [
         (["time_budget=soon"], "2h"),
         (["sampler=grid"], "sampler"),
-        (["seeds=1", "callbacks=[tests.nowhere.Callback]", "local=true"], "needs Ray"),
+        (["seeds=1", "callbacks=[ray.tune.logger.CSVLoggerCallback]", "local=true"], "needs Ray"),
         (["trial_scheduler=asha", "optimizer.lr=.001"], "compared by their seeds"),
         (["trial_scheduler=asha", LR, "seeds=3"], "seeds=1"),
         (["trial_scheduler=nothing"], "asha, median"),

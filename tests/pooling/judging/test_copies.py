@@ -32,6 +32,34 @@ def test_the_first_of_the_collection_is_shown():
     assert find_copies(pool, TEXTS).schema == pl.Schema(COPIES)
 
 
+def test_texts_that_are_nearly_the_same_are_copies_if_asked_for():
+    words = [f"word{number}" for number in range(100)]
+    changed, more = [*words[:50], "other", *words[51:]], [*words[:-1], "end"]
+    texts = pl.DataFrame({
+        "id": ["long", "changed", "end", "half", "short", "brief", "none"],
+        "text": [
+            *map(" ".join, (words, changed)), ", ".join(more).upper(), " ".join(words[:60]), "a tea", "a tea!", ""
+        ],
+    })  # fmt: skip
+    pool = make_pool(runs(a=texts["id"].to_list()), None)
+    assert find_copies(pool, texts).is_empty()
+    # 98 runs of three words: one changed word changes three of them, 95 / 101; the last one, one, 97 / 99
+    assert find_copies(pool, texts, near=True).rows() == [("1", "changed", "long"), ("1", "end", "long")]
+    # seen from `changed`, `end` differs in four: 94 / 102
+    begun = find_copies(pool, texts, [("1", "changed")], near=True)
+    assert begun.rows() == [("1", "long", "changed"), ("1", "end", "changed")]
+    same = texts.with_columns(pl.when(id="half").then(pl.lit(" ".join(words))).otherwise("text").alias("text"))
+    assert ("1", "half", "long") in find_copies(pool, same, near=True).rows()
+
+
+def test_no_chain_of_small_differences_joins_texts():
+    words = [f"word{number}" for number in range(60)]
+    chain = [" ".join([*words[number * 2 :], *(f"new{index}" for index in range(number * 2))]) for number in range(6)]
+    texts = pl.DataFrame({"id": [f"d{number}" for number in range(6)], "text": chain})
+    pool = make_pool(runs(a=texts["id"].to_list()), None)
+    assert find_copies(pool, texts, near=True).rows() == [("1", "d1", "d0"), ("1", "d3", "d2"), ("1", "d5", "d4")]
+
+
 def test_only_documents_of_one_topic_are_copies():
     assert find_copies(make_pool(runs(a=["a", "b"]), None), TEXTS).is_empty()
 

@@ -1,7 +1,10 @@
 """Data sets of today: read as they are meant, or refused in one line. All texts are made up."""
 
 import json
+import threading
 from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,22 @@ def test_classes_of_a_saved_data_set_are_read(tmp_path, read):
     assert answers(read(Pairs(saved))) == EXPECTED
 
 
+@pytest.mark.parametrize(
+    ("yes", "no"), [("yes", "no"), ("Relevant", "irrelevant"), ("true", "FALSE"), ("exact", "complement")]
+)
+def test_labels_may_be_words(pairs, yes, no):
+    rows = [row | {"label": yes} for row in ROWS] + [row | {"answer": "Nobody", "label": no} for row in ROWS]
+    assert answers(pairs(rows)) == EXPECTED
+    with pytest.raises(BadInput, match="the label 'E' is not a number; write 1 for relevant and 0 for not"):
+        pairs([row | {"label": "E"} for row in ROWS])
+
+
+def test_chosen_and_rejected_are_a_positive_and_a_negative(pairs):
+    rows = [{"anchor": row["query"], "chosen": row["answer"], "rejected": "Nobody"} for row in ROWS]
+    assert set(pairs(rows).documents["text"]) == {"Nobody", *(row["answer"] for row in ROWS)}
+    assert pairs(rows).source["columns"] == ["anchor", "chosen", "rejected"]
+
+
 def test_classes_that_say_nothing_are_shown(tmp_path, read):
     path = labelled(tmp_path / "rows.parquet", ["cat", "dog"], 1)
     with pytest.raises(BadInput, match=r"label has classes .*0 is cat, 1 is dog.*collection\.relevant_from=1"):
@@ -101,7 +120,7 @@ def test_labels_that_are_all_above_zero_are_counted(pairs):
         assert not [name for name in facts if "above 0" in name]
 
 
-@pytest.mark.parametrize("name", ["rejected", "bad_1", "wrong_answers", "distractor", "neg_passage"])
+@pytest.mark.parametrize("name", ["bad_1", "wrong_answers", "distractor", "neg_passage"])
 def test_columns_that_look_like_negatives_are_named(pairs, name):
     facts = pairs([row | {name: "Nobody"} for row in ROWS]).facts
     assert facts["columns that are not read"] == f"{name} (collection.negatives= chooses it)"
@@ -148,15 +167,24 @@ def test_judgements_without_a_grade_are_relevant(tmp_path, read, form):
     assert collection.facts["judgements without a grade, each of which is relevant"] == "2"
 
 
+def test_judgements_in_data_or_in_one_file(tmp_path, read):
+    """As MTEB's default configuration, and as three files."""
+    parquet(tmp_path / "mteb", corpus__test=DOCUMENTS, queries__test=QUERIES, data__test=PAIRS_OF_IDS)
+    assert answers(read(Beir(tmp_path / "mteb"))) == EXPECTED
+    (tmp_path / "plain").mkdir()
+    for name, rows in (("corpus", DOCUMENTS), ("queries", QUERIES), ("qrels", PAIRS_OF_IDS)):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "plain" / f"{name}.parquet")
+    assert format_of(tmp_path / "plain") == "beir"
+    assert answers(read(Beir(tmp_path / "plain"))) == EXPECTED
+
+
 def test_one_of_several_collections_is_chosen(tmp_path, read):
     parquet(
         tmp_path / "nano", corpus__NanoA=DOCUMENTS, queries__NanoA=QUERIES, qrels__NanoA=PAIRS_OF_IDS,
         corpus__NanoB=DOCUMENTS[:3], queries__NanoB=QUERIES[:3], qrels__NanoB=PAIRS_OF_IDS[:3],
     )  # fmt: skip
     assert format_of(tmp_path / "nano") == "beir"
-    with pytest.raises(
-        BadInput, match=r"of 2 collections \(NanoA, NanoB\); choose one of them: collection\.subset=NanoA"
-    ):
+    with pytest.raises(BadInput, match=r"by name \(NanoA, NanoB; 2 in all\); choose one: collection\.subset=NanoA"):
         read(Beir(tmp_path / "nano"))
     collection = read(Beir(tmp_path / "nano", subset="NanoB"))
     assert (collection.name, collection.size, len(collection.queries)) == ("NanoB", 3, 3)
@@ -167,7 +195,7 @@ DISTILLED = [{"query_id": "q1", "document_ids": ["d1", "d2"], "scores": [0.9, 0.
 
 
 @pytest.mark.parametrize("name", ["kd.jsonl", "kd.parquet"])
-def test_distillation_data_by_id(tmp_path, read, name):
+def test_distillation_data_by_id(tmp_path, read, name, monkeypatch):
     folder = write_beir(tmp_path / "beir", {"test.tsv": "q1\td1\t1\nq2\td2\t1\n"})
     frame = pl.DataFrame(DISTILLED)
     (frame.write_ndjson if name.endswith("jsonl") else frame.write_parquet)(folder / name)
@@ -177,6 +205,10 @@ def test_distillation_data_by_id(tmp_path, read, name):
     with pytest.raises(BadInput, match=r"holds ids, not texts \(document_ids\); .*collection\.given=FILE"):
         read(Pairs(folder / name))
     assert read(Beir(folder, given=name)).given["document"].to_list() == ["d1", "d2"]
+    (folder / name).rename(tmp_path / name)
+    monkeypatch.chdir(tmp_path)  # next to the folder
+    assert read(Beir(folder, given=name)).given["document"].to_list() == ["d1", "d2"]
+    (tmp_path / name).rename(folder / name)
     pl.DataFrame([DISTILLED[0] | {"scores": [0.9]}]).write_ndjson(folder / "short.jsonl")
     with pytest.raises(BadInput, match=r"short\.jsonl:1: .*not as many scores as documents \(1 for 2\)"):
         read_candidates(folder / "short.jsonl", Faults())
@@ -200,6 +232,21 @@ def test_remote_paths_are_fetched_or_refused_in_one_line(tmp_path, read, monkeyp
             format_of(uri)
     with pytest.raises(BadInput, match=r"nosuch://a/b.csv: can't be fetched .*copy it to this machine"):
         local_path("nosuch://a/b.csv")
+
+
+def test_a_web_address_may_go_on_after_the_file(tmp_path, read, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "site").mkdir()
+    write_lines(tmp_path / "site" / "rows.jsonl", ROWS)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        site = f"http://127.0.0.1:{server.server_port}"
+        assert answers(read(Pairs(f"{site}/rows.jsonl?download=true"))) == EXPECTED
+        with pytest.raises(BadInput, match=r":\d+/: names no file that ends in its format, .*copy it to this machine"):
+            local_path(f"{site}/")
+        server.shutdown()
 
 
 @pytest.mark.parametrize("slashes", ["///", "//localhost/", "/"])

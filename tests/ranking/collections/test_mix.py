@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import pyrite
@@ -84,8 +85,12 @@ def test_a_prompt_for_a_collection_and_per_row(tmp_path):
     ("mix", "says"),
     [
         (["birds"], "mixes fewer than two"),
-        ([{"path": "birds", "weight": 2}, "stones"], "an entry has no weight; choose of path, share, prompt, name"),
+        ([{"path": "birds", "weight": 2}, "stones"], "an entry has no weight; choose of path, share, prompt, name, or"),
+        ([{"path": "birds", "prompt": 3}, "stones"], "the prompt of .* is 3, and no text; put it in quotes"),
+        ([{"path": "birds", "relevant_from": "high"}, "stones"], "an option of .* is 'high'; input should be a"),
         ([{"path": "birds", "share": 0}, "stones"], "the share of .* is 0; give a number above 0"),
+        ([{"path": "birds", "share": float("inf")}, "stones"], "the share of .* is inf; give a number above 0"),
+        ([{"path": "birds", "share": True}, "stones"], "the share of .* is True; give a number above 0"),
         (["birds", "birds"], "two collections are called birds; give one another name"),
         ([{"share": 1}, "stones"], "an entry has no path"),
     ],
@@ -99,6 +104,23 @@ def test_wrong_entries_are_refused(mix, says, files, tmp_path):
 
     with pytest.raises(BadInput, match=says):
         opened(tmp_path, *map(placed, mix))
+
+
+def test_a_text_is_no_mixture(tmp_path):
+    with pytest.raises(BadInput, match=r"is 'birds,stones', and no list; name them, as \[A,B\]"):
+        open_collection(Mix(mix="birds,stones"), tmp_path / "cache")
+    with pytest.raises(BadInput, match=r"\['birds', 2\] is no entry; name them, as"):
+        open_collection(Mix(mix=[["birds", 2], "stones"]), tmp_path / "cache")
+
+
+def test_each_collection_has_the_options_of_its_format(files, tmp_path):
+    file = tmp_path / "rated.csv"
+    file.write_text("ask,say,stars\n" + "".join(f"ask {n},say {n},{5 - 4 * (n % 2)}\n" for n in range(20)))
+    rated = {"path": str(file), "query": "ask", "positive": "say", "label": "stars", "relevant_from": 4}
+    collection = opened(tmp_path, rated, files[1])
+    assert collection.judgements.filter(pl.col("grade") > 0)["query"].str.starts_with("rated/").sum() == 10
+    with pytest.raises(BadInput, match=r"name it by query:COLUMN,positive:COLUMN in its entry of collection\.mix"):
+        opened(tmp_path, str(file), files[1])
 
 
 def test_names_tell_files_of_one_name_apart(files, tmp_path):

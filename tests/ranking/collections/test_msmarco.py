@@ -84,7 +84,7 @@ def test_files_by_other_names(write, cache):
         ("queries.train.tsv", "9", "broken line", "not 2 columns"),
         ("queries.train.tsv", "9\t", "empty text", "the query '9' has no text"),
         ("qrels.train.tsv", "10 0 0", "broken line", "not 4 columns"),
-        ("qrels.train.tsv", "10 0 0 x", "broken line", "grade 'x' is not a whole number"),
+        ("qrels.train.tsv", "10\t0\t0\tx", "broken line", "grade 'x' is not a whole number"),
         ("qrels.train.tsv", "99 0 1 1", "unknown query", "no query is called '99'"),
     ],
 )

@@ -159,13 +159,23 @@ def test_a_wrong_shape_is_an_internal_error():
 @pytest.mark.parametrize(
     "name",
     [
-        *("", "nope", "AP(", "AP@x", "AP@1.5", "P", "R", "Success", "nDCG(rel=2)@3", "1+1", "P@5, AP"),
+        *("", "nope", "AP(", "AP@x", "AP@1.5", "nDCG(rel=2)@3", "1+1", "P@5, AP"),
         *("AP(judged_only=True)@10", "nDCG(dcg='x')", "nDCG(gains={0:0,1:2})", "P(rel='a')@5"),
     ],
 )
 def test_an_unsupported_measure_lists_what_there_is(name):
     with pytest.raises(BadInput, match=r"there are AP .*nDCG"):
         parse(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("P", "P@10"), ("Success", "Success@10"), ("nDGC@5", "nDCG@5"), ("map_cut_10", "AP@10"), ("bprf", "Bpref")],
+)
+def test_the_measure_that_is_meant_is_named_and_is_one(name, meant):
+    with pytest.raises(BadInput, match=f"did you mean {meant}\\?"):
+        parse(name)
+    parse(meant)
 
 
 @pytest.mark.parametrize(
