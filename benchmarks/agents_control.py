@@ -28,8 +28,6 @@ from pyrite.rl.state import FEATURES, StateOptions, StateTables
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.sampler import Sampler
 
-SCALE = 100.0
-"""The factor of rewards, that of `reward=diff` in `pyrite learn`: critics start near 0, on the scale of the rewards."""
 KEEP = 20
 """Episodes between two states of an agent that learns."""
 
@@ -72,8 +70,7 @@ class Control:
         def begin(sequence: np.random.SeedSequence) -> tuple[RankerTraining, Sampler]:
             return self.start(made, actions.policy(), sequence)
 
-        reward = Diff(scale=SCALE)
-        return [SamplingEnvironment(begin, tables, actions, reward, options, seed, copy) for copy in numbers]
+        return [SamplingEnvironment(begin, tables, actions, Diff(), options, seed, copy) for copy in numbers]
 
 
 Choice = Callable[[SamplingEnvironment, np.random.Generator], int]

@@ -30,7 +30,7 @@ from pyrite.analysis.reports.study_report import compared
 from pyrite.analysis.statistics.convergence import convergence
 from pyrite.analysis.statistics.summary import baseline_of, marks
 from pyrite.cluster.config.refusals import refusal
-from pyrite.cluster.config.schema import Config
+from pyrite.cluster.config.schema.kinds import Config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.reports.study_results import read_results
 from pyrite.ranking.errors import BadInput

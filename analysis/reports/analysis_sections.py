@@ -11,6 +11,7 @@ import polars as pl
 
 from pyrite.analysis.methods import MEAN
 from pyrite.analysis.reports import columns
+from pyrite.analysis.reports import study_words as words
 from pyrite.analysis.reports.labels import (
     Letters,
     distinct_names,
@@ -19,7 +20,7 @@ from pyrite.analysis.reports.labels import (
     value,
 )
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
-from pyrite.analysis.reports.result_sections import CURVES, cell, origin_name
+from pyrite.analysis.reports.result_sections import cell, origin_name
 from pyrite.analysis.reports.run_figures import curves
 from pyrite.analysis.statistics.across_places import ALL, summarise_zero_shot
 from pyrite.analysis.statistics.convergence import convergence
@@ -111,13 +112,6 @@ STEADINESS = (
     columns.text("runs"),
 )  # fmt: skip
 DECIDED = "decided"
-WORDS = {
-    "open": "{method} and {against} can't be told apart",
-    "equal": "{method} and {against} differ by less than {margin:g}",
-    "better": "{method} is better than {against}",
-    "worse": "{method} is worse than {against}",
-}
-"""What is decided about two methods, in words."""
 
 
 def analyses(
@@ -135,16 +129,10 @@ def analyses(
 
 def contrasts(tested: pl.DataFrame, letters: Letters | None = None) -> Section:
     """The differences that were named before the study ran."""
-    explained = (
-        "One method against each of those that were named before the study ran. Pairs have a seed in common. The "
-        "interval and p are for other seeds and other queries, p by Holm's method over all rows here; “p equal” tests "
-        "that the difference is smaller than the margin (equal_within). “p, seeds only” is of a t-test over seeds: it "
-        "is about other seeds and these very queries, and too small for a claim about others."
-    )
     parts = tested.with_columns(pl.col("std", "against_std").fill_null(0.0)).partition_by(
         "candidates", maintain_order=True
     )
-    places = [f"against others: {part[0, 'measure']}, {origin_name(part[0, 'candidates'])}" for part in parts]
+    places = [words.AGAINST_OTHERS.format(part[0, "measure"], origin_name(part[0, "candidates"])) for part in parts]
     tables = [
         columns.table(part, CONTRASTS, caption=f"{part[0, 'method']} {place}")
         for part, place in zip(parts, places, strict=True)
@@ -154,8 +142,8 @@ def contrasts(tested: pl.DataFrame, letters: Letters | None = None) -> Section:
     columns_shown = [columns.named("against", brief), *BRIEF_CONTRASTS]
     shown = columns.table(parts[0], columns_shown, caption=f"{brief[parts[0][0, 'method']]} {places[0]}")
     frames = {"contrasts.parquet": tested}
-    title = "The differences that the study was made for"
-    return Section(title, [explained, *tables], [*letter_key(brief, names), shown], frames)
+    said = words.CONTRASTS
+    return Section(said.title, [*said.explained(), *tables], [*letter_key(brief, names), shown], frames)
 
 
 def _decisions(comparison: Comparison, rule: SequentialRule, baseline: str | None) -> list[Section]:
@@ -163,37 +151,22 @@ def _decisions(comparison: Comparison, rule: SequentialRule, baseline: str | Non
     if frame.is_empty():
         return []
     rows, lines = [], dict[frozenset[str], str]()
-    within = {"equal": f"equal within {rule.equal_within:g}"}
+    within = {"equal": words.EQUAL_WITHIN.format(rule.equal_within)}
     for row in frame.iter_rows(named=True):
         more = _outlook(row, rule)
         rows.append({**row, "is": within.get(row["verdict"], row["verdict"]), "seeds to come": more})
-        words = WORDS[row["verdict"]].format(**row, margin=rule.equal_within)
+        decided = words.DECIDED[row["verdict"]].format(**row, margin=rule.equal_within)
         seeds = f"{row['seeds']} seeds" + (f", {more}" if more != DECIDED else "")
         pair = frozenset((row["ranker"], row["method"], row["against"]))
         # Two baselines are each other's opponents: the first line is enough.
-        lines.setdefault(pair, f"{row['ranker']}: {words} ({signed(row['difference'])}, {seeds})")
+        lines.setdefault(pair, f"{row['ranker']}: {decided} ({signed(row['difference'])}, {seeds})")
     bounds = " or ".join(f"{bound:.3g}" for bound in frame["bound"].unique().sort().to_list())
-    explained = (
-        f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, each method against the best baseline, by "
-        "differences paired by seed. “Better” and “worse” are methods that differ, “equal” are methods that differ "
-        f"by less than {rule.equal_within:g}. One could look after every seed and stop at any time, so a decision "
-        "holds. Over all pairs of methods at once, the chance that any pair without a difference is declared "
-        "different is below .05, and so is the chance that any pair declared equal is not.",
-        "The interval and the decision have the same level, and are about the mean difference with each seed's cut "
-        f"off at {bounds}: the mean of differences without bounds could not be decided with tens of seeds. If clip= "
-        f"does not set the bound, the first {rule.first} seeds did, by how far runs spread, and are no evidence. A "
-        "comparison that after half of the seeds would take far more than there are stays open without them. “Seeds "
-        "to come” is a guess from the seeds so far. Methods that are decided get no more seeds, so the other tables "
-        "of this page compare unequal numbers of runs, and their tests, which ask for a number fixed beforehand, do "
-        "not apply.",
-        "Decisions are about other seeds and these very queries. “95%, other queries” and its p are for other seeds "
-        "and other queries. They ask for a number of seeds that was fixed beforehand, so they check a decision and do "
-        "not make one: if that interval contains 0, the difference may not hold for other queries.",
-    )
-    frames = {"decisions.parquet": frame}
-    return [
-        Section("What is decided", [columns.table(rows, DECISIONS, words=4), *explained], list(lines.values()), frames)
-    ]
+    explained = words.DECISIONS.explained(
+        measure=frame[0, "measure"], origin=origin_name(frame[0, "candidates"]), margin=rule.equal_within,
+        bounds=bounds, first=rule.first,
+    )  # fmt: skip
+    parts: list[Part] = [columns.table(rows, DECISIONS, words=4), *explained]
+    return [Section(words.DECISIONS.title, parts, list(lines.values()), {"decisions.parquet": frame})]
 
 
 def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
@@ -202,10 +175,10 @@ def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
     if more is None:
         return DECIDED
     if row["seeds"] < rule.most and hopeless(row["seeds"], more, rule):
-        return f"ended after {row['seeds']} of {rule.most}, more would not decide it"
+        return words.ENDED.format(seeds=row["seeds"], most=rule.most)
     if math.isinf(more) or more > 50 * rule.most:
-        return "can't be estimated"
-    return f"about {more:.0f} more for {rule.equal_within:g}"
+        return words.NOT_ESTIMATED
+    return words.TO_COME.format(more=more, margin=rule.equal_within)
 
 
 def _variation(frame: pl.DataFrame) -> list[Section]:
@@ -215,16 +188,9 @@ def _variation(frame: pl.DataFrame) -> list[Section]:
 
     names = distinct_names([*frame["method"], *frame["against"].drop_nulls()])
     head = [columns.named("method", names), columns.text("candidates"), columns.named("against", names)]
-    explained = (
-        "A method whose runs spread less is the safer one to train once, whatever its mean. “Ratio” is its deviation "
-        "divided by the other's, below 1 if it is steadier; p is Brown and Forsythe's test that they spread alike. "
-        "“Beats it” is how often a run of it is better than one of the other: 50% is a coin. “Best of 5” is the mean "
-        "of the best of five runs, for those who can try. “Below the line” is the share of runs that never learned: "
-        f"below {value(frame[0, 'line']) or '–'}, failed ones among them. Intervals in brackets are 95% intervals; of "
-        "few runs they are wide."
-    )
     table = columns.table_by_family(frame, [*head, *VARIATION], words=3)
-    return [Section("Beyond the mean", [table, explained], frames=frames)]
+    explained = words.VARIATION.explained(line=value(frame[0, "line"]) or "–")
+    return [Section(words.VARIATION.title, [table, *explained], frames=frames)]
 
 
 def across(frame: pl.DataFrame) -> list[Section]:
@@ -233,14 +199,15 @@ def across(frame: pl.DataFrame) -> list[Section]:
     if pooled.is_empty():
         return [Section("", [], frames=frames)] if len(frame) else []
     names = distinct_names([*frame["method"], *frame["against"]])
-    explained = (
-        f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, the difference from "
-        f"{names[frame[0, 'against']]}. A place is a collection and a ranker. The difference is the mean over places, "
-        "which are a sample of all places (a random-effects model); “between places” is the standard deviation of the "
-        "true differences, and “at the next place” bounds the difference at a place that was not seen."
-    )
     table = columns.table(pooled, [columns.named("method", names), *ACROSS])
-    return [Section("Over collections and rankers", [table, explained], frames=frames)]
+    explained = words.ACROSS.explained(**_over(frame, names))
+    return [Section(words.ACROSS.title, [table, *explained], frames=frames)]
+
+
+def _over(frame: pl.DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+    """Return what the differences of a table are of: the measure, the origin of candidates and the reference."""
+    origin = origin_name(frame[0, "candidates"])
+    return {"measure": frame[0, "measure"], "origin": origin, "against": names[frame[0, "against"]]}
 
 
 def across_terminal(frame: pl.DataFrame) -> list[str | Table]:
@@ -248,7 +215,7 @@ def across_terminal(frame: pl.DataFrame) -> list[str | Table]:
     pooled = frame.filter(place=ALL).sort("difference", descending=True)
     names = distinct_names([*frame["against"].unique(), *pooled["method"]])
     brief = Letters().of(names)
-    caption = f"{frame[0, 'measure']} over {origin_name(frame[0, 'candidates'])}, against {brief[frame[0, 'against']]}"
+    caption = words.ACROSS_TERMINAL.format(**_over(frame, brief))
     return [
         *letter_key(brief, names),
         columns.table(pooled, [columns.named("method", brief), *BRIEF_ACROSS], caption=caption),
@@ -261,20 +228,9 @@ def power_section(frame: pl.DataFrame) -> list[Section]:
         return []
     names = distinct_names([*frame["method"], *frame["against"]])
     letters = Letters().of(names)
-    note = (
-        "Seeds that a difference takes at 80% power on these queries alone (the verdict's are for other queries too): "
-        "one t-test / all methods compared / sequential (stop=decided)."
-    )
-    explained = (
-        "Estimated from the spread of these runs: the seeds with which a difference of this size is found in four "
-        "studies of five. Three numbers each: of a paired t-test at .05; of the same if all methods here are compared "
-        "(the first of Holm's steps); and of a sequential comparison over all pairs (stop=decided), which needs no "
-        "number beforehand. With five seeds this estimate may be off by a factor of two. Seeds alone show a difference "
-        "on these test queries; for other queries as well it may take more queries, as the verdict says."
-    )
-    wide, brief = (_power_table(frame, shown, note) for shown in (names, letters))
+    wide, brief = (_power_table(frame, shown, words.POWER_NOTE) for shown in (names, letters))
     terminal: list[str | Table] = [*letter_key(letters, names), brief]
-    return [Section("How many seeds it takes", [wide, explained], terminal, {"power.parquet": frame})]
+    return [Section(words.POWER.title, [wide, *words.POWER.explained()], terminal, {"power.parquet": frame})]
 
 
 def _power_table(frame: pl.DataFrame, names: Mapping[str, str], note: str) -> Table:
@@ -291,21 +247,17 @@ def _power_table(frame: pl.DataFrame, names: Mapping[str, str], note: str) -> Ta
 
 
 def _importance(trials: pl.DataFrame) -> list[Section]:
-    heading = "Which settings mattered"
+    heading = words.IMPORTANCE.title
     try:
         shares = importance(trials)
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
-        return [Section(heading, ["This needs Optuna, an extra: pip install 'pyrite-ir[search]', then pyrite report."])]
+        return [Section(heading, [words.NEEDS_OPTUNA])]
     if shares.is_empty():
         return []
     ordered = shares.sort("collection", "ranker", "share", descending=[False, False, True])
-    parts: list[Part] = [
-        columns.table(ordered, IMPORTANCE, words=2),
-        "Optuna's functional ANOVA: a random forest learns the results of runs from their settings, and its variance "
-        "is shared out among them. The shares sum to 100%, also if most of the differences are chance, by seed.",
-    ]
+    parts: list[Part] = [columns.table(ordered, IMPORTANCE, words=2), *words.IMPORTANCE.explained()]
     return [Section(heading, parts, (), {"importance.parquet": shares})]
 
 
@@ -319,13 +271,8 @@ def zero_shot(trials: pl.DataFrame, measured: pl.DataFrame | None) -> list[Secti
             "origin", "measure", maintain_order=True
         )
     ]
-    text = (
-        "Means over runs and one standard deviation; the number of queries of a collection is in brackets. The mean "
-        "weighs all collections alike. Every run is measured with the weights that were best on the collection that "
-        "it was trained on. Single values are in zero_shot.parquet."
-    )
     folds = [Fold(table.caption, [table]) for table in others]
-    return [Section("On collections without training", [first, *folds, text])]
+    return [Section(words.ZERO_SHOT.title, [first, *folds, *words.ZERO_SHOT.explained()])]
 
 
 def _collections(part: pl.DataFrame, caption: str) -> Table:
@@ -353,18 +300,9 @@ def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
     if not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
         return [Section("", [], frames=frames)] if len(every) else []
     of_agents = agents.filter(measure=measure)
-    explained = (
-        "The convergence rate is the share of agents whose rankers reach a higher mean than those of the random "
-        "policy (Cohen et al. 2019, table 2). All agents meet the same seeds, so with few of them they are above that "
-        "mean or below it together, whether or not they learned anything. The agent is the unit of the tests: the "
-        "paired one asks whether agents differ from the random policy's runs of the same seeds by more than from one "
-        "another. “Converged” are agents that ended learning by the criterion of until=, whether or not they are "
-        "better than random; the 95% interval is "
-        "a bootstrap over agents and seeds, and no narrower than the exact interval of a share."
-    )
-    fold = Fold("Every agent", [columns.table(of_agents, AGENTS, words=4)])
+    fold = Fold(words.EVERY_AGENT, [columns.table(of_agents, AGENTS, words=4)])
     table = columns.table_by_family(rates, RATES, words=2)
-    return [Section("How reliably it is learned", [explained, table, fold], (), frames)]
+    return [Section(words.CONVERGENCE.title, [*words.CONVERGENCE.explained(), table, fold], (), frames)]
 
 
 def steadiness(trials: pl.DataFrame) -> list[Section]:
@@ -372,14 +310,6 @@ def steadiness(trials: pl.DataFrame) -> list[Section]:
     frame = oscillation(trials)
     if frame.is_empty():
         return []
-    explained = (
-        "In Saeidi et al. (2017, figure 5) the dev loss oscillates from epoch to epoch with refined negatives, and is "
-        "stable with random ones. The variance of the differences between successive epochs measures that (from second "
-        "differences, so that a trend does not count): it is 0 if the loss changes evenly, and grows with every turn "
-        "(which the figure, of means over runs, smooths away).",
-        "Each figure is a mean over runs. p is of Student's t-test, adjusted by Holm's method for the methods of a "
-        "ranker, that a method is as steady as the steadiest, which is bold. Runs of fewer than three epochs have no "
-        "variance, and losses of different rankers or objectives have different scales.",
-    )
-    table = columns.table_by_family(frame, STEADINESS, caption="dev loss by epoch")
-    return [Section("How steadily rankers learned", [*explained, table, Drawing("curves", curves(trials), CURVES)])]
+    table = columns.table_by_family(frame, STEADINESS, caption=words.DEV_LOSS)
+    drawing = Drawing("curves", curves(trials), words.CURVES_FIGURE)
+    return [Section(words.STEADINESS.title, [*words.STEADINESS.explained(), table, drawing])]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 from matplotlib.figure import Figure
 
+from pyrite.analysis.reports import audit_words as words
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.canvas import INK, grid, looks, name_axes
 from pyrite.analysis.reports.report import Table
@@ -19,7 +20,7 @@ RATES = (
 
 def rates_table(rates: pl.DataFrame) -> Table:
     """Return the rates, for people."""
-    return columns.table(rates, RATES, words=2, caption="Negatives that are relevant")
+    return columns.table(rates, RATES, words=2, caption=words.RATES_TABLE)
 
 
 def rates_figure(rates: pl.DataFrame, truth: Mapping[str, float] | None = None) -> Figure:
@@ -36,6 +37,5 @@ def rates_figure(rates: pl.DataFrame, truth: Mapping[str, float] | None = None) 
     ax.set_yticks(range(len(whole)), whole["method"].to_list())
     ax.set_ylim(len(whole) - 0.5, -0.5)
     ax.set_xlim(0)
-    known = "" if truth is None else "; upright: the truth"
-    name_axes(ax, f"negatives shown that are relevant, per cent, with 95% interval{known}", "")
+    name_axes(ax, words.RATES_FIGURE + ("" if truth is None else words.TRUTH), "")
     return drawn

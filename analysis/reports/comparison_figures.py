@@ -22,8 +22,7 @@ def differences_figure(verdicts: Sequence[Verdict]) -> Figure | None:
     if not shown:
         return None
     most = max(len(verdict.tests) for verdict in shown)
-    figure, axes = grid([_title(verdict, verdicts) for verdict in shown], ["", ""], 0.9 + 0.28 * most)
-    styles = looks(row["method"] for verdict in shown for row in verdict.rows)
+    figure, axes, styles = _panels(shown, verdicts, ["", ""], 0.9 + 0.28 * most)
     for verdict, forest, costs in zip(shown, axes[::2], axes[1::2], strict=True):
         _forest(verdict, forest, costs, styles)
     return figure
@@ -56,13 +55,20 @@ def quality_figure(verdicts: Sequence[Verdict]) -> Figure | None:
     known = [verdict for verdict in verdicts if len(_read(verdict)) > 1]
     if not known:
         return None
-    figure, axes = grid([_title(verdict, verdicts) for verdict in known], [""], 2.4)
-    styles = looks(row["method"] for verdict in known for row in verdict.rows)
+    figure, axes, styles = _panels(known, verdicts, [""], 2.4)
     for verdict, ax in zip(known, axes, strict=True):
         _quality(_read(verdict), ax, styles)
         name_axes(ax, "documents read, log scale", verdict.place["measure"])
     legend(figure, styles, {row["method"] for verdict in known for row in _read(verdict)}, lines=False)
     return figure
+
+
+def _panels(
+    shown: Sequence[Verdict], among: Sequence[Verdict], columns: Sequence[str], height: float
+) -> tuple[Figure, Sequence[Axes], Mapping[str, Look]]:
+    """Return a figure with a row of panels per verdict, and the look of each method."""
+    figure, axes = grid([_title(verdict, among) for verdict in shown], list(columns), height)
+    return figure, axes, looks(row["method"] for verdict in shown for row in verdict.rows)
 
 
 def _read(verdict: Verdict) -> list[Mapping[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from rich.markup import escape
 from pyrite.analysis.counted import counted
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports import pool_figures as draw
+from pyrite.analysis.reports import pool_words as words
 from pyrite.analysis.reports.report import (
     Cell,
     Drawing,
@@ -27,11 +29,11 @@ from pyrite.analysis.reports.report import (
 )
 from pyrite.analysis.statistics.pool_summary import (
     ALPHA,
+    conclude_pool,
     efforts,
     estimate_errors,
     over_seeds,
     pool_contrasts,
-    pool_sentence,
     summarise_pools,
 )
 from pyrite.pooling.effort import SHARES
@@ -68,16 +70,15 @@ def pool_report(
     summary = summarise_pools(budgets, methods, baseline)
     pools = summary["pool"].unique(maintain_order=True).to_list()
     of_effort = efforts(tables["effort"])
-    sentences = [pool_sentence(pool, summary, of_effort, baseline) for pool in pools]
+    sentences = [words.pool_sentence(conclude_pool(pool, summary, of_effort, baseline)) for pool in pools]
     warnings = list(config.get("warnings", {}).values())
-    verdict: list[Part] = [*(Cell(text, best=True) for text in sentences), *(f"Warning: {text}." for text in warnings)]
+    verdict: list[Part] = [*(Cell(text, best=True) for text in sentences), *map(words.WARNING.format, warnings)]
     lines = [*sentences, *(TerminalLine(f"[yellow]warning[/]: {escape(text)}") for text in warnings)]
     details = {
         "ranking_quality": _ranking_quality, "stopping": _stopping, "estimates": _estimates, "fairness": _fairness,
         "reuse": _reuse,
     }  # fmt: skip
-    rows = trials.select("method", "overrides").unique(maintain_order=True).rows()
-    commands = Table(["method", "overrides"], [[name, Cell(text, code=True)] for name, text in rows], words=2)
+    commands = columns.table(trials.unique(["method", "overrides"], maintain_order=True), METHODS, words=2)
     sections = [
         Section("", verdict, lines, last=True),
         Section("", _facts(config, trials, pools, waiting)),
@@ -87,10 +88,10 @@ def pool_report(
         *(section(tables[name], pools) for name, section in details.items() if name in tables),
         *lost_section(lost),
         *failures(trials),
-        Section("Methods", [commands]),
-        Section("Configuration", [Fold("config.yaml", [verbatim(written)])]),
+        Section(words.METHODS, [commands]),
+        Section(words.CONFIGURATION, [Fold("config.yaml", [verbatim(written)])]),
     ]
-    return Report(f"In which order to judge: {', '.join(pools)}", sections)
+    return Report(words.TITLE.format(", ".join(pools)), sections)
 
 
 def _facts(config: Mapping[str, Any], trials: pl.DataFrame, pools: Sequence[str], waiting: int) -> list[Part]:
@@ -100,19 +101,24 @@ def _facts(config: Mapping[str, Any], trials: pl.DataFrame, pools: Sequence[str]
         notes = config["notes"].get(pool, {})
         parts += [items([f"{name}: {count:,}" for name, count in notes.items()])] if notes else []
     seconds = trials.filter(status="done")["seconds"].sum() or 0
-    parts.append(
-        f"{counted(trials['method'].n_unique(), 'method')}, {counted(config['options']['seeds'], 'seed')} each; "
-        f"simulated in {seconds:.1f} seconds of one core."
-    )
-    parts += [f"{waiting} more are to come: the study is still running."] if waiting else []
+    methods, seeds = counted(trials["method"].n_unique(), "method"), counted(config["options"]["seeds"], "seed")
+    parts.append(words.SIMULATED.format(methods=methods, seeds=seeds, seconds=seconds))
+    parts += [words.TO_COME.format(waiting)] if waiting else []
     return [*parts, verbatim(config["command"])]
 
 
 def failures(trials: pl.DataFrame) -> list[Section]:
     """Return the section of the methods that failed; none if all finished."""
-    failed = trials.filter(status="failed").select("pool", "method", "error").rows()
-    lines = [TerminalLine(f"[red]failed[/] {escape(f'{method}: {error}')}") for _, method, error in failed]
-    return [Section("Failed", [Table(["pool", "method", "error"], failed, words=3)], lines)] if failed else []
+    failed = trials.filter(status="failed")
+    lines = [
+        TerminalLine(f"[red]failed[/] {escape(f'{method}: {error}')}")
+        for method, error in failed.select("method", "error").iter_rows()
+    ]
+    return [Section(words.FAILED, [columns.table(failed, FAILED, words=3)], lines)] if lines else []
+
+
+FAILED = (columns.text("pool"), columns.text("method"), columns.text("error"))
+METHODS = (columns.text("method"), columns.shown("overrides", partial(Cell, code=True), "overrides"))
 
 
 def _found_cell(row: columns.Row) -> Cell:
@@ -134,24 +140,13 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
         for method in first.sort("found_mean", descending=True, maintain_order=True)["method"]:
             of = {row["judgements"]: _found_cell(row) for row in cells.filter(method=method).iter_rows(named=True)}
             rows.append([method, *map(of.get, judgements)])
-    note = f" * differs from {baseline}: t-test over topics, p < .05, Holm." if tested else ""
-    caption = "Relevant documents found per topic, after N judgements"
-    table = Table(["method", *judgements], rows, caption=caption, note=f"Bold: the most found.{note}")
-    text = (
-        "Means over topics and seeds, as in tables 2 and 3 of Losada et al. 2016. The test pairs topics, of means "
-        "over seeds, and is adjusted by Holm's method for all methods of a column. A mark means different, not "
-        "better. Below the mean is the 95% bootstrap interval over topics and seeds: it is wide because topics "
-        "differ, while the test compares the same topics."
-    )
-    caption = (
-        "Relevant documents found against judgements, means over topics and seeds. A small pool is judged whole "
-        "before the budget of a large one is spent."
-    )
-    drawings = [Drawing("found", draw.found(totals), caption)]
+    note = words.BOLD + (words.MARK.format(baseline) if tested else "")
+    table = Table(["method", *judgements], rows, caption=words.FOUND_TABLE, note=note)
+    drawings = [Drawing("found", draw.found(totals), words.FOUND_FIGURE)]
     if baseline and (figure := draw.gained(totals, baseline)) is not None:
-        caption = f"The same, as the difference to {baseline}; judgements on a log scale. A line may leave the panel."
-        drawings.append(Drawing("gained", figure, caption))
-    return Section("Relevant documents found", [table, text, *drawings], [table], {"summary.csv": summary})
+        drawings.append(Drawing("gained", figure, words.GAINED_FIGURE.format(baseline)))
+    parts: list[Part] = [table, *words.FOUND.explained(), *drawings]
+    return Section(words.FOUND.title, parts, [table], {"summary.csv": summary})
 
 
 def _p_with_mark(p: float) -> Cell:
@@ -168,10 +163,10 @@ CONTRASTS = (
 def _contrasts(frame: pl.DataFrame) -> list[Section]:
     if frame.is_empty():
         return []
-    caption = "Contrasts named beforehand: how many more relevant documents per topic"
-    note = "Paired t-test over topics, each contrast by itself; * p < .05."
-    table = columns.table(frame, CONTRASTS, words=2, caption=caption, note=note)
-    return [Section("Contrasts named beforehand", [table], [table], {"contrasts.csv": frame})]
+    said = words.CONTRASTS
+    note = " ".join(said.explained())
+    table = columns.table(frame, CONTRASTS, words=2, caption=words.CONTRASTS_TABLE, note=note)
+    return [Section(said.title, [table], [table], {"contrasts.csv": frame})]
 
 
 EFFORT = (
@@ -181,14 +176,9 @@ EFFORT = (
 
 
 def _effort(means: pl.DataFrame, pools: Sequence[str]) -> Section:
-    text = (
-        "The area is that under the curve of relevant documents found, as a share of what finding all at once would "
-        "give. The other columns are the judgements per topic that find this share of the pool's relevant documents. "
-        "Means over seeds."
-    )
     ordered = means.sort("area", descending=True, maintain_order=True)
     tables = [columns.table(ordered.filter(pool=pool), EFFORT, caption=pool) for pool in pools]
-    return Section("Effort", [text, *tables])
+    return Section(words.EFFORT.title, [*words.EFFORT.explained(), *tables])
 
 
 TITLES = {
@@ -215,7 +205,7 @@ def _details(
     tables = [columns.table(ordered.filter(pool=pool), declared, 2, "" if folded else pool) for pool in pools]
     if not folded:
         return [*tables]
-    return [Fold(f"{pool}: all figures", [table]) for pool, table in zip(pools, tables, strict=True)]
+    return [Fold(words.ALL_FIGURES.format(pool), [table]) for pool, table in zip(pools, tables, strict=True)]
 
 
 FORMS = dict.fromkeys(("judged", "most"), ",.0f")
@@ -223,71 +213,37 @@ FORMS = dict.fromkeys(("judged", "most"), ",.0f")
 
 
 def _ranking_quality(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
-    text = (
-        "The runs are ranked by mean AP (and by mean infAP) with the judgements of a budget, and compared with their "
-        "ranking by AP with all judgements: Kendall's τ, τ_AP, which gives the top more weight, and the most ranks "
-        "that a run loses. infAP assumes a uniform sample of the pool, which only a random order gives; its bias is "
-        "part of what is shown."
-    )
     names = ("judged", "recall", "tau", "tau_ap", "drop", "bias", "inf_tau", "inf_tau_ap", "inf_drop")
     folds = _details(over_seeds(frame, "budget"), pools, names, ("budget", "tau"))
-    caption = (
-        "Correlation of the ranking of the runs by the judgements so far with their ranking by all judgements. The "
-        "worst tenth of the lines may leave a panel."
-    )
-    drawing = Drawing("ranking_quality", draw.ranking_quality(frame), caption)
-    return Section("How well the judgements rank the runs", [text, *folds, drawing])
+    drawing = Drawing("ranking_quality", draw.ranking_quality(frame), words.RANKING_FIGURE)
+    return Section(words.RANKING_QUALITY.title, [*words.RANKING_QUALITY.explained(), *folds, drawing])
 
 
 def _stopping(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     names = ("judged", "saved", "found", "recall", "lowest_recall", "reached", "tau", "drop")
     folds = _details(over_seeds(frame, "rule"), pools, names, ("rule", "judged"))
-    caption = "Where each rule would have stopped: a method is better the further right and up it is."
-    drawing = Drawing("stopping", draw.stopping(frame), caption)
-    text = (
-        "Judgements per topic; means over seeds. Recall is the share found of all documents judged relevant, in the "
-        "pool or not; whether a topic reaches the target depends on the relevant documents in the pool alone."
-    )
-    return Section("When to stop", [text, *folds, drawing])
+    drawing = Drawing("stopping", draw.stopping(frame), words.STOPPING_FIGURE)
+    return Section(words.STOPPING.title, [*words.STOPPING.explained(), *folds, drawing])
 
 
 def _estimates(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
-    text = (
-        "Estimates of the whole pool from the judgements of a sampling order. Over the seeds: bias and root mean "
-        "squared error of the relevant documents per topic, and how often the 95% interval holds the truth; then how "
-        "often each topic's does, and the same for the runs' MAP and P@10. MAP from few judgements is biased (by −.016 "
-        "to +.023 from 30 sampled ones, in simulations), and its interval then holds the truth less often than it says "
-        "(88%)."
-    )
     names = ["relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse"]
     names += ["map_covered", "p10_bias", "p10_covered", "tau"]
     tables = _details(estimate_errors(frame), pools, names, folded=False)
-    caption = (
-        "Relevant documents estimated from each budget's judgements, every seed, against those in the pool (the "
-        "line); and the error of the runs' estimated MAP, and how often its 95% intervals hold the truth."
-    )
-    return Section("Estimates", [text, *tables, Drawing("estimates", draw.estimates(frame), caption)])
+    drawing = Drawing("estimates", draw.estimates(frame), words.ESTIMATES_FIGURE)
+    return Section(words.ESTIMATES.title, [*words.ESTIMATES.explained(), *tables, drawing])
 
 
 def _fairness(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
-    text = (
-        "Unique is the share of the relevant documents found that only the runs of one team hold; depth is the number "
-        "of documents of a run that are judged before the first that is not, mean over runs and of the run with the "
-        "least; crowded is the share of topics with more than a third of their judged documents relevant, so that "
-        "many more must be expected unjudged (Voorhees 2018)."
-    )
     names = ("unique", "depth", "depth_least", "crowded")
-    return Section("Fairness", [text, *_details(over_seeds(frame, "budget"), pools, names)])
+    tables = _details(over_seeds(frame, "budget"), pools, names)
+    return Section(words.FAIRNESS.title, [*words.FAIRNESS.explained(), *tables])
 
 
 def _reuse(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
-    text = (
-        "Each team is left out in turn: the pool is made and judged without its runs, which are then evaluated with "
-        "those judgements. Lost is AP, fallen are ranks, against the same budget spent on the whole pool (seed 0)."
-    )
     means = frame.group_by("pool", "budget", "method", maintain_order=True).agg(
         pl.col("lost").mean(), pl.col("fallen").mean(), most=pl.col("fallen").max()
     )
     folds = _details(means, pools, ("lost", "fallen", "most"), ("budget", "fallen"))
-    caption = "How far a run falls among all runs if the pool is made and judged without its team's runs."
-    return Section("Runs that took no part", [text, *folds, Drawing("reuse", draw.reuse(frame), caption)])
+    drawing = Drawing("reuse", draw.reuse(frame), words.REUSE_FIGURE)
+    return Section(words.REUSE.title, [*words.REUSE.explained(), *folds, drawing])

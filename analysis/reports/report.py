@@ -70,6 +70,28 @@ class Cell:
         return text.append(self.marks)
 
 
+class CellRow(list[Cell]):
+    """A row of cells."""
+
+    def to_html(self, kinds: Sequence[str]) -> Markup:
+        pairs = zip(self, kinds, strict=True)
+        return _tag("tr", *(_tag("td", cell.to_html(), class_="long" if cell.long else kind) for cell, kind in pairs))
+
+    def add_to(self, layout: RichTable) -> None:
+        layout.add_row(*(cell.to_rich() for cell in self))
+
+
+class TitleRow(str):
+    """A row that titles those after it."""
+
+    def to_html(self, kinds: Sequence[str]) -> Markup:
+        return _tag("tr", _tag("th", str(self), colspan=str(len(kinds))))
+
+    def add_to(self, layout: RichTable) -> None:
+        layout.add_section()
+        layout.add_row(Text(self, "bold cyan"))
+
+
 Rows: TypeAlias = "list[Sequence[object] | str]"
 """Of a table: cells, or a text that titles the rows after it."""
 
@@ -83,24 +105,16 @@ class Table:
     words: int = 1  # the number of columns, from the left, that hold words rather than numbers
     caption: str = ""
     note: str = ""  # how to read its marks
-    lines: list[list[Cell] | str] = field(init=False)
+    lines: list[CellRow | TitleRow] = field(init=False)
 
     def __post_init__(self, rows: Iterable[Sequence[object] | str]) -> None:
-        lines = [row if isinstance(row, str) else list(map(_cell, row)) for row in rows]
-        assert all(isinstance(line, str) or len(line) == len(self.head) for line in lines), (self.head, lines)
+        lines = [TitleRow(row) if isinstance(row, str) else CellRow(map(_cell, row)) for row in rows]
         object.__setattr__(self, "lines", lines)
 
     def to_html(self) -> Markup:
         kinds = [""] * self.words + ["number"] * (len(self.head) - self.words)
         head = [_tag("th", name, class_=kind) for name, kind in zip(self.head, kinds, strict=True)]
-        lines = []
-        for row in self.lines:
-            if isinstance(row, str):
-                cells = [_tag("th", row, colspan=str(len(self.head)))]
-            else:
-                pairs = zip(row, kinds, strict=True)
-                cells = [_tag("td", cell.to_html(), class_="long" if cell.long else kind) for cell, kind in pairs]
-            lines.append(_tag("tr", *cells))
+        lines = [line.to_html(kinds) for line in self.lines]
         caption = _tag("caption", self.caption) if self.caption else ""
         note = _tag("p", self.note, class_="soft") if self.note else ""
         body = _tag("thead", _tag("tr", *head)), _tag("tbody", *lines)
@@ -121,20 +135,14 @@ class Table:
         layout = RichTable(box=box.SIMPLE_HEAD, padding=(0, between - 1, 0, 0), pad_edge=False)
         layout.title, layout.title_style, layout.title_justify = self.caption or None, "bold", "left"
         layout.caption, layout.caption_style, layout.caption_justify = self.note or None, "dim", "left"
-        rows = [row if isinstance(row, str) else [cell.to_rich() for cell in row] for row in self.lines]
-        for index, name in enumerate(self.head):
-            if index < self.words:
-                layout.add_column(escaped(name), overflow="fold")
-                continue
-            cells = [row[index].cell_len for row in rows if not isinstance(row, str)]
-            least = max([cell_len(name), *cells])
+        rows = [line for line in self.lines if isinstance(line, CellRow)]
+        for name in self.head[: self.words]:
+            layout.add_column(escaped(name), overflow="fold")
+        for index, name in list(enumerate(self.head))[self.words :]:
+            least = max([cell_len(name), *(row[index].to_rich().cell_len for row in rows)])
             layout.add_column(escaped(name), justify="right", overflow="fold", no_wrap=True, min_width=least)
-        for row in rows:
-            if isinstance(row, str):
-                layout.add_section()
-                layout.add_row(Text(row, "bold cyan"))
-            else:
-                layout.add_row(*row)
+        for line in self.lines:
+            line.add_to(layout)
         return layout
 
 
@@ -188,6 +196,18 @@ class Fold:
 
 Part: TypeAlias = "str | Cell | Table | Drawing | Fold"
 """A text is a paragraph unless it is markup, and a cell a paragraph that stands out if it is `best`."""
+
+
+class SectionWords:
+    """The title of a section and the paragraphs that explain it, in which braces are filled in."""
+
+    def __init__(self, title: str, *paragraphs: str) -> None:
+        self.title = title
+        self.paragraphs = paragraphs
+
+    def explained(self, **facts: object) -> list[str]:
+        """Return the paragraphs with these facts."""
+        return [text.format(**facts) for text in self.paragraphs]
 
 
 @dataclass(frozen=True)

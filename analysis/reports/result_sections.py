@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from pyrite.analysis.methods import EMBEDDINGS, first_stage_of
+from pyrite.analysis.methods import first_stage_of
 from pyrite.analysis.reports import columns
+from pyrite.analysis.reports import study_words as words
 from pyrite.analysis.reports.labels import by_family, title_of, value
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
 from pyrite.analysis.reports.run_figures import curves, hyperparameters
@@ -18,38 +19,11 @@ from pyrite.analysis.statistics.summary import MEASURED, budget_of, marks
 from pyrite.analysis.study_comparison import Comparison
 
 Row = dict[str, Any]
-READING = "* differs from {}, p < .05 (for other seeds and queries, Holm); ‡ by Student's t-test; † by KS"
-HOW_TO_READ = (
-    "Each figure is the mean over a method's runs ± their sample standard deviation. A method is a policy, a "
-    "retrieval function and a selector, and any other setting swept over names or a few numbers; its runs differ by "
-    "their seed and by numbers that were drawn or have many values. Bold is the best mean of a ranker.",
-    "*, ‡ and † mark methods that differ from the best baseline with p < .05. The best baseline is the highest mean "
-    "among the other methods that are not learned, of the same ranker and over the same candidates; the best baseline "
-    "itself is compared with the runner-up. A mark means different, not better: the means show which way.",
-    "* is the test that leads. Runs of the same seed are paired, because a seed sets the first weights and the order "
-    "of the examples of all methods alike, and so are the values of the same query. Seeds and queries are both taken "
-    "as a sample (a model of random effects with Satterthwaite's degrees of freedom), so the test is about other "
-    "seeds and other queries. The paired t-test over seeds, in summary.csv, is about other seeds and these very "
-    "queries: its p is smaller, and says less. ‡ is Student's two-tailed t-test and † the two-sample "
-    "Kolmogorov-Smirnov test, which take all runs as independent. If a method has several learned agents, the agent "
-    "is the unit: its runs share its luck, so its mean over seeds counts as one value. Two seeds carry no mark.",
-    "p values are adjusted by Holm's method for all comparisons of one ranker, origin and measure. Three runs per "
-    "method cannot reach p < .05 by the Kolmogorov-Smirnov test at all, and four only without any overlap and before "
-    "the adjustment; a missing mark is then no evidence that methods are alike. The same holds for the sign test, "
-    "in summary.csv, up to five runs.",
-    "A run that diverged (its loss was no longer a number) is measured with its best weights from before and counted "
-    "in the mean; summary.csv also has the mean without such runs, and the mean in which failed runs count as 0.",
-    "“ranker + BM25” combines the ranker's score and BM25's, each scaled to [0, 1] by query: the weight, in steps "
-    "of a tenth, is the best on dev queries and is listed in trials.parquet.",
-    "Intervals are 95% percentile bootstrap intervals of the mean. “BM25 alone” is the ranking that BM25 gives the "
-    "same candidates of the same queries; candidates of a run file have the order of the run instead.",
-)  # fmt: skip
 
 
 def origin_name(origin: str) -> str:
     """The name of an origin of candidates, for people."""
-    names = {"full": "all passages", "bm25": "BM25's top passages", "random": "random passages"}
-    return names.get(origin, origin if origin == EMBEDDINGS else f"{origin} candidates")
+    return words.ORIGINS.get(origin, words.ORIGIN.format(origin))
 
 
 def measures_of(summary: pl.DataFrame) -> list[str]:
@@ -60,10 +34,10 @@ def measures_of(summary: pl.DataFrame) -> list[str]:
 def results(summary: pl.DataFrame) -> list[Section]:
     """The methods by origins of candidates, for each measure; folded, as the verdict has the leading means."""
     folds = [Fold(measure, [side_by_side(summary, measure)]) for measure in measures_of(summary)]
-    parts: list[Part] = [*folds, Fold("How to read this", HOW_TO_READ)]
+    parts: list[Part] = [*folds, Fold(words.HOW_TO_READ.title, words.HOW_TO_READ.paragraphs)]
     spent = [*MEASURED, *budget_of(summary)]
     costs = summary.select("collection", "ranker", "method", "measure", "candidates", *spent)
-    return [Section("Results", parts, (), {"summary.csv": summary.drop(spent), "costs.csv": costs})]
+    return [Section(words.RESULTS, parts, (), {"summary.csv": summary.drop(spent), "costs.csv": costs})]
 
 
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
@@ -83,10 +57,10 @@ def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
             for (method,), part in family.partition_by("method", as_dict=True, maintain_order=True).items()
         ]
     head = ["method", *chain(*([origin_name(origin), *_mixed_name(origin, mixed)] for origin in origins)), "runs"]
-    opponent = f"{' or '.join(named)} (your baseline)" if named else "the best baseline"
+    opponent = words.YOURS.format(" or ".join(named)) if named else words.BEST_BASELINE
     tested = rows.select(pl.col("paired_p", "t_p", "ks_p").count()).sum_horizontal().sum()
-    note = READING.format(opponent) if tested else ""
-    return Table(head, lines, caption=f"{measure}, by what is ranked", note=note)
+    note = words.READING.format(opponent) if tested else ""
+    return Table(head, lines, caption=words.BY_ORIGIN.format(measure), note=note)
 
 
 def _cells(
@@ -101,7 +75,7 @@ def _cells(
 
 
 def _mixed_name(origin: str, mixed: Sequence[str]) -> list[str]:
-    return [f"ranker + {first_stage_of(origin)}"] if origin in mixed else []
+    return [words.MIXED.format(first_stage_of(origin))] if origin in mixed else []
 
 
 def cell(row: Row | None, best: float | None) -> Cell:
@@ -121,17 +95,10 @@ def _runs(part: pl.DataFrame) -> str:
 
 def figures(trials: pl.DataFrame, measure: str) -> list[Section]:
     """Validation by epoch, and the measure against a swept number."""
-    parts = [] if len(dev_losses(trials)) else [Drawing("curves", curves(trials), CURVES)]
+    parts = [] if len(dev_losses(trials)) else [Drawing("curves", curves(trials), words.CURVES_FIGURE)]
     if (drawn := hyperparameters(trials, measure)) is not None:
-        swept = "what was swept. Lines join the means of a method; boxes, for names, span all methods."
-        parts.append(Drawing("hyperparameters", drawn, f"{measure} against {swept}"))
-    return [Section("Figures", parts)] if parts else []
-
-
-CURVES = (
-    "Validation and losses by epoch: mean and one standard deviation over a method's runs. A run that "
-    "stopped early keeps its last value; lines are thin if fewer than half of the runs were still training."
-)
+        parts.append(Drawing("hyperparameters", drawn, words.SWEPT_FIGURE.format(measure)))
+    return [Section(words.FIGURES, parts)] if parts else []
 
 
 def by_query(comparison: Comparison, summary: pl.DataFrame, measure: str) -> list[Section]:
@@ -141,12 +108,9 @@ def by_query(comparison: Comparison, summary: pl.DataFrame, measure: str) -> lis
         return []
     several = compared["collection"].n_unique() > 1
     ranker = columns.Column("ranker", lambda row: title_of(row["ranker"], row["collection"], several))
-    note = (
-        f"{measure} per query, averaged over runs first; paired t-test over queries. The same queries chose the two "
-        "methods, as the highest means: another study would show less of a difference, and p is too small."
-    )
+    note = " ".join(words.BY_QUERY.explained(measure=measure))
     table = columns.table(compared.drop_nulls("difference"), [ranker, *BY_QUERY], words=3, note=note)
-    return [Section("Query by query", [table])]
+    return [Section(words.BY_QUERY.title, [table])]
 
 
 BY_QUERY = (

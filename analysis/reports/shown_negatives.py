@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from pyrite.analysis.methods import METHOD_KEYS, with_methods
 from pyrite.analysis.reports import columns
+from pyrite.analysis.reports import study_words as words
 from pyrite.analysis.reports.canvas import Look, family_grid, legend, looks, name_axes
 from pyrite.analysis.reports.labels import distinct_names, known
 from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
@@ -39,11 +40,6 @@ def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> lis
     methods = with_methods(trials).select("run", "method", "ranker")
     named = examples.join(methods, on="run", how="inner", maintain_order="left")
     names = distinct_names(named["method"].unique(maintain_order=True))
-    text = (
-        "Negatives that rankers were shown for three training queries, in the run of the lowest seed: of each function "
-        "the three that were shown most often. The lead is the ranker's score of a negative less that of the relevant "
-        "document, as a mean over the times that it was shown: above 0 the ranker took it for more relevant."
-    )
     tables: list[Part] = []
     several = named["ranker"].n_unique() > 1
     for part in named.partition_by("collection", "query", maintain_order=True):
@@ -53,14 +49,19 @@ def examples_section(trials: pl.DataFrame, examples: pl.DataFrame | None) -> lis
             rows += columns.lines(own, EXAMPLES)
         head = [column.head for column in EXAMPLES]
         tables.append(Table(head, rows, words=2, caption=_short(part[0, "question"])))
-    return [Section("Examples of negatives", [text, Fold("Show the examples", tables)])]
+    return [Section(words.EXAMPLES.title, [*words.EXAMPLES.explained(), Fold(words.SHOW_EXAMPLES, tables)])]
 
 
-def suspects_section(trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None) -> list[Section]:
+def suspects_section(
+    trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame | None, out: str = "OUT"
+) -> list[Section]:
     """Return a sentence on the negatives of each method that may be relevant, and the command that counts them.
 
     They are those that the ranker scored as high as the relevant document when they were shown, of the functions that
     look for hard negatives. Rankers before their first steps, and unclear texts, are behind some of them.
+
+    Args:
+        out: the study's folder, as commands name it.
     """
     if samplers is None or not {"misranked", "negatives"} <= {*samplers.lazy().collect_schema().names()}:
         return []
@@ -71,22 +72,19 @@ def suspects_section(trials: pl.DataFrame, samplers: pl.DataFrame | pl.LazyFrame
         pl.col("misranked", "negatives").sum()
     )
     share = pl.col("misranked") / pl.col("negatives")
-    rows = sums.filter(pl.col("negatives") > 0).sort(share, descending=True, maintain_order=True).collect()
+    known = sums.filter(pl.col("negatives") > 0).with_columns(share=share)
+    rows = known.sort("share", descending=True, maintain_order=True).collect()
     if rows.is_empty():
         return []
-    more = f", less with {len(rows) - LISTED} others" if len(rows) > LISTED else ""
     names, several = distinct_names(with_methods(trials)["method"].unique()), rows["ranker"].n_unique() > 1
     shares = [
-        f"{row['misranked'] / row['negatives']:.1%} of {row['function']}'s with {names[row['method']]}"
-        + f" ({row['ranker']})" * several
+        words.SUSPECTS_OF.format(**row | {"method": names[row["method"]]}) + f" ({row['ranker']})" * several
         for row in rows.head(LISTED).iter_rows(named=True)
     ]
+    fewer = [words.FEWER.format(len(rows) - LISTED)] if len(rows) > LISTED else []
     recorded = trials["overrides"].str.contains("sampling.recorded").any()
-    command = "pyrite audit OUT" if recorded else "sampling.recorded=1 in the study, and then pyrite audit OUT"
-    line = (
-        f"Negatives that may be relevant, scored no lower than the positive when shown: {', '.join(shares)}{more}"
-        f". A sample tells how many are: {command}."
-    )
+    then = words.SAMPLE.format(words.AUDIT.format(out) if recorded else words.RECORD_FIRST)
+    line = words.SUSPECTS.format(shares=", ".join([*shares, *fewer]), then=then)
     return [Section("", [line], [line, ""], last=True)]
 
 
@@ -113,18 +111,10 @@ def hardness_section(trials: pl.DataFrame, steps: pl.DataFrame | pl.LazyFrame) -
     figure = hardness_figure(trials, steps)
     if figure is None:
         return []
-    text = (
-        "Scores are the ranker's when the negative was shown, before the update. Rankers that are trained differently "
-        "have scores of different scales: the distance of negatives below positives, and the share misranked, can be "
-        "compared. Harder negatives are not better ones; their effect is shown above."
-    )
-    caption = (
-        "The negatives that rankers were shown, by step: means over a method's runs and one standard deviation. A "
-        "negative is misranked if it scores no lower than its positive. If rankers are trained one after another, of "
-        "the last."
-    )
-    drawing = Drawing("negatives", figure, caption)
-    return [Section("How hard the negatives were", [text, _end_table(at_the_end(trials, steps)), drawing])]
+    drawing = Drawing("negatives", figure, words.HARDNESS_FIGURE)
+    return [
+        Section(words.HARDNESS.title, [*words.HARDNESS.explained(), _end_table(at_the_end(trials, steps)), drawing])
+    ]
 
 
 def hardness_figure(trials: pl.DataFrame, traces: pl.DataFrame | pl.LazyFrame) -> Figure | None:
@@ -234,8 +224,7 @@ def _of_methods(
 def _end_table(rows: pl.DataFrame) -> Table:
     """Lay out the rows of `at_the_end`, a section per ranker."""
     of_index = OF_INDEX if rows["versions"].count() else ()
-    caption = "in the last tenth of each training"
-    return columns.table_by_family(rows, [*AT_THE_END, *of_index, columns.text("runs")], caption=caption)
+    return columns.table_by_family(rows, [*AT_THE_END, *of_index, columns.text("runs")], caption=words.AT_THE_END)
 
 
 def _spread(head: str, name: str, form: str) -> columns.Column:

@@ -13,7 +13,6 @@ from rich.markup import escape
 from pyrite.analysis.counted import counted
 from pyrite.analysis.methods import (
     EMBEDDINGS,
-    ORDER,
     evaluations,
     leading_evaluations,
     method_columns,
@@ -21,12 +20,14 @@ from pyrite.analysis.methods import (
     with_methods,
 )
 from pyrite.analysis.reports import analysis_sections, columns, result_sections
+from pyrite.analysis.reports import study_words as words
 from pyrite.analysis.reports.comparison_figures import differences_figure, quality_figure
 from pyrite.analysis.reports.labels import Letters, duration, value
 from pyrite.analysis.reports.report import (
     Cell,
     Drawing,
     Fold,
+    Part,
     Report,
     Section,
     Table,
@@ -65,6 +66,7 @@ class StudyResults:
     waiting: int = 0  # the number of runs without a result, if the study is still running
     repeated: Sequence[tuple[str, str, float]] = ()  # run, column and difference of runs repeated with their seed
     commands: Commands | None = None  # what writes commands to continue with; None shows none
+    out: str = "OUT"  # its folder, as commands name it
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -90,18 +92,18 @@ def study_report(
     comparison, summary = compared(results, baseline, factors)
     trials = comparison.trials
     collections = ", ".join(trials["collection"].drop_nulls().unique().sort())
-    title = f"Negative sampling on {collections}" if collections else "Negative sampling"
+    title = words.TITLE.format(collections) if collections else words.UNTITLED
     facts = Section("", [definitions(_facts(trials, results)), verbatim(results.config.get("command", ""))])
     if not summary["runs"].sum():
-        return Report(title, [facts, Section("", ["No run has finished."]), *_runs(trials, results)])
+        return Report(title, [facts, Section("", [words.NO_RUN]), *_runs(trials, results)])
     measure = measures_of(summary)[0]
     rule = SequentialRule.of_options(options) if "equal_within" in options else None
     letters = Letters()  # the same in all tables
     conclusion = _conclude(results, comparison, summary)
     sections = [
-        verdict_section(conclusion, summary, trials, letters, results.commands),
+        verdict_section(conclusion, summary, trials, letters, results.commands, results.out),
         *_repeated(comparison, results, leading_evaluations(trials)[0]),
-        *suspects_section(results.trials, results.samplers),
+        *suspects_section(results.trials, results.samplers, results.out),
         *_comparison(conclusion),
         facts,
         *result_sections.results(summary),
@@ -123,7 +125,9 @@ def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
     """Return the conclusion of a study with finished runs, and the section that shows it."""
     comparison, summary = compared(results)
     conclusion = _conclude(results, comparison, summary)
-    return conclusion, verdict_section(conclusion, summary, comparison.trials, commands=results.commands)
+    return conclusion, verdict_section(
+        conclusion, summary, comparison.trials, commands=results.commands, out=results.out
+    )
 
 
 def _conclude(results: StudyResults, comparison: Comparison, summary: pl.DataFrame) -> Conclusion:
@@ -134,15 +138,8 @@ def _conclude(results: StudyResults, comparison: Comparison, summary: pl.DataFra
 def _comparison(conclusion: Conclusion) -> list[Section]:
     """The differences with their intervals, and quality against cost."""
     drawn = {
-        "differences": (
-            differences_figure(conclusion.verdicts),
-            "Each method's difference from the reference, with an interval that holds for all at once; a diamond is "
-            "the recommended method. The other panel shows the documents that a run reads.",
-        ),
-        "quality": (
-            quality_figure(conclusion.verdicts),
-            "Mean and 95% bootstrap interval of each method against the documents that its runs read.",
-        ),
+        "differences": (differences_figure(conclusion.verdicts), words.DIFFERENCES_FIGURE),
+        "quality": (quality_figure(conclusion.verdicts), words.QUALITY_FIGURE),
     }
     parts = [Drawing(name, figure, caption) for name, (figure, caption) in drawn.items() if figure is not None]
     return [Section("", parts)] if parts else []
@@ -157,10 +154,8 @@ def _repeated(comparison: Comparison, results: StudyResults, evaluation: tuple[s
     for run, _, difference in (each for each in results.repeated if each[1] == column):
         same = done.filter(pl.col("method") == done.filter(run=run)["method"].first())
         seeds = deviation(same[column].drop_nulls().to_numpy())
-        lines.append(
-            f"{run} was trained twice with its seed: {measure} differs by {value(abs(difference))}, and has a "
-            f"deviation of {value(seeds)} over the seeds of its method."
-        )
+        figures = {"difference": value(abs(difference)), "deviation": value(seeds)}
+        lines.append(words.REPEATED.format(run=run, measure=measure, **figures))
     return [Section("", [*lines], [*lines, ""], last=True)] if lines else []
 
 
@@ -206,7 +201,7 @@ def _contrasts(
         if not named:
             return []
     tested, missing = comparison.contrasts(chosen, results.options.get("equal_within"))
-    lines = [f"contrasts: {line}" for line in missing]
+    lines = [*map(words.NOT_MADE.format, missing)]
     sections = [] if tested.is_empty() else [analysis_sections.contrasts(tested, letters)]
     return [*sections, Section("", [items(lines)], lines)] if lines else sections
 
@@ -218,13 +213,14 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
     seeds = trials["seed"].n_unique()
     ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
+    seconds, steps = done["seconds"].sum(), done["steps"].sum()
     read = [line for lines in results.config.get("read", {}).values() for line in lines]
     return {
         **({"read": "; ".join(read)} if read else {}),
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
-        "compared": f"{ways} of choosing negatives, ranker {' and '.join(rankers)}, {each}",
+        "compared": words.COMPARED.format(ways=ways, rankers=" and ".join(rankers), each=each),
         "runs": _counts(trials, results.waiting),
-        "training": f"{duration(float(done['seconds'].sum() or 0))} over all runs, {done['steps'].sum() or 0:,} steps",
+        "training": words.TRAINING.format(time=duration(float(seconds or 0)), steps=steps or 0),
         "evaluated on": " and ".join(map(result_sections.origin_name, origins)),
     }
 
@@ -234,8 +230,8 @@ def _counts(trials: pl.DataFrame, waiting: int) -> str:
     done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
     counts = {
         "failed": len(trials.filter(status="failed")), "diverged": len(done.filter("diverged")),
-        "not started": stopped, f"stopped by the search, which no figure includes ({ORDER})": behind,
-        "to come, the study is still running": waiting,
+        "not started": stopped, words.STOPPED_BY_SEARCH: behind,
+        words.TO_FINISH: waiting,
     }  # fmt: skip
     return ", ".join([f"{len(done):,} done", *(f"{count:,} {name}" for name, count in counts.items() if count)])
 
@@ -248,37 +244,43 @@ def _stopped(trials: pl.DataFrame) -> tuple[int, int]:
 
 def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
     """Whatever went wrong, every run with its command, and the configuration."""
-    sections = []
-    failed = trials.filter(status="failed").sort("run").select("run", "overrides", "error").rows()
-    if failed:
-        rows = [[run, _command(text), error or "no error was recorded"] for run, text, error in failed]
-        lines = [TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}") for run, _, error in rows]
-        sections.append(Section("Failed runs", [Table(["run", "command", "error"], rows, words=3)], lines))
-    done = trials.filter(status="done")
-    lost = done.filter("diverged").select("run", "overrides", "best_epoch", "epochs").rows()
-    if lost:
-        rows = [[run, _command(text), *epochs] for run, text, *epochs in lost]
-        sections.append(Section(
-            "Runs that diverged",
-            ["The loss or the scores of these runs were no longer numbers; their best earlier weights were measured.",
-             Table(["run", "command", "best epoch", "diverged in epoch"], rows, words=2)],
-            [TerminalLine(f"[yellow]diverged[/] {escape(run)} in epoch {epochs}; its best weights were measured")
-             for run, _, _, epochs in lost],
-        ))  # fmt: skip
-    stopped, behind = _stopped(trials)
+    done, (stopped, behind) = trials.filter(status="done"), _stopped(trials)
     counts = {
-        f"before {counted(stopped, 'run')} began; to run them: --resume with another time_budget=": stopped,
-        f"{counted(behind, 'run')} behind in the search; no figure includes them, and {ORDER}": behind,
+        words.BEFORE_BEGINNING.format(counted(stopped, "run")): stopped,
+        words.BEHIND.format(counted(behind, "run")): behind,
     }
     lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
-    sections.append(Section("", [], lines))
-    sections += lost_section(results.lost)
     theirs = trials["overrides"].str.contains(r"\btrainer(\.run)?=").any()
-    exactly = "." if theirs else " and, on a CPU, to the last bit."
-    return [*sections, Section("Every run and its command", [
-        f"Each command repeats its run alone{exactly}",
-        Fold(counted(len(done), "run"), [_commands(trials)]),
-    ]), Section("Configuration", [Fold("config.yaml", [verbatim(results.written)])])]  # fmt: skip
+    explained = words.COMMANDS.explained(exactly=words.EXACTLY[not theirs])
+    commands = Fold(counted(len(done), "run"), [_commands(trials)])
+    return [
+        *_failed(trials.filter(status="failed").sort("run")),
+        *_diverged(done.filter("diverged")),
+        Section("", [], lines),
+        *lost_section(results.lost),
+        Section(words.COMMANDS.title, [*explained, commands]),
+        Section(words.CONFIGURATION, [Fold("config.yaml", [verbatim(results.written)])]),
+    ]
+
+
+def _failed(runs: pl.DataFrame) -> list[Section]:
+    """The runs that failed, with their errors; no section without any."""
+    known = runs.with_columns(error=pl.col("error").fill_null("").replace("", words.NO_ERROR))
+    lines = [
+        TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}")
+        for run, error in known.select("run", "error").iter_rows()
+    ]
+    return [Section(words.FAILED, [columns.table(known, FAILED, words=3)], lines)] if lines else []
+
+
+def _diverged(runs: pl.DataFrame) -> list[Section]:
+    """The runs that diverged; no section without any."""
+    lines = [
+        TerminalLine(f"[yellow]diverged[/] {escape(run)}{words.DIVERGED_IN.format(epochs)}")
+        for run, epochs in runs.select("run", "epochs").iter_rows()
+    ]
+    parts: list[Part] = [*words.DIVERGED.explained(), columns.table(runs, DIVERGED, words=2)]
+    return [Section(words.DIVERGED.title, parts, lines)] if lines else []
 
 
 def _command(overrides: str) -> Cell:
@@ -294,4 +296,9 @@ def _commands(trials: pl.DataFrame) -> Table:
 RUNS = (
     columns.text("run"), columns.text("ranker"), columns.text("method"),
     columns.shown("command", _command, "overrides"), columns.text("seed"), columns.text("best epoch", "best_epoch"),
+)  # fmt: skip
+FAILED = (columns.text("run"), columns.shown("command", _command, "overrides"), columns.text("error"))
+DIVERGED = (
+    columns.text("run"), columns.shown("command", _command, "overrides"), columns.text("best epoch", "best_epoch"),
+    columns.text("diverged in epoch", "epochs"),
 )  # fmt: skip

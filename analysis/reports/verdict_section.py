@@ -23,6 +23,7 @@ from pyrite.analysis.methods import (
     with_methods,
 )
 from pyrite.analysis.reports import columns
+from pyrite.analysis.reports import study_words as words
 from pyrite.analysis.reports.labels import (
     Letters,
     by_family,
@@ -48,18 +49,6 @@ from pyrite.analysis.statistics.verdict import Conclusion, Verdict
 
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
-NOTE = (
-    "The intervals hold together in 95% of studies, p is corrected for all of them (Holm); both are for other seeds "
-    "and {}; * p < .05. Time is the processor time of training a run, documents are those that the ranker read, "
-    "memory is the peak of the process."
-)
-BUDGET_NOTE = (
-    "Steps and pairs are what a training read, refreshes the versions of its negatives after the first, and scored is "
-    "the step whose weights were measured: early stopping may give methods different ones."
-)
-CHOSEN_BY_DEV = (
-    "The settings of each method that validated best. Test values of the runs that chose them tend to be too high."
-)
 
 
 @dataclass(frozen=True)
@@ -83,27 +72,32 @@ def verdict_section(
     trials: pl.DataFrame | None = None,
     letters: Letters | None = None,
     commands: Commands | None = None,
+    out: str = "OUT",
 ) -> Section:
-    """The verdicts, for the top of the page and the end of the terminal."""
+    """The verdicts, for the top of the page and the end of the terminal.
+
+    Args:
+        out: the study's folder, as commands name it.
+    """
     verdicts = conclusion.verdicts
     several, letters = len({verdict.place["collection"] for verdict in verdicts}) > 1, letters or Letters()
-    sections = [_of_verdict(verdict, summary, trials, letters, several) for verdict in verdicts]
+    sections = [_of_verdict(verdict, summary, trials, letters, several, out) for verdict in verdicts]
     sections.append(Section("", [], (), {"verdict.csv": verdict_table(conclusion)}))
     if trials is not None:
         sections += [*_mining(conclusion, trials, commands), *_settings(trials, commands)]
     queries = "other queries" if any(verdict.known_queries for verdict in verdicts) else "these queries"
-    note = [NOTE.format(queries)] if any(verdict.tests for verdict in verdicts) else []
-    note += [BUDGET_NOTE] if budget_of(summary) else []
+    note = [words.NOTE.format(queries)] if any(verdict.tests for verdict in verdicts) else []
+    note += [words.BUDGET_NOTE] if budget_of(summary) else []
     last = [*depends(conclusion), *note]
     taken = any(verdict.take is not None for verdict in verdicts)
-    bold = ["Bold is the mean of the recommended method, which need not be the highest."] if taken else []
+    bold = [words.BOLD] if taken else []
     parts, terminal = (chain(*(getattr(section, name) for section in sections)) for name in ("parts", "terminal"))
     frames = dict(chain(*(section.frames.items() for section in sections)))
     return Section("", [*parts, *last, *bold], [*terminal, *last], frames, last=True)
 
 
 def _of_verdict(
-    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, letters: Letters, several: bool
+    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, letters: Letters, several: bool, out: str
 ) -> Section:
     """One verdict: a sentence and its table."""
     place = verdict.place
@@ -113,15 +107,15 @@ def _of_verdict(
     caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
     untrained = family.filter(pl.lit(verdict.baseline != UNTRAINED), method=UNTRAINED)
     alone = pl.concat([untrained, summary.filter(**{**place, "ranker": "bm25"})]).rows(named=True)
-    said = [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone)]
-    words = " ".join(filter(None, said))
+    said = [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone, out)]
+    verdict_said = " ".join(filter(None, said))
     brief = letters.of(names)
     shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
     more = len(names) - len(shown)
-    left_out = [f"{counted(more, 'more method')}: report.html and summary.csv."] if more else []
+    left_out = [words.MORE_METHODS.format(counted(more, "more method"))] if more else []
     key = letter_key(brief, {method: names[method] for method in shown})
-    parts: list[Any] = [Cell(f"{caption}. {words}", best=True), _table(verdict, names, alone, WIDE)]
-    return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, caption, shown), *left_out, words, ""])
+    parts: list[Any] = [Cell(f"{caption}. {verdict_said}", best=True), _table(verdict, names, alone, WIDE)]
+    return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, caption, shown), *left_out, verdict_said, ""])
 
 
 def _settings(trials: pl.DataFrame, commands: Commands | None) -> list[Section]:
@@ -135,15 +129,15 @@ def _settings(trials: pl.DataFrame, commands: Commands | None) -> list[Section]:
     tables = [
         columns.table(
             part, [columns.named("method", distinct_names(part["method"])), *by_dev], 2,
-            f"{title}: best settings by dev queries, {leading[0][1]}",
+            words.BEST_SETTINGS.format(title, leading[0][1]),
         )
         for title, part in by_family(found)
     ]  # fmt: skip
     leader = found.sort("validation", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
     family = found.filter(collection=leader["collection"], ranker=leader["ranker"])
     command = commands.compare(family, 1 + max(trials["seed"].to_list()))
-    line = TerminalLine(f"With new seeds: {escape(command)}")
-    page: list[Part] = [*tables, CHOSEN_BY_DEV, verbatim(command)]
+    line = TerminalLine(words.NEW_SEEDS.format(escape(command)))
+    page: list[Part] = [*tables, words.CHOSEN_BY_DEV, verbatim(command)]
     return [Section("", page, [*tables, line, ""], {"best_settings.parquet": found})]
 
 
@@ -157,28 +151,28 @@ def _mining(conclusion: Conclusion, trials: pl.DataFrame, commands: Commands | N
     command = commands.mine(shlex.split(runs[0, "overrides"])) if len(runs) else ""
     if not command:
         return []
-    line = TerminalLine(f"To mine such negatives: {escape(command)}")  # on one line, to be copied
-    return [Section("", ["To mine such negatives:", verbatim(command)], [line, ""])]
+    line = TerminalLine(f"{words.TO_MINE} {escape(command)}")  # on one line, to be copied
+    return [Section("", [words.TO_MINE, verbatim(command)], [line, ""])]
 
 
 def _remarks(
-    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, alone: Sequence[Mapping[str, Any]]
+    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, alone: Sequence[Mapping[str, Any]], out: str
 ) -> list[str]:
     """Say what is pooled if that leaves one method, what is missing, and whether the first stage alone is better."""
-    pooled = [] if trials is None or len(verdict.rows) > 1 else _pooled(trials)
+    pooled = [] if trials is None or len(verdict.rows) > 1 else _pooled(trials, out)
     failed = summary.filter(pl.col("failed") > 0, **verdict.place)
     none = failed.filter(runs=0)["method"].to_list()
     missing = {
-        f"{', '.join(none)}: no run finished.": len(none),
-        "Differences are over the seeds that both methods finished.": len(failed) - len(none),
+        words.NO_RUN_OF.format(", ".join(none)): len(none),
+        words.SEEDS_OF_BOTH: len(failed) - len(none),
     }
     best = max((row["mean"] for row in verdict.rows), default=math.inf)
     ahead = [row for row in alone if row["mean"] > best]
     lines = [
-        f"{row['method'][0].upper()}{row['method'][1:]} has {value(row['mean'])}, more than any method here"
+        words.ALONE_IS_BETTER.format(f"{row['method'][0].upper()}{row['method'][1:]}", value(row["mean"]))
         for row in ahead
     ]
-    asked = {UNTRAINED: ": does a lower optimizer.lr keep it?"}
+    asked = {UNTRAINED: words.DOES_IT_KEEP}
     return [
         *pooled,
         *(line for line, count in missing.items() if count),
@@ -187,15 +181,14 @@ def _remarks(
     ]
 
 
-def _pooled(trials: pl.DataFrame) -> list[str]:
+def _pooled(trials: pl.DataFrame, out: str) -> list[str]:
     """Say which settings are pooled, unless the user named the factors."""
     values = swept(trials).group_by("key").agg(pl.col("value").n_unique()).filter(pl.col("value") > MOST_VALUES)
     others = {*trials["drawn"].explode().drop_nulls(), *AGENTS, *factors(trials)}
     keys = sorted(key for key in values["key"] if key not in others and not key.startswith("collection"))
     if not keys or "factors" in trials.columns:
         return []
-    command = f"pyrite report OUT 'factors=[{','.join(keys)}]'"
-    return [f"All values of {' and '.join(keys)} are pooled; to compare them: {command}."]
+    return [words.POOLED.format(" and ".join(keys), out, ",".join(keys))]
 
 
 def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
@@ -204,9 +197,8 @@ def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
     length = training_length(trials.join(with_methods(trials).filter(**place).select("run"), on="run", how="semi"))
     if length is None:
         return []
-    answer = "yes" if length.is_enough else f"no, more may help (training.max_epochs={2 * length.epochs})"
-    at = f"validation was best at epoch {length.best} of {length.epochs}"
-    return [f"Is this ranker trained long enough? {at[0].upper()}{at[1:]}: {answer}."]
+    answer = "yes" if length.is_enough else words.NOT_YET.format(2 * length.epochs)
+    return [words.LONG_ENOUGH.format(best=length.best, epochs=length.epochs, answer=answer)]
 
 
 def _table(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import polars as pl
 
+from pyrite.analysis.reports.labels import known, signed, signed_interval, without_zero
 from pyrite.analysis.statistics.comparison import LEAST_SEEDS
 from pyrite.analysis.statistics.verdict import Conclusion, OriginDependence, RankerTest, Verdict
 
@@ -222,17 +222,29 @@ def _of_origins(found: OriginDependence) -> str:
     return f"It depends on the candidates (p = {found.p:.2g}): {chosen}."
 
 
+RANKERS: Sequence[tuple[Callable[[RankerTest], bool], str]] = (
+    (
+        lambda found: found.test.pair.pairs < LEAST_SEEDS,
+        "{name} against {reference}: {figures}; nothing is tested with fewer than {least} seeds.",
+    ),
+    (lambda found: not found.test.differs, "{name} can't be told from {reference}: {figures}."),
+    (lambda found: found.test.difference > 0, "{name} is better than {reference}: {figures}."),
+    (lambda found: True, "{name} is worse than {reference}: {figures}."),
+)
+"""What is said of two rankers; the first whose condition holds is used."""
+
+
 def _of_rankers(found: RankerTest) -> str:
     test = found.test
-    known = test.low == test.low
-    interval = f" ({places(test.low, '+.4f')} to {places(test.high, '+.4f')})" if known else ""
-    figures = f"{places(test.difference, '+.4f')}{interval}" + (f", p = {test.p:.2g}" if test.p == test.p else "")
+    figures = "".join(filter(None, [signed(test.difference), IN_BRACKETS(test.low, test.high), P_OF(test.p)]))
     name = f"{found.ranker} with {found.method}" + (f" on {found.collection}" if found.collection else "")
-    if test.pair.pairs < LEAST_SEEDS:
-        return f"{name} against {found.reference}: {figures}; nothing is tested with fewer than {LEAST_SEEDS} seeds."
-    if not test.differs:
-        return f"{name} can't be told from {found.reference}: {figures}."
-    return f"{name} is {'better' if test.difference > 0 else 'worse'} than {found.reference}: {figures}."
+    text = next(text for holds, text in RANKERS if holds(found))
+    return text.format(name=name, reference=found.reference, figures=figures, least=LEAST_SEEDS)
+
+
+IN_BRACKETS = known(lambda low, high: f" ({signed_interval(low, high)})")
+P_OF = known(", p = {:.2g}".format)
+"""Figures that are left out if they are not known."""
 
 
 def verdict_table(conclusion: Conclusion) -> pl.DataFrame:
@@ -253,4 +265,4 @@ def verdict_table(conclusion: Conclusion) -> pl.DataFrame:
 
 def places(number: float, form: str = "g") -> str:
     """Return a number without the zero before its point."""
-    return re.sub(r"^([+-]?)0\.", r"\1.", f"{number:{form}}")
+    return without_zero(f"{number:{form}}")

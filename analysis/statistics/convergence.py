@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from pyrite.analysis.methods import METHOD, evaluations_by_origin, is_learned
+from pyrite.analysis.methods import METHOD, is_learned
 from pyrite.analysis.statistics.comparison import TESTS, compare, methods_of
-from pyrite.analysis.statistics.places import Place, Places
+from pyrite.analysis.statistics.places import Places
 
 PLACE = ("collection", "candidates", "measure", "ranker")
 RESAMPLES = 4999
@@ -44,14 +44,8 @@ def convergence(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """
     settled = pl.DataFrame(schema={"run": TEXT, "converged": pl.Boolean()})
     settled = pl.concat([settled, trials.select(settled.columns)]) if "converged" in trials.columns else settled
-    evaluated = evaluations_by_origin(trials)
     rates, agents = list[Row](), [pl.DataFrame(schema=AGENTS)]
-
-    def order(place: Place) -> tuple[object, ...]:
-        key = place.key
-        return key["collection"], evaluated.index((key["candidates"], key["measure"])), key["ranker"]
-
-    for place in sorted(Places(trials).at(evaluated, finished=True), key=order):
+    for place in Places(trials).in_order(finished=True):
         results = place.results.join(settled, on="run", how="left", maintain_order="left")
         results = results.sort("value")  # means must not depend on their order
         for rate, of_method in _of_family({name: place.key[name] for name in PLACE}, results, place.columns):

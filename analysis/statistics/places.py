@@ -10,6 +10,7 @@ import polars as pl
 
 from pyrite.analysis.methods import (
     evaluations,
+    evaluations_by_origin,
     is_learned,
     leading_evaluations,
     measurements,
@@ -111,3 +112,13 @@ class Places:
             for (collection, ranker), results in here.partition_by("collection", "ranker", as_dict=True).items():
                 key = {"collection": collection, "ranker": ranker, "candidates": candidates, "measure": measure}
                 yield Place(key, results, self.columns, self)
+
+    def in_order(self, finished: bool = False) -> list[Place]:
+        """Return all places by collection, evaluation and ranker, as tables list them."""
+        evaluated = evaluations_by_origin(self.trials)
+
+        def order(place: Place) -> tuple[str, int, str]:
+            key = place.key
+            return key["collection"], evaluated.index((key["candidates"], key["measure"])), key["ranker"]
+
+        return sorted(self.at(evaluated, finished), key=order)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pyrite.analysis.counted import counted
 from pyrite.analysis.statistics.crossed import Floats, deviation
 from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.pooling.effort import WHOLE
@@ -19,7 +19,7 @@ from pyrite.ranking.evaluation.significance import holm, paired_t_test
 RESAMPLES = 1000
 ALPHA = 0.05
 UNJUDGED = 0.1
-"""The share of documents without a judgement above which there is a warning."""
+"""The share of documents without a judgement above which `unjudged` returns them."""
 
 
 def summarise_pools(budgets: pl.DataFrame, methods: Sequence[str], baseline: str | None) -> pl.DataFrame:
@@ -66,8 +66,22 @@ def _tests(matrices: Mapping[str, Floats], baseline: str | None, methods: Sequen
     return dict(zip(others, holm(raw).tolist(), strict=True))
 
 
-def unjudged_warning(pool: Pool) -> str | None:
-    """A warning if more than a tenth of a pool's documents have no judgement, with the depth at which 95% have one."""
+@dataclass(frozen=True)
+class Unjudged:
+    """The documents of a pool without a judgement, if they are more than a tenth.
+
+    Args:
+        count, of: their number, and that of all documents.
+        depth: the depth down to which 95% are judged; None if there is none.
+    """
+
+    count: int
+    of: int
+    depth: int | None
+
+
+def unjudged(pool: Pool) -> Unjudged | None:
+    """Return the documents without a judgement; None if they are at most a tenth."""
     topics = [topic for topic in pool.topics if topic.pool.size]
     ranks = np.concatenate([np.minimum.reduceat(topic.pool.ranks, topic.pool.offsets[:-1]) for topic in topics])
     judged = np.concatenate([topic.judged for topic in topics])
@@ -77,11 +91,7 @@ def unjudged_warning(pool: Pool) -> str | None:
     counts = np.bincount(ranks, minlength=pool.depth).cumsum()
     known = np.bincount(ranks, judged, minlength=pool.depth).cumsum()
     fitting = np.flatnonzero(known >= 0.95 * counts)
-    remedy = "none of its depths is judged throughout: use other judgements"
-    if len(fitting):
-        remedy = f"the judgements fit depth={fitting[-1] + 1}"
-    unjudged = f"{round(share * pool.size):,} of {counted(pool.size, 'pooled document')} ({share:.0%})"
-    return f"without a judgement, taken as not relevant: {unjudged}; {remedy}"
+    return Unjudged(round(share * pool.size), pool.size, int(fitting[-1]) + 1 if len(fitting) else None)
 
 
 def pool_contrasts(budgets: pl.DataFrame, pairs: Sequence[Sequence[str]]) -> pl.DataFrame:
@@ -155,53 +165,62 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def pool_sentence(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
-    """The result of a pool: which method finds 90% of the relevant documents first, what is tested, and which one finds
-    most at each budget, if that is not always the same.
+@dataclass(frozen=True)
+class PoolConclusion:
+    """Which order of judging to take for a pool, as facts.
 
-    Of methods that find 90% at once, it is the one that finds more over all budgets. `effort` is the frame of
-    `efforts`.
+    Args:
+        pool: its name.
+        baseline: the method that others are tested against; None if there is none.
+        best: the method that finds 90% of the relevant documents first; of those that find them at once, the one that
+            finds more over all budgets. None if no judged document is relevant.
+        after: its judgements per topic until then.
+        other: the baseline, or else the next method; None if no other one finds 90%.
+        other_after: the judgements of that one.
+        tested: the number of budgets at which the best is tested against the baseline.
+        better_at: the budgets at which it finds more.
+        leaders: the methods that find most, each with the last budget at which it leads, by budget.
     """
-    return _first_to_90(pool, summary, effort, baseline) + _most_at_budgets(summary.filter(pl.col("pool") == pool))
+
+    pool: str
+    baseline: str | None
+    best: str | None = None
+    after: float = 0.0
+    other: str | None = None
+    other_after: float = 0.0
+    tested: int = 0
+    better_at: Sequence[str] = ()
+    leaders: Sequence[tuple[str, int]] = ()
 
 
-def _most_at_budgets(summary: pl.DataFrame) -> str:
-    """Say which method finds most up to which budget; nothing if one does at all of them.
+def conclude_pool(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> PoolConclusion:
+    """Conclude a pool, from the frames of `summarise_pools` and `efforts`."""
+    of_pool, reached = summary.filter(pool=pool), effort.filter(pool=pool).drop_nulls("to_90").drop_nans("to_90")
+    conclusion = PoolConclusion(pool, baseline, leaders=_leaders(of_pool))
+    if reached.is_empty():
+        return conclusion
+    first, *others = reached.sort("to_90", "area", "method", descending=[False, True, False]).rows(named=True)
+    tests = of_pool.filter(method=first["method"]).drop_nulls("p")
+    better = tests.filter(pl.col("p") < ALPHA, pl.col("difference") > 0)
+    conclusion = replace(
+        conclusion, best=first["method"], after=first["to_90"], tested=len(tests),
+        better_at=better["judgements"].to_list(),
+    )  # fmt: skip
+    # The baseline, if it is another method; or the next one.
+    for other in sorted(others, key=lambda row: row["method"] != baseline)[:1]:
+        conclusion = replace(conclusion, other=other["method"], other_after=other["to_90"])
+    return conclusion
+
+
+def _leaders(summary: pl.DataFrame) -> list[tuple[str, int]]:
+    """Return the methods that find most, each with the last budget at which it leads.
 
     At a budget at which several find most, the one of the budget before is kept.
     """
-    leaders: list[tuple[str, str]] = []  # the method and the last budget at which it leads
+    leaders: list[tuple[str, int]] = []
     for budget in summary.filter(pl.col("budget") != WHOLE)["budget"].unique().sort():
-        best = summary.filter(pl.col("budget") == budget, "best")["method"].to_list()
+        best = summary.filter("best", budget=budget)["method"].to_list()
         before = leaders[-1][0] if leaders else ""
         name = before if before in best else best[0]
-        leaders[-1 if name == before else len(leaders) :] = [(name, f"{budget:,}")]
-    if len(leaders) < 2:
-        return ""
-    *early, (last, _) = leaders
-    parts = [f"{name} finds most up to {budget} judgements" for name, budget in early]
-    return f" By budget: {', '.join(parts)}, then {last}."
-
-
-def _first_to_90(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
-    part = effort.filter(pl.col("pool") == pool).drop_nulls("to_90").drop_nans("to_90")
-    part = part.sort("to_90", "area", "method", descending=[False, True, False])
-    if part.is_empty():
-        return f"{pool}: no judged document is relevant."
-    best, after = part.row(0, named=True)["method"], dict(part.select("method", "to_90").iter_rows())
-    judgements = counted(round(after[best]), "judgement")
-    text = f"{pool}: {best} finds 90% of the relevant documents after {judgements} per topic"
-    other = baseline if baseline in after and baseline != best else None
-    if other is None and len(part) > 1:
-        other = part.row(1, named=True)["method"]
-    if other:
-        text += f", {other} too" if after[other] == after[best] else f", {other} after {after[other]:,.0f}"
-    text += "."
-    rows = summary.filter(pl.col("pool") == pool, pl.col("method") == best).drop_nulls("p")
-    if rows.is_empty():
-        return text
-    sure = rows.filter((pl.col("p") < ALPHA) & (pl.col("difference") > 0))["judgements"].to_list()
-    if not sure:
-        return f"{text} At no budget does {best} find significantly more than {baseline}."
-    budgets = "every budget" if len(sure) == len(rows) else f"{', '.join(sure)} judgements"
-    return f"{text} {best} finds more than {baseline} at {budgets} (t-test over topics, p < .05, Holm)."
+        leaders[-1 if name == before else len(leaders) :] = [(name, budget)]
+    return leaders

@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.methods import BM25, RUN, UNTRAINED, evaluations_by_origin, first_stage_of
+from pyrite.analysis.methods import BM25, RUN, UNTRAINED, first_stage_of
 from pyrite.analysis.statistics.before_training import untrained_rows, untrained_twin
 from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, TESTS, MethodRuns, best_baselines, compare
 from pyrite.analysis.statistics.crossed import NAN, Floats, deviation
@@ -74,15 +74,9 @@ def summarise(places: Places, baseline: str | None = None, equal_within: float |
     named = Baseline(places, baseline)
     columns = ["run", *(name for name in (*COSTS, *budget_of(places.trials), "cut") if name in places.trials.columns)]
     spent = dict(zip(places.trials["run"], places.trials.select(columns).iter_rows(named=True), strict=True))
-    evaluated = evaluations_by_origin(places.trials)
-
-    def order(place: Place) -> tuple[object, ...]:
-        key = place.key
-        return key["collection"], evaluated.index((key["candidates"], key["measure"])), key["ranker"]
-
     rows: list[Row] = []
     columns_of = itemgetter(*COLUMN)
-    for _, together in groupby(sorted(places.at(evaluated), key=order), key=lambda place: columns_of(place.key)):
+    for _, together in groupby(places.in_order(), key=lambda place: columns_of(place.key)):
         beside = list(together)
         for place in beside:
             rows += _of_place(place, named.of(place, beside), spent, equal_within)

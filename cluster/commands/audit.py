@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from pyrite.analysis.methods import told_apart, with_methods
+from pyrite.analysis.reports import audit_words as words
 from pyrite.analysis.statistics.audit_rates import PAIR
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.compose import compose
@@ -67,8 +68,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:
         drawn = int(sample["drawn"].sum())
-        console.print(f"{counted(len(sample), 'negative')} shown, {drawn:,} drawn for judging", markup=False)
-        console.print("judge them, then evaluate the judgements:", markup=False)
+        print_lines(console, words.DRAWN.format(shown=counted(len(sample), "negative"), drawn=drawn), words.THEN_JUDGE)
         print_commands(storage, studies, "runs", "method=rank", [], console)
         return
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
@@ -144,7 +144,7 @@ def _by_bandit(
         )
         write_judgements(storage, judged, config["relevant_from"], console)
         return
-    console.print(f"{counted(shown.select(PAIR).n_unique(), 'negative')} shown; judge in a bandit's order:")
+    print_lines(console, words.BANDIT.format(counted(shown.select(PAIR).n_unique(), "negative")))
     print_commands(storage, studies, "arms", "method=shared", ["order=bandit"], console)
 
 

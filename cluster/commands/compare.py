@@ -14,8 +14,8 @@ from polars import selectors as cs
 from rich.console import Console
 
 from pyrite.analysis.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
-from pyrite.analysis.reports import analysis_sections
-from pyrite.analysis.reports.labels import p_value, signed, signed_interval
+from pyrite.analysis.reports import analysis_sections, columns
+from pyrite.analysis.reports import comparison_words as words
 from pyrite.analysis.reports.report import Report, Section, Table, items, verbatim
 from pyrite.analysis.reports.result_sections import measures_of, origin_name, results, side_by_side
 from pyrite.analysis.reports.verdict_section import verdict_section
@@ -36,7 +36,6 @@ from pyrite.cluster.reports.study_results import test_limit
 from pyrite.ranking.errors import BadInput, refuse
 
 OPTIONS = Taken(("out", "baseline"), "there is no option {key}", "compare takes folders, baseline= and out=")
-TITLE = "Comparison of"
 NOT_COMPARED = {*METHOD, "seed"}
 """Keys that name a method or a repetition of it, not a difference between studies."""
 
@@ -60,7 +59,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     refuse_repeated(folders)
     storage = Storage(given.get("out") or new_place("compare"))
     page = storage.read("report.html") or b""
-    refuse_other_files(storage, own=f"<title>{TITLE}".encode() in page[:1000])
+    refuse_other_files(storage, own=f"<title>{words.TITLE}".encode() in page[:1000])
     report = compare(folders, given.get("baseline"))
     publish(report, storage, console)
     return 0
@@ -76,13 +75,13 @@ def compare(folders: Sequence[Storage], baseline: str | None = None) -> Report:
     options = differing_options(studies)
     rows = [[key, *values] for key, values in [*facts(studies), *options.items()]]
     head = ["option", *(study.name for study in studies)]
-    differences = Table(head, rows, words=len(head), caption="What differs")
+    differences = Table(head, rows, words=len(head), caption=words.DIFFERENCES)
     if common:
         sections = over_seeds(studies, measured, options, common, baseline, [differences] if rows else [])
     else:
         sections = [*over_places(folders, studies, measured, options, baseline), Section("", [differences])]
     commands = "\n".join(str(study.config.get("command", "")) for study in studies)
-    return Report(f"{TITLE} {', '.join(head[1:])}", [*sections, Section("Commands", [verbatim(commands)])])
+    return Report(f"{words.TITLE} {', '.join(head[1:])}", [*sections, Section(words.COMMANDS, [verbatim(commands)])])
 
 
 def collections_of(study: Compared) -> set[str]:
@@ -114,15 +113,15 @@ def over_seeds(
     trials = trials.select(*measured, pl.exclude(*measured))  # a comparison leads with the first
     others, ignored = other_results(studies), set.union(*map(collections_of, studies)) - common
     said = {
-        "The studies have the same options, methods and seeds.": not differences,
-        f"Runs that several studies have, each counted once: {repeated:,}.": repeated,
-        f"Runs with other results in another study, of which the first counts: {others:,}.": others,
-        f"Collections that are not in all studies, left out: {len(ignored)}.": ignored,
+        words.SAME: not differences,
+        words.REPEATED.format(repeated): repeated,
+        words.OTHERS.format(others): others,
+        words.LEFT_OUT.format(len(ignored)): ignored,
     }
     lines = [line for line, holds in said.items() if holds]
     sections = [Section("", [*differences, items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).lines:
-        sections.append(Section("The same methods under both options", [paired], [paired]))
+        sections.append(Section(words.PAIRED, [paired], [paired]))
     comparison = Comparison(trials, queries_once(studies))
     summary = comparison.summary(baseline)
     methods = side_by_side(summary, measures_of(summary)[0])
@@ -164,8 +163,8 @@ def over_places(
         queries.append(scanned.with_columns(run=name + pl.col("run"), query=name + pl.col("query")))
     trials = pl.concat(frames, how="diagonal_relaxed").select(*measured, pl.exclude(*measured))
     if baseline is not None:
-        columns = map(column_of, factors(trials))
-        baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *columns).unique(), baseline)
+        keys = map(column_of, factors(trials))
+        baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *keys).unique(), baseline)
     frame = Comparison(trials, pl.concat(queries, how="diagonal_relaxed")).across(baseline)
     if frame.is_empty():
         named = "; ".join(map(_named_collections, studies))
@@ -303,7 +302,11 @@ def paired_table(trials: pl.DataFrame, options: Sequence[str]) -> Table:
         for other in others:
             pairs = runs.filter(method=other).join(runs.filter(method=first), on="seed", suffix="_first")
             found = mean_difference((pairs["value"] - pairs["value_first"]).to_numpy())
-            difference = [signed(found.mean) if found.pairs else None, signed_interval(found.low, found.high)]
-            rows.append([runs["ranker"][0], other, first, *difference, p_value(found.p), found.pairs])
-    head = ["ranker", "method", "against", "difference", "95% interval", "p", "seeds"]
-    return Table(head, rows, words=3, caption=f"{measure}, {origin_name(origin)}: differences paired by seed")
+            rows.append({"ranker": runs["ranker"][0], "method": other, "against": first, **found._asdict()})
+    return columns.table(rows, PAIRED, words=3, caption=words.PAIRED_TABLE.format(measure, origin_name(origin)))
+
+
+PAIRED = (
+    columns.text("ranker"), columns.text("method"), columns.text("against"), columns.diff("difference", "mean"),
+    columns.interval("95% interval"), columns.p("p", "p"), columns.text("seeds", "pairs"),
+)  # fmt: skip

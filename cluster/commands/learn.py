@@ -13,6 +13,7 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 
+from pyrite.analysis.reports import learning_words as words
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
@@ -167,28 +168,21 @@ def show(
     console.print(_last_episodes(episodes, measure, names), crop=False)
     trained = episodes.filter(pl.col("agent") == LEARNED).height
     if trained > config["episodes"]:
-        took = "an update takes decisions of all copies"
-        print_lines(console, f"episodes={config['episodes']}: {trained:,} were trained, because {took}")
+        print_lines(console, words.MORE_EPISODES.format(wanted=config["episodes"], trained=trained))
     if tests := against_random(episodes):
-        console.print(
-            f"{measure} of the last episodes against the random agent's: {tests['learned'] - tests['random']:+.4f}, "
-            f"t-test p = {tests['t_p']:.3g}, Kolmogorov-Smirnov p = {tests['ks_p']:.3g}"
-        )
+        difference = tests["learned"] - tests["random"]
+        console.print(words.AGAINST_RANDOM.format(measure=measure, difference=difference, **tests))
     if "converged" in learned.facts:
         at = learned.facts["converged_at"]
-        message = f"converged after {at} episodes" if at else f"not converged within {trained} episodes"
-        console.print(f"{message} (criterion: {config['until']['by']} stops improving and the shares settle)")
+        message = words.CONVERGED.format(at) if at else words.NOT_CONVERGED.format(trained)
+        console.print(words.CRITERION.format(message, config["until"]["by"]))
     print_failures(storage, console)
     where = storage.shown()
-    print_lines(console, f"agent, episodes and figures: {where}")
+    print_lines(console, words.WRITTEN.format(where))
     if imitation := learned.facts.get("imitation"):
-        console.print(
-            "imitation of BM25, share of picks that are BM25's documents: "
-            f"{imitation['before']:.0%} before and {imitation['after']:.0%} after on held-out queries, "
-            f"{imitation['learned']:.0%} on the training queries"
-        )
+        console.print(words.IMITATION.format(**imitation))
     again = shlex.join(["pyrite", "study", *_comparison(config, overrides, where), "seeds=20"])
-    print_lines(console, f"compare it over fresh seeds: {again}")
+    print_lines(console, words.COMPARE.format(again))
 
 
 def _last_episodes(episodes: pl.DataFrame, measure: str, names: Sequence[str]) -> Table:
@@ -200,8 +194,8 @@ def _last_episodes(episodes: pl.DataFrame, measure: str, names: Sequence[str]) -
             figures = [f"{means['return']:.3f}", f"{means['validation']:.4f}", f"{means['epochs']:.1f}"]
             shares = [f"{means.get(f'share:{name}', 0):.0%}" for name in names]
             rows.append([agent, count, *figures, *shares])
-    caption = f"the last episodes ({measure}: the best epoch's, on validation queries)"
-    return Table(["agent", "episodes", "return", measure, "epochs", *names], rows, caption=caption)
+    head = ["agent", "episodes", "return", measure, "epochs", *names]
+    return Table(head, rows, caption=words.LAST_EPISODES.format(measure))
 
 
 def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from pyrite.analysis.statistics.pool_summary import unjudged_warning
+from pyrite.analysis.reports.pool_words import unjudged_warning
+from pyrite.analysis.statistics.pool_summary import unjudged
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose
@@ -115,8 +116,8 @@ def _print_pools(pools: Sequence[NamedPool], console: Console) -> dict[str, str]
         print_lines(console, described(named))
         for note, count in notes_of(named).items():
             console.print(f"[dim]  {escape(note)}: {count:,}[/]", soft_wrap=True)
-        if UNJUDGED_NOTE in named.pool.notes and (text := unjudged_warning(named.pool)):
-            warnings[named.name] = text
+        if UNJUDGED_NOTE in named.pool.notes and (found := unjudged(named.pool)):
+            warnings[named.name] = unjudged_warning(found)
     for text in warnings.values():
         console.print(f"[yellow]warning[/]: {escape(text)}", soft_wrap=True)
     return warnings

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
 from pyrite.analysis.methods import UNTRAINED
+from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.report import Table
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.terminal import counted
@@ -20,9 +18,9 @@ def figures(planned: Planned, outcome: Outcome) -> Table:
     """Return the table of measures by origin: the ranker's after and before training, and those of BM25's order."""
     head, rows = ["measure"], [[measure] for measure in planned.config["measures"]]
     for origin, values in outcome.values.items():
-        columns = {f"over {origin}": values, UNTRAINED: outcome.untrained.get(origin)}
-        columns |= {"BM25's order": outcome.bm25[origin]}
-        shown = {title: column for title, column in columns.items() if column is not None}
+        sides = {f"over {origin}": values, UNTRAINED: outcome.untrained.get(origin)}
+        sides |= {"BM25's order": outcome.bm25[origin]}
+        shown = {title: column for title, column in sides.items() if column is not None}
         head += shown
         for row in rows:
             row += [f"{float(column[row[0]].mean()):.4f}" for column in shown.values()]
@@ -49,20 +47,18 @@ def by_collection(rows: pl.DataFrame, caption: str) -> Table:
 
 def sampling(outcome: Outcome) -> Table:
     """Return the table of the negatives that each function supplied, with their scores by the ranker when shown."""
-    stage = ["stage"] if len({row["stage"] for row in outcome.sampler}) > 1 else []
-    counts = ["batches", "negatives", "missing", "guarded"]
-    if any(row["fallback"] for row in outcome.sampler):
-        counts.append("fallback")
-    rows = [
-        [row["function"], *(str(row[key] + 1) for key in stage), *(f"{row[key]:,}" for key in counts), *_scores(row)]
-        for row in outcome.sampler
-    ]
-    head = ["function", *stage, *counts, "score of positives", "of negatives"]
-    return Table(head, rows, caption="negatives")
+    rows = [row | {"stage": row["stage"] + 1} for row in outcome.sampler]
+    stage = [columns.text("stage")] if len({row["stage"] for row in rows}) > 1 else []
+    fallback = [columns.number("fallback", ",")] if any(row["fallback"] for row in rows) else []
+    declared = [columns.text("function"), *stage, *COUNTS, *fallback, *SCORES]
+    return columns.table(rows, declared, caption="negatives")
 
 
-def _scores(row: Mapping[str, Any]) -> list[str]:
-    """Return mean and deviation of the scores of positives and negatives, if there are negatives."""
-    if not row["negatives"]:
-        return ["–", "–"]
-    return [f"{row[f'{kind}_mean']:.2f} ± {row[f'{kind}_std']:.2f}" for kind in ("positive", "negative")]
+def _score(head: str, kind: str) -> columns.Column:
+    """Declare a column of the mean and deviation of scores; a dash if there are no negatives."""
+    form = f"{{{kind}_mean:.2f}} ± {{{kind}_std:.2f}}"
+    return columns.Column(head, lambda row: form.format(**row) if row["negatives"] else None)
+
+
+COUNTS = [columns.number(name, ",") for name in ("batches", "negatives", "missing", "guarded")]
+SCORES = _score("score of positives", "positive"), _score("of negatives", "negative")

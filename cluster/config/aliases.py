@@ -40,7 +40,7 @@ from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.config.removed import refuse_renamed
-from pyrite.cluster.config.schema import ExperimentConfig
+from pyrite.cluster.config.schema.study import ExperimentConfig
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.packaged import packaged_model
@@ -211,8 +211,8 @@ FORMS: tuple[tuple[str, str, str, Form], ...] = (
     (READS_CHECKPOINT, r"ranker", r"\w+", _class_of_checkpoint),
     (ANY, r"\w+", r"null", _without_part),
     (ANY, r".*checkpoint", ANY, _packaged),
-    (ANY, r"trainer", r".+", lambda typed: [f"trainer.run={typed.value}"]),
-    (ANY, r"trainer\.(?!run$|format$).*", ANY, lambda typed: [f"++{typed.text}"]),
+    ("config", r"trainer", r".+", lambda typed: [f"trainer.run={typed.value}"]),
+    ("config", r"trainer\.(?!run$|format$).*", ANY, lambda typed: [f"++{typed.text}"]),
     (ANY, "|".join(map(re.escape, FLAT)), ANY, lambda typed: [f"{FLAT[typed.key]}={typed.value}"]),
     (ANY, OF_ONE.pattern, ANY, _of_one_function),
     (ANY, r"negatives\.[A-Za-z]\w*|objective\.weights\..*", ANY, lambda typed: [f"++{typed.text}"]),

@@ -8,6 +8,7 @@ import inspect
 import re
 import traceback
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -144,21 +145,23 @@ def _is_ours(target: type) -> bool:
 @functools.cache
 def _check_methods(target: type) -> None:
     """Refuse a user's class with a method that can't be called as the base's is."""
-    ours = [vars(base) for base in target.__mro__ if _is_ours(base)]
-    for own in target.__mro__:
-        for name, method in vars(own).items():
-            base = next((methods[name] for methods in ours if inspect.isfunction(methods.get(name))), None)
-            if _is_ours(own) or name.startswith("_") or base is None or not inspect.isfunction(method):
-                continue
-            given = [
-                each for each in inspect.signature(base).parameters.values() if each.kind <= each.POSITIONAL_OR_KEYWORD
-            ]
-            required = sum(each.default is each.empty for each in given)
-            if not any(_takes(method, count) for count in range(required, len(given) + 1)):
-                names = ", ".join(each.name for each in given)
+    ours = {name: method for base in reversed(target.__mro__) if _is_ours(base) for name, method in _methods(base)}
+    for own in (kind for kind in target.__mro__ if not _is_ours(kind)):
+        for name, method in _methods(own):
+            if name in ours and not _takes_as(method, ours[name]):
+                names = ", ".join(each.name for each in _positional(ours[name]))
                 takes = ", ".join(inspect.signature(method).parameters)
                 where = f"{own.__module__}.{own.__name__}.{name}"
                 raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
+
+
+def _methods(kind: type) -> list[tuple[str, Any]]:
+    """Return the public methods that a class defines itself."""
+    return [item for item in vars(kind).items() if not item[0].startswith("_") and inspect.isfunction(item[1])]
+
+
+def _positional(method: Any) -> list[inspect.Parameter]:
+    return [each for each in inspect.signature(method).parameters.values() if each.kind <= each.POSITIONAL_OR_KEYWORD]
 
 
 def _check_base_called(target: type, functions: Collection[Any]) -> None:
@@ -179,13 +182,16 @@ def _check_base_called(target: type, functions: Collection[Any]) -> None:
     )
 
 
-def _takes(method: Any, count: int) -> bool:
-    """Return whether a function can be called with `count` positional arguments."""
-    try:
-        inspect.signature(method).bind(*[None] * count)
-    except TypeError:
-        return False
-    return True
+def _takes_as(method: Any, base: Any) -> bool:
+    """Return whether a method can be called with the positional arguments of another one, or with those without its
+    defaults."""
+    given = _positional(base)
+    required = sum(each.default is each.empty for each in given)
+    for count in range(required, len(given) + 1):
+        with suppress(TypeError):
+            inspect.signature(method).bind(*[None] * count)
+            return True
+    return False
 
 
 def _check_names(target: type, options: Iterable[str], at: str) -> None:

@@ -32,7 +32,7 @@ from pyrite.cluster.config.secrets import VARIABLE, remember
 from pyrite.cluster.config.signatures import MISSING
 from pyrite.cluster.config.takes import LISTS, takes
 from pyrite.cluster.config.trust import from_folder
-from pyrite.cluster.config.unknown import check_keys, no_group, walk
+from pyrite.cluster.config.unknown import no_group, walk, with_values
 from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.ranking.errors import BadInput
 
@@ -96,8 +96,11 @@ def one_value(text: str, texts: Sequence[str], config: str) -> str:
     key, _, value = text.partition("=")
     if key in group_options():
         check_names(parsed(text), config)
-    content = compose([other for other in texts if other != text], config, False)
+    others = [other for other in texts if other != text]
+    content = compose(others, config, False)
     node, missing = walk(content, key.split("."))
+    if missing and key not in group_options():  # refused as unknown, with what is meant
+        compose([*others, f"{key}=[{value}]"], config, False)
     listed = key in NAMED_GROUPS or (key not in SINGLE_GROUPS and not missing and takes(config, content, key, LISTS))
     return several_values(key, value, listed, isinstance(node, str) and not missing and "." in key)
 
@@ -123,17 +126,14 @@ def _by_hydra(
     Hydra takes a tenth of a second, nearly all of it to read and merge the files that overrides choose; then it sets
     values. So the result of each choice of files is cached, and the values of each run are set in a copy.
     """
-    from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     values = [each for each in map(parsed, overrides) if not chooses(each)]
     files = tuple(str(each.input_line) for each in map(parsed, overrides) if chooses(each))
     try:
-        of_files, content, choices = _of_files(files, config, environment)
-        check_keys(values, content, overrides, config, compose)
-        composed = copy.deepcopy(of_files)
-        ConfigLoaderImpl._apply_overrides_to_config(values, composed)
+        of_files, choices = _of_files(files, config, environment)
+        composed = with_values(values, of_files, overrides, config, compose)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         what = f"can't compose {' '.join(overrides)} ({str(error).strip().partition(chr(10))[0]})"
         raise BadInput(what, remedy=see(config)) from None
@@ -171,8 +171,8 @@ def _unresolved(error: OmegaConfBaseException, composed: DictConfig) -> str:
 @functools.lru_cache(maxsize=500)
 def _of_files(
     overrides: tuple[str, ...], config: str, environment: tuple[tuple[str, str], ...]
-) -> tuple[DictConfig, dict[str, Any], dict[str, Any]]:
-    """Return the unresolved configuration of a choice of files, also as a mapping, and the choice."""
+) -> tuple[DictConfig, dict[str, Any]]:
+    """Return the unresolved configuration of a choice of files, and the choice."""
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -190,7 +190,7 @@ def _of_files(
     fill_defaults(content)
     filled: Any = OmegaConf.create(content)
     OmegaConf.set_struct(filled, True)
-    return filled, content, choices
+    return filled, choices
 
 
 @functools.cache

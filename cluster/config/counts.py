@@ -20,17 +20,18 @@ def counts_of(
     Numbers and selectors of functions that the run does not have are refused.
     """
     given = {name: count for name, count in config["negatives"].items() if count is not None}
-    for key, functions_of in (("negatives", given), ("selectors", config["selectors"])):
-        for name in functions_of:
-            if name not in functions:
-                where = f"{key.removesuffix('s') if key == 'selectors' else key}.{name}"
-                raise BadInput(f"there is no function {name} in this run", where, f"it has {', '.join(functions)}")
+    for key, named in (("negatives", given), ("selector", config["selectors"])):
+        for name in (name for name in named if name not in functions):
+            raise BadInput(
+                f"there is no function {name} in this run", f"{key}.{name}", f"it has {', '.join(functions)}"
+            )
     if not given and (policy.chooses or len(functions) == 1):
         return None
-    mined = {name: given.get(name, config["sampling"]["negatives"]) for name in functions}
+    default = config["sampling"]["negatives"]
+    mined = {name: given.get(name, default) for name, function in functions.items() if not function.reads_mined}
     counts = {}
     for name, function in functions.items():
-        others = sum(count for other, count in mined.items() if not functions[other].reads_mined and other != name)
-        most = function.supply(config["training"]["batch_size"], others) if len(functions) > 1 else None
-        counts[name] = mined[name] if name in given or most is None else most
+        others = sum(mined.values()) - mined.get(name, 0)
+        supplied = function.supply(config["training"]["batch_size"], others)
+        counts[name] = given.get(name, default if supplied is None else supplied)
     return counts

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyrite.cluster.config.other_tools import (
@@ -60,29 +62,79 @@ def _of_run(override: str) -> str | None:
     key, _, value = override.lstrip("+~").partition("=")
     group, _, last = key.rpartition(".")
     name = re.sub(r"\W", "_", last).lower()
-    if name == "model" and value:
-        return f"ranker={value}" if re.fullmatch(r"[a-z_]+", value) else f"ranker=bi_encoder ranker.checkpoint={value}"
-    if name in WITHIN.get(group, {}):
-        return f"{group}.{WITHIN[group][name]}={value}"
-    if value.lower() in OF_VALUE.get(name, {}):
-        return OF_VALUE[name][value.lower()]
-    if name in CONVERTED:
-        option, convert = CONVERTED[name]
-        return f"{option}={_converted(value, convert)}"
-    if name in ADVICE:
-        file = re.search(r"\.(csv|tsv|json|jsonl|parquet)(\.gz)?$", value)
-        return ADVICE[name].replace("FILE", value if file else "FILE").replace("VALUE", value or "…")
-    if name not in SAME_VALUE:
+    of_value = OF_VALUE.get(name, {}).get(value.lower())
+    word = WORDS.get(f"{group}.{name}") or WORDS.get(name)
+    return of_value or (word(value) if word else None)
+
+
+def _model(value: str) -> str | None:
+    if not value:
         return None
-    option = SAME_VALUE[name]
+    return f"ranker={value}" if re.fullmatch(r"[a-z_]+", value) else f"ranker=bi_encoder ranker.checkpoint={value}"
+
+
+def _same(option: str, value: str) -> str:
     return " ".join(filter(None, [NEEDS.get(option), f"{option}={value or '…'}"]))
 
 
-def _converted(value: str, convert: Callable[[float], float]) -> str:
+def _advised(text: str, value: str) -> str:
+    file = re.search(r"\.(csv|tsv|json|jsonl|parquet)(\.gz)?$", value)
+    return text.replace("FILE", value if file else "FILE").replace("VALUE", value or "…")
+
+
+def _converted(option: str, convert: Callable[[float], float], value: str) -> str:
     try:
-        return f"{convert(float(value)):.6g}"
+        return f"{option}={convert(float(value)):.6g}"
     except ValueError:
-        return "…"
+        return f"{option}=…"
+
+
+WORDS: dict[str, Callable[[str], str | None]] = {
+    "model": _model,
+    **{name: partial(_same, option) for name, option in SAME_VALUE.items()},
+    **{name: partial(_advised, text) for name, text in ADVICE.items()},
+    **{name: partial(_converted, *to) for name, to in CONVERTED.items()},
+    **{key: partial("{}={}".format, option) for key, option in WITHIN.items()},
+}
+"""What to write instead of an option with a value, by the option's name, or within its group."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An option that does not exist.
+
+    Args:
+        key: its key.
+        override: as it was typed; the key alone if only a part of its value is unknown.
+        config: the primary file of the verb.
+    """
+
+    key: str
+    override: str
+    config: str
+
+    @property
+    def name(self) -> str:
+        """The last word of the key."""
+        return self.key.rpartition(".")[2]
+
+    @property
+    def is_off(self) -> bool:
+        """Whether a flag asks for nothing."""
+        return "=" in self.override and self.override.partition("=")[2].lower() in OFF
+
+    def of_a_study(self) -> str:
+        """Return what to write in a study."""
+        return OF_A_STUDY[self.name].replace("VALUE", self.override.partition("=")[2] or "…")
+
+
+CASES: Sequence[tuple[Callable[[Unknown], bool], Callable[[Unknown], str]]] = (
+    (lambda of: of.name in LEFT_OUT, lambda of: f"; leave it out: {LEFT_OUT[of.name]}"),
+    (lambda of: of.name in FLAGS and of.is_off, lambda of: "; leave it out: that is so without it"),
+    (lambda of: of.name in OF_A_STUDY and of.config == "config", lambda of: f"; did you mean {of.of_a_study()}?"),
+    (lambda of: of.name in OF_A_STUDY and of.config in NOT_IN, lambda of: f"; leave it out: {NOT_IN[of.config]}"),
+)
+"""Ends of messages that need no trial, each with its condition; the first that holds is used."""
 
 
 def suggest_all(overrides: Sequence[str], unknown: str, config: str, compose: Compose) -> str:
@@ -94,26 +146,20 @@ def suggest_all(overrides: Sequence[str], unknown: str, config: str, compose: Co
         config: the primary file of the verb.
         compose: `pyrite.cluster.config.compose.compose`, which tries the suggestion instead of the option.
     """
-    override = next((text for text in overrides if key_of(text) == unknown), unknown)
-    others = [text for text in overrides if text != override]
-    name, value = unknown.rpartition(".")[2], override.partition("=")[2]
-    if name in LEFT_OUT:
-        return f"; leave it out: {LEFT_OUT[name]}"
-    if name in FLAGS and value.lower() in OFF and "=" in override:
-        return "; leave it out: that is so without it"
-    if name in OF_A_STUDY and config in ("config", *NOT_IN):
-        of_study = OF_A_STUDY[name].replace("VALUE", value or "…")
-        return f"; did you mean {of_study}?" if config == "config" else f"; leave it out: {NOT_IN[config]}"
-    instead = suggestion(override, config, others)
+    option = Unknown(unknown, next((text for text in overrides if key_of(text) == unknown), unknown), config)
+    if end := next((say(option) for applies, say in CASES if applies(option)), ""):
+        return end
+    others = [text for text in overrides if text != option.override]
+    instead = suggestion(option.override, config, others)
     if not instead:
         return ""
-    refused = _refusal(instead, others, config, compose) if re.fullmatch(OVERRIDES, instead) else ""
+    refused = refusal(instead, others, config, compose) if re.fullmatch(OVERRIDES, instead) else ""
     if not refused:
         return f"; did you mean {instead}?"
     return f"; leave it out: {NOT_IN[config]}" if "no option" in refused and config in NOT_IN else ""
 
 
-def _refusal(instead: str, others: Sequence[str], config: str, compose: Compose) -> str:
+def refusal(instead: str, others: Sequence[str], config: str, compose: Compose) -> str:
     """Return why a suggestion can't be composed with the other overrides, of which unknown ones are left out."""
     words = [text for text in instead.split() if config not in OF_RUNS or key_of(text) not in OF_STUDY]
     kept = [text for text in others if key_of(text) not in {key_of(word) for word in words}]

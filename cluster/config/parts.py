@@ -25,7 +25,9 @@ BASES = {
 PARTS: dict[str, dict[str, str]] = {
     "agent": {
         "actor_critic": "pyrite.rl.agents.actor_critic.ActorCritic",
+        "as_printed": "pyrite.rl.agents.actor_critic.ActorCriticAsPrinted",
         "ppo": "pyrite.rl.agents.ppo.PPO",
+        "ppo_returns": "pyrite.rl.agents.ppo.PPOReturns",
         "random": "pyrite.rl.agents.random.RandomAgent",
         "reinforce": "pyrite.rl.agents.reinforce.Reinforce",
     },
@@ -122,6 +124,7 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "origin": {
         "bm25": "pyrite.ranking.evaluation.origins.Bm25Candidates",
+        "category": "pyrite.ranking.evaluation.origins.OwnCategory",
         "full": "pyrite.ranking.evaluation.origins.FullCollection",
         "random": "pyrite.ranking.evaluation.origins.RandomCandidates",
         "run_file": "pyrite.ranking.evaluation.origins.RunFileCandidates",
@@ -139,6 +142,8 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "reward": {
         "ceil": "pyrite.rl.rewards.Ceil",
+        "diff": "pyrite.rl.rewards.Diff",
+        "potential": "pyrite.rl.rewards.Potential",
         "raw": "pyrite.rl.rewards.Raw",
     },
     "scheduler": {

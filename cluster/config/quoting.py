@@ -27,8 +27,8 @@ PLAIN = re.compile(r"[\w./\\+%@:$?|*-]+", re.ASCII)
 """Values that Hydra reads as text without quotes, if they are neither numbers nor one of WORDS."""
 NUMBER = re.compile(r"[-+]?[\d_]*\.?[\d_]*(e[-+]?\d+)?|[-+]?(inf|nan)", re.ASCII | re.IGNORECASE)
 WORDS = re.compile(r"true|false|null|none", re.IGNORECASE)
-STRUCTURED = re.compile(r"[\[{]|\w+\(|.*\$\{", re.ASCII)
-"""Beginnings of lists, mappings and sweeps, and values with an interpolation."""
+AS_IT_IS = re.compile(r"(null)?\Z|['\"]|[\[{]|\w+\(|.*\$\{", re.ASCII)
+"""What is no bare path: nothing, null, and the beginnings of quotes, lists, mappings, sweeps and interpolations."""
 
 
 def quoted_path(override: str) -> str:
@@ -48,9 +48,9 @@ def quoted_path(override: str) -> str:
     name = key.rpartition(".")[2].lstrip("+~")
     if equals and name in PATHS and not value.strip().strip(QUOTES):  # for example a shell variable that is not set
         raise BadInput("is empty", key, "name a file or folder, or leave it out")
-    if not equals or name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or not value or value[0] in QUOTES:
+    if name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or AS_IT_IS.match(value):
         return override
-    if value == "null" or STRUCTURED.match(value) or (name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value)):
+    if name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value):
         return override
     if (name in SINGLE and "." not in key) or os.path.lexists(os.path.expanduser(value)):
         return f"{key}={quoted(value)}"

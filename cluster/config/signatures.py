@@ -9,6 +9,7 @@ import ast
 import functools
 import importlib.util
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,16 +95,21 @@ def _names(module: str) -> dict[str, ast.ClassDef | ast.expr | str]:
         return {}
     body = ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body
     body += [inner for node in body if isinstance(node, ast.If) for inner in node.body]  # if TYPE_CHECKING
-    names: dict[str, ast.ClassDef | ast.expr | str] = {}
-    for node in body:
-        if isinstance(node, ast.ClassDef):
-            names[node.name] = node
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names |= {target.id: node.value for target in targets if isinstance(target, ast.Name)}
-    return names
+    return {name: value for node in body for name, value in _defined(node)}
+
+
+def _defined(statement: ast.stmt) -> Iterator[tuple[str, ast.ClassDef | ast.expr | str]]:
+    """Yield what a statement defines."""
+    match statement:
+        case ast.ClassDef(name=name):
+            yield name, statement
+        case ast.ImportFrom(module=str(module), names=aliases):
+            yield from ((alias.asname or alias.name, f"{module}.{alias.name}") for alias in aliases)
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+        ):
+            yield name, value
 
 
 def _found(path: str) -> tuple[str, ast.ClassDef | ast.expr | None]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.groups import group_options, groups_of
-from pyrite.cluster.config.other_names import suggest_all
+from pyrite.cluster.config.other_names import refusal, suggest_all
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.refusals import no_option
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
 
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
 
@@ -27,39 +29,35 @@ def walk(content: Any, path: Sequence[str]) -> tuple[Any, list[str]]:
     return content, []
 
 
-def check_keys(
-    values: Sequence[Override], content: Mapping[str, Any], overrides: Sequence[str], config: str, compose: Compose
-) -> None:
-    """Refuse the first override of an option that does not exist.
+def with_values(
+    values: Sequence[Override], of_files: DictConfig, overrides: Sequence[str], config: str, compose: Compose
+) -> DictConfig:
+    """Return a configuration with the values of overrides; refuse the first of an option that does not exist.
 
     Args:
         values: the overrides that set values; those with `++` may add options.
-        content: what the chosen parts have.
+        of_files: what the chosen files give.
         overrides: all overrides of the command, for the suggestion.
         compose: `pyrite.cluster.config.compose.compose`, which tries suggestions.
     """
-    added: list[str] = []
-    for each in values:
-        key, value = each.key_or_group, each.value()
-        known = any(f"{key}.".startswith(f"{other}.") for other in added)
-        absent = [path for path in _paths(value, key.split("."), content) if walk(content, path)[1]]
-        adds = each.is_add() or each.is_force_add()
-        if absent and not known and not adds:
-            raise _unknown(".".join(absent[0]), content, overrides, config, compose)
-        before = content.get(key, value) or {}
-        merges = isinstance(value, dict) and isinstance(before, Mapping) and key in content and not adds
-        if isinstance(value, dict) and merges:
-            content = {**content, key: {**before, **value}}
-        added += [key] if adds or (isinstance(value, dict) and not merges) else []
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
 
-
-def _paths(value: Any, path: list[str], content: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Yield the paths of the options that an override sets: one, or those of a mapping that is merged with another."""
-    if isinstance(value, dict) and isinstance(walk(content, path)[0], Mapping) and "_target_" not in value:
-        for name, inner in value.items():
-            yield from _paths(inner, [*path, str(name)], content)
-    else:
-        yield path
+    composed = copy.deepcopy(of_files)
+    for place, each in enumerate(values):
+        try:
+            ConfigLoaderImpl._apply_overrides_to_config([each], composed)
+        except (HydraException, AssertionError, ValueError) as error:  # as OmegaConf refuses options of a value
+            before = copy.deepcopy(of_files)
+            ConfigLoaderImpl._apply_overrides_to_config([*values[:place]], before)
+            content: Any = OmegaConf.to_container(before, resolve=False)
+            typed, within = each.key_or_group, getattr(error.__cause__, "full_key", None)  # of a mapping, the inner one
+            absent = [key for key in (typed, within) if key and walk(content, key.split("."))[1]]
+            if not absent:
+                raise
+            raise _unknown(absent[0], content, overrides, config, compose) from None
+    return composed
 
 
 def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
@@ -76,13 +74,19 @@ def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], con
         return no_option(key, config, f"; is {root}={'|'.join(group_options()[root])} missing?")
     # The name of another tool is the ranker's option, not that of an agent or of a method.
     of_verb = root in set(groups_of(config)) - set(groups_of("config"))
-    siblings = _siblings(key, content, overrides)
+    siblings = _siblings(key, content, overrides, lambda text, others: refusal(text, others, config, compose))
     instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
     return no_option(key, config, instead or siblings)
 
 
-def _siblings(key: str, content: Mapping[str, Any], overrides: Sequence[str]) -> str:
-    """Return the known options next to an unknown one, and the one that is most like it."""
+def _siblings(
+    key: str, content: Mapping[str, Any], overrides: Sequence[str], refused: Callable[[str, list[str]], str]
+) -> str:
+    """Return the known options next to an unknown one, and the one that is most like it if its value is accepted.
+
+    Args:
+        refused: why an override is refused beside others, or nothing.
+    """
     path = key.split(".")
     node, (name, *rest) = walk(content, path)
     outer = ".".join(path[: -len(rest) - 1])
@@ -90,11 +94,13 @@ def _siblings(key: str, content: Mapping[str, Any], overrides: Sequence[str]) ->
         return f"; {outer} is a value and has no options"
     names = [str(each) for each in node if not str(each).startswith("_")]
     close = difflib.get_close_matches(name, names, 1)
-    value = next((text.partition("=")[2] for text in overrides if key_of(text) == key), "") or "…"
+    value = next((text.partition("=")[2] for text in overrides if key_of(text) == key), "")
+    likely = [".".join([*filter(None, [outer]), *close, *rest])] if close else []
     if not outer:  # the whole configuration: too many to list
-        likely = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
-        paths = [[*close, *rest], [*likely[-1:], *path], rest]
-        known = [".".join(each) for each in paths if each and not walk(content, each)[1]]
-        return f"; did you mean {known[0]}={value}?" if known else ""
-    meant = f"; did you mean {outer}.{'.'.join([*close, *rest])}={value}?" if close else ""
-    return f"; {outer} has {', '.join(names) or 'no options'}{meant}"
+        parts = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
+        paths = [[*close, *rest], [*parts[-1:], *path], rest]
+        likely = [".".join(each) for each in paths if each and not walk(content, each)[1]]
+    others = [text for text in overrides if key_of(text) != key]
+    accepted = [each for each in likely if not value or not refused(f"{each}={value}", others)]
+    meant = f"; did you mean {accepted[0]}={value or '…'}?" if accepted else ""
+    return f"; {outer} has {', '.join(names) or 'no options'}{meant}" if outer else meant

@@ -79,13 +79,13 @@ def searches(points: Sequence[Point], swept: Set[str]) -> list[Search]:
     for point in points:
         method = tuple(text for text in point.overrides if not is_chosen(key_of(text)))
         groups.setdefault((method, point.label), []).append(point)
-    found = []
+    found, by_depth = [], sorted(chosen, key=lambda key: (key.count("."), key))
     for (method, _), members in groups.items():
-        keys: list[str] = sorted(chosen, key=lambda key: (key.count("."), key)) if len(members) > 1 else []
-        if keys:
-            searched = [tuple(filter(is_chosen, map(key_of, each.overrides))) for each in members]
-            members = [replace(each, searched=keys) for each, keys in zip(members, searched, strict=True)]
-        keys = [key for key in keys if len({value_of(point, key) for point in members}) > 1]
+        if len(members) > 1:
+            members = [
+                replace(each, searched=tuple(filter(is_chosen, map(key_of, each.overrides)))) for each in members
+            ]
+        keys = [key for key in by_depth if len({value_of(point, key) for point in members}) > 1]
         found.append(Search(method, tuple(members), tuple(keys)))
     return found
 

@@ -19,7 +19,7 @@ from rich.markup import escape
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.groups import option
 from pyrite.cluster.config.refusals import refusal
-from pyrite.cluster.config.schema import PoolSourceConfig
+from pyrite.cluster.config.schema.pool import PoolSourceConfig
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.cluster.limits import READING_LINE_EVERY_S
 from pyrite.cluster.output.cache import cache_of

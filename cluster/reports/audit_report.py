@@ -7,11 +7,13 @@ from shlex import quote
 import polars as pl
 from rich.console import Console
 
+from pyrite.analysis.reports import audit_words as words
 from pyrite.analysis.reports.audit_rates import rates_figure, rates_table
 from pyrite.analysis.reports.canvas import png
 from pyrite.analysis.statistics.audit_rates import PAIR, guards_of, rates_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
+from pyrite.cluster.output.terminal import print_lines
 from pyrite.ranking import trec_files
 
 
@@ -35,5 +37,5 @@ def write_judgements(storage: Storage, judged: pl.DataFrame, relevant_from: int,
     with storage.writing("qrels.txt") as stream:
         trec_files.write_qrels(stream, pairs, storage.place)
     path, relevant = storage.path("qrels.txt"), int((pairs["grade"] >= relevant_from).sum())
-    console.print(f"{relevant:,} of {len(pairs):,} judged are relevant: {path}", soft_wrap=True, markup=False)
-    console.print(f"to run a study with them: pyrite study --relabel {quote(path)} …", soft_wrap=True, markup=False)
+    judged_line = words.JUDGED.format(relevant=relevant, judged=len(pairs), path=path)
+    print_lines(console, judged_line, words.RELABEL.format(quote(path)))

@@ -35,7 +35,7 @@ SHOWN = ("trials", "queries", "samplers", "steps", "zero_shot", "examples")
 def read_results(storage: Storage) -> StudyResults:
     """Read the results of a finished study; refuse a folder without any, and damaged tables."""
     by_run = {"queries": required_scan(storage, "queries"), "steps": scan_table(storage, "steps")}
-    others = {name: read_table(storage, name) for name in ("zero_shot", "examples")}
+    others = {name: read_table(storage, name) for name in ("zero_shot", "examples", "samplers")}
     return results_of(storage, {"trials": required_trials(storage), **by_run, **others})
 
 
@@ -58,6 +58,7 @@ def results_of(storage: Storage, tables: Mapping[str, Any], waiting: int = 0) ->
         lost=failure_summary(EventLog.read(storage)),
         waiting=waiting,
         commands=COMMANDS,
+        out=shlex.quote(storage.shown()),
     )
 
 

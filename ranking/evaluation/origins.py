@@ -7,7 +7,7 @@ a study evaluates several and shows them next to each other.
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -20,6 +20,7 @@ from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.contents import repeated_in_row
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.labels import labels_of
+from pyrite.ranking.part import Part
 from pyrite.ranking.ranked_lists import RankedLists, stack_lists
 from pyrite.ranking.run_files import lists_of_run
 from pyrite.ranking.sources import Sources
@@ -71,7 +72,7 @@ class Candidates:
         return Candidates(self.queries, documents, self.first_stage.head(depth), depth, self.categories)
 
 
-class Origin(ABC):
+class Origin(Part):
     """The base of all origins of candidates.
 
     Args:
@@ -220,7 +221,7 @@ class FullCollection(Origin):
         return Candidates(queries, None, lists, self.depth)
 
 
-class OwnCategory(FullCollection):
+class OwnCategory(FullCollection, depth=None):
     """Every document of the query's category (Saeidi et al. 2017, section 3); all documents if it has none.
 
     A relevant document of another category is never found. BM25's order is that of its first `BM25_DEPTH`

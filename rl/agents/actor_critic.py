@@ -59,3 +59,10 @@ class ActorCritic(PolicyGradientAgent):
             {"steps": fragment}, {"channels": channels, "hidden": hidden}, learners,
             actor_lr=actor_lr, critic_lr=critic_lr, optimizer=optimizer, normalize=normalize, entropy=entropy,
         )  # fmt: skip
+
+
+class ActorCriticAsPrinted(ActorCritic, optimizer="sgd", normalize=False, entropy=0.0):
+    """Equations 9–11 of Cohen et al. 2019 to the letter: plain steps along δ as it is, with no bonus for entropy.
+
+    The paper's algorithm 1 runs one episode at a time: `copies=1`.
+    """

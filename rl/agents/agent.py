@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from ray.rllib.core.learner.learner import Learner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
+from pyrite.ranking.part import Part
 from pyrite.rl.rllib.algorithm import Lockstep
 from pyrite.rl.rllib.module import PolicyModule
 from pyrite.rl.rllib.runner import LockstepRunner, set_threads
@@ -28,7 +29,7 @@ PARALLEL = {
 }
 
 
-class Agent(ABC):
+class Agent(Part):
     """Learns a sampling policy by RLlib. A subclass holds plain options and specifies how RLlib's learners are updated.
 
     Attributes:

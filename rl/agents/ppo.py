@@ -127,3 +127,11 @@ class PPO(Agent):
             "minibatch_size": math.ceil(size / learners),
             "rng": np.random.default_rng([config.env_config["seed"], number]),
         }
+
+
+class PPOReturns(PPO, lr=5e-3, episodes=5, epochs=10, minibatch=64, lam=1.0, entropy=0.01):
+    """PPO on the returns of whole episodes, for few decisions per episode (`decision_every=epoch`).
+
+    Returns are whole, since a critic that has seen few episodes can't estimate the rest of one, and the few decisions
+    are used often.
+    """

@@ -62,7 +62,7 @@ def document_environment(sources: Sources, copy: int = 0) -> SamplingEnvironment
         start_with(sources),
         document_state_tables(sources),
         DocumentActions(DOCUMENTS, PAIRS, PICKS),
-        Diff(),
+        Diff(scale=1),
         ValidationSampleOptions(size=2, every=1),
         0,
         copy,

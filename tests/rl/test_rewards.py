@@ -9,6 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyrite.cluster.config.build import build
+from pyrite.cluster.config.groups import option
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Bm25Candidates, FullCollection
@@ -29,9 +31,14 @@ def test_the_four_rewards_by_hand():
     of = outcome([0.1, 0.3], [0.4, 0.6], 0.9)
     assert Raw()(of) == 0.5
     assert Ceil()(of) == pytest.approx(-0.3)
-    assert Diff()(of) == pytest.approx(0.3)
-    assert Potential()(of) == pytest.approx(0.25)
-    assert Diff(scale=100)(of) == pytest.approx(30)
+    assert Diff(scale=1)(of) == pytest.approx(0.3)
+    assert Potential(scale=1)(of) == pytest.approx(0.25)
+
+
+def test_differences_are_in_hundredths_by_command_and_in_python_alike():
+    of = outcome([0.1, 0.3], [0.4, 0.6], 0.9)
+    assert Diff()(of) == build(option("reward", "diff"), trust="composed")(of) == pytest.approx(30)
+    assert Potential()(of) == build(option("reward", "potential"), trust="composed")(of) == pytest.approx(25)
 
 
 class Fixed(Reward):
@@ -64,20 +71,20 @@ def returned(reward: Reward, maps: list[float], gamma: float) -> float:
 
 @given(values, st.floats(0.1, 1))
 def test_differences_telescope_and_potentials_for_any_gamma(maps, gamma):
-    assert returned(Diff(), maps, 1.0) == pytest.approx(maps[-1] - maps[0], abs=1e-9)  # equation 7
+    assert returned(Diff(scale=1), maps, 1.0) == pytest.approx(maps[-1] - maps[0], abs=1e-9)  # equation 7
     expected = gamma ** (len(maps) - 1) * maps[-1] - maps[0]
-    assert returned(Potential(), maps, gamma) == pytest.approx(expected, abs=1e-9)
+    assert returned(Potential(scale=1), maps, gamma) == pytest.approx(expected, abs=1e-9)
 
 
 def test_by_its_own_discount_a_difference_pays_the_right_first_action():
     """400 decisions. One function gains .05 at once and no more; the other .01 at once, and .09 with the last."""
     early, late = [0.0] + 400 * [0.05], [0.0] + 399 * [0.01] + [0.1]
     assert Diff.gamma == 1
-    assert returned(Diff(), early, Diff.gamma) == pytest.approx(0.05)
-    assert returned(Diff(), late, Diff.gamma) == pytest.approx(0.10)
+    assert returned(Diff(scale=1), early, Diff.gamma) == pytest.approx(0.05)
+    assert returned(Diff(scale=1), late, Diff.gamma) == pytest.approx(0.10)
     # .01 + .995^399 · .09: the worse function pays more than twice as much.
-    assert returned(Diff(), late, 0.995) == pytest.approx(0.01 + 0.135335 * 0.09, abs=1e-5)
-    assert returned(Diff(), early, 0.995) == pytest.approx(0.05)
+    assert returned(Diff(scale=1), late, 0.995) == pytest.approx(0.01 + 0.135335 * 0.09, abs=1e-5)
+    assert returned(Diff(scale=1), early, 0.995) == pytest.approx(0.05)
 
 
 def test_the_sample_is_the_validation_of_some_queries(training):

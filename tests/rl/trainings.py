@@ -76,7 +76,7 @@ def environment_of(
         starts(sources),
         state_tables_of(sources, **options),
         FunctionActions(["bm25", "random"]),
-        reward or Diff(),
+        reward or Diff(scale=1),
         ValidationSampleOptions(size=2, every=every),
         seed,
         copy,

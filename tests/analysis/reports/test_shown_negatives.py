@@ -33,8 +33,9 @@ def test_the_shares_by_hand():
 
 
 def test_a_study_that_recorded_its_negatives_names_the_audit_alone():
-    (section,) = suspects_section(trials("bm25", more=" sampling.recorded=0.5"), samplers(bm25=(1, 4)))
-    assert "how many are: pyrite audit OUT." in section.terminal[0]
+    recorded = trials("bm25", more=" sampling.recorded=0.5")
+    (section,) = suspects_section(recorded, samplers(bm25=(1, 4)), "outputs/mine")
+    assert "how many are: pyrite audit outputs/mine." in section.terminal[0]
 
 
 def test_of_many_methods_the_highest_are_named():

@@ -5,15 +5,21 @@ import polars as pl
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 
+from pyrite.analysis.reports.pool_words import pool_sentence
 from pyrite.analysis.statistics.pool_summary import (
     WHOLE,
+    conclude_pool,
     efforts,
     estimate_errors,
     over_seeds,
     pool_contrasts,
-    pool_sentence,
     summarise_pools,
 )
+
+
+def said(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseline: str | None) -> str:
+    """The conclusion of a pool in words."""
+    return pool_sentence(conclude_pool(pool, summary, effort, baseline))
 
 
 def budget_rows(found: dict[str, list[list[int]]], budget: int = 10) -> pl.DataFrame:
@@ -157,9 +163,9 @@ def test_the_sentence_names_the_first_to_find_most():
     effort = pl.DataFrame(
         {"pool": "p", "method": ["a", "b", "c"], "area": [0.5, 0.7, 0.4], "to_90": [40.0, 40.0, 50.0]}
     )
-    text = pool_sentence("p", summary, effort, "c")
+    text = said("p", summary, effort, "c")
     assert text.startswith("p: b finds 90% of the relevant documents after 40 judgements per topic, c after 50. ")
-    assert pool_sentence("p", summary.clear(), effort, "a").endswith("per topic, a too.")
+    assert said("p", summary.clear(), effort, "a").endswith("per topic, a too.")
 
 
 def test_the_leader_of_each_budget_is_named_if_it_changes():
@@ -171,7 +177,7 @@ def test_the_leader_of_each_budget_is_named_if_it_changes():
     effort = pl.DataFrame({"pool": "p", "method": ["late", "early"], "area": [0.5, 0.6], "to_90": [90.0, 120.0]})
     schema = {"difference": pl.Float64, "p": pl.Float64}
     rows = [*at(10, early=4.0, late=3.0), *at(50, early=7.0, late=7.0), *at(1000, early=8.0, late=9.0)]
-    text = pool_sentence("p", pl.DataFrame(rows, schema_overrides=schema), effort, None)
+    text = said("p", pl.DataFrame(rows, schema_overrides=schema), effort, None)
     assert text.endswith("early after 120. By budget: early finds most up to 50 judgements, then late.")
     one = pl.DataFrame(at(10, early=1.0, late=2.0), schema_overrides=schema)
-    assert "By budget" not in pool_sentence("p", one, effort, None)
+    assert "By budget" not in said("p", one, effort, None)

@@ -10,7 +10,8 @@ from scipy import stats
 from pyrite.analysis.methods import BM25, RUN, with_factors, with_methods
 from pyrite.analysis.reports.analysis_sections import across as shown
 from pyrite.analysis.reports.labels import value
-from pyrite.analysis.reports.result_sections import READING, side_by_side
+from pyrite.analysis.reports.result_sections import side_by_side
+from pyrite.analysis.reports.study_words import READING
 from pyrite.analysis.statistics import across_places as across
 from pyrite.analysis.statistics import seed_variation as spread
 from pyrite.analysis.study_comparison import Comparison

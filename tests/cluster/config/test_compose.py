@@ -79,7 +79,7 @@ def at_once(overrides: tuple[str, ...], config: str) -> Any:
         (["function=[random,bm25]", "validation.every=2", "scale=tiny", "limits.train=7"], "config"),
         (["+ranker.own=3", "++training.patience=1", "~peft", "measures=[AP@3]"], "config"),
         (["training={patience: 3}", "collection=beir", "+collection.path=${cache}/here"], "config"),
-        (["agent=as_printed", "agent.entropy=0.5", "until=converged"], "learn"),
+        (["agent=as_printed", "episodes=5", "until=converged"], "learn"),
         (["method=[mm,mtf]", "reuse=true", "runs=a", "qrels=b"], "pool"),
         (["++training.more=3", "~training.positives"], "config"),
     ],

@@ -1,11 +1,13 @@
 """Words of other tools, each followed by what the message suggests until a command is accepted."""
 
 import dataclasses
+import importlib
 import inspect
 import re
 import shlex
 
 import pytest
+import torch
 
 from pyrite.cluster.commands.verbs import parse
 from pyrite.cluster.config.compose import compose
@@ -36,9 +38,17 @@ VALUES = {
     "pooling_mode": "mean", "sentence_pooling_method": "cls", "torch_compile": "True",
     "gradient_checkpointing": "true", "activation_checkpointing": "true", "relative_margin": "0.05", "ratio": "0.95",
     "margin_ratio": "0.95", "percent": "0.95", "hn_filter_ratio": "0.95", "teacher_model": "/a/folder",
-    "guide": "/a/folder", "warmup_ratio": "0.1", "learning_rate": "2e-5",
+    "guide": "/a/folder", "model_type": "cross-encoder", "retrieval_method": "bm25", "precision": "bfloat16",
+    "reranker_name_or_path": "/a/folder", "lora_target_modules": "q_proj,k_proj", "matryoshka_dims": "[128,64]",
+    "query_pooling_strategy": "mean", "doc_pooling_strategy": "cls", "logger": "wandb",
+    "range_for_sampling": "2-200", "warmup_ratio": "0.1", "learning_rate": "2e-5",
 }  # fmt: skip
 """Values of words; of others `VALUE`, or true if they are switched on."""
+ALSO_HERE = {
+    "alpha", "beta", "eps", "gamma", "k", "mu", "sigma", "threshold", "scale", "size_average",
+    "args", "kwargs", "self", "sentences", "distance_metric", "modules", "pool", "margin",
+}  # fmt: skip
+"""Parameters of losses with the names of options here, or that are no words."""
 VALUE = "2"
 WORDS = sorted({*SAME_VALUE, *ADVICE, *CONVERTED, *OF_VALUE, *LEFT_OUT, *SPECIAL})
 HINT = re.compile(r"(?:did you mean|write|give) ((?:\+?[\w.]+=\S+ ?)+?)$")
@@ -107,6 +117,11 @@ def test_each_word_leads_to_a_command_that_is_accepted(verb):
         ("study", "tokenizer=characters", "collection.tokenizer=characters"),
         ("study", "query_prefix=query:", "ranker.query_prompt=query:"),
         ("train", "adam_beta2=0.95", "optimizer.betas=[0.9,0.95]"),
+        ("train", "lora_target_modules=q_proj,k_proj", "peft.modules=[q_proj,k_proj]"),
+        ("study", "precision=bf16-mixed", "ranker.precision=bfloat16"),
+        ("study", "document_regularizer_weight=3e-5", "ranker.document_flops=3e-5"),
+        ("mine", "reranker_name_or_path=/a/folder", "checkpoint=/a/folder"),
+        ("rank", "model_type=colbert", "checkpoint=/a"),
     ],
 )
 def test_what_some_words_lead_to(verb, word, expected):
@@ -117,6 +132,12 @@ def test_two_words_of_other_tools_are_each_suggested():
     """One message names one word; the other one does not silence it."""
     with pytest.raises(BadInput, match=r"did you mean guard.relative=.05\?"):
         compose([*PAIRS, "relative_margin=.05", "num_negatives=5"], "mine")
+
+
+def test_the_prefixes_of_other_command_lines_lead_to_options():
+    with pytest.raises(BadInput, match="trains and measures nothing"):
+        compose([*PAIRS, "trainer.max_epochs=3"], "mine")
+    assert suggestion("data.train_batch_size=8") == "training.batch_size=8"
 
 
 def test_flags_that_ask_for_nothing_are_left_out():
@@ -132,6 +153,30 @@ def test_every_option_of_sentence_transformers_is_in_the_table():
     mining = set(inspect.signature(mine_hard_negatives).parameters)
     training = {field.name for field in dataclasses.fields(library.SentenceTransformerTrainingArguments)}
     assert not (mining | training) - {*WORDS, "seed"}
+    losses = {
+        name
+        for kind in ("sentence_transformer", "cross_encoder", "sparse_encoder")
+        for loss in vars(importlib.import_module(f"sentence_transformers.{kind}.losses")).values()
+        if inspect.isclass(loss) and issubclass(loss, torch.nn.Module)
+        for name in inspect.signature(loss).parameters
+    }
+    models = {
+        name
+        for function in (library.SentenceTransformer, library.SentenceTransformer.encode, library.CrossEncoder.predict)
+        for name in inspect.signature(function).parameters
+    }
+    assert not (losses | models) - {*WORDS, *ALSO_HERE}
+
+
+@pytest.mark.parametrize(
+    ("typed", "likely"), [("stride=10", "strict"), ("index_nam=x", "index="), ("sedd=abc", "seed")]
+)
+def test_an_option_of_a_like_name_is_suggested_only_if_it_takes_the_value(typed, likely):
+    with pytest.raises(BadInput) as refused:
+        compose([typed])
+    assert likely not in str(refused.value)
+    with pytest.raises(BadInput, match=r"did you mean seed=3\?"):
+        compose(["sedd=3"])
 
 
 @pytest.mark.parametrize(

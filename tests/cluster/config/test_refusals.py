@@ -9,7 +9,7 @@ from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.config.other_names import suggestion
-from pyrite.cluster.config.other_tools import ADVICE, CONVERTED, OF_VALUE, SAME_VALUE
+from pyrite.cluster.config.other_tools import ADVICE, CONVERTED, NEEDS, OF_VALUE, SAME_VALUE
 from pyrite.cluster.config.removed import REMOVED, REMOVED_PARTS
 from pyrite.cluster.config.validate import check_pooling, check_run, check_shares
 from pyrite.ranking.errors import BadInput
@@ -276,7 +276,8 @@ def test_every_suggested_option_exists():
     for option in set(SAME_VALUE.values()) - {"out", "samples", "seeds", "track"} - added:  # of a study
         group = option.partition(".")[0]
         encoder = ["ranker=bi_encoder", "ranker.checkpoint=x"]
-        brings = {"selector": ["selector=window"], "ranker": encoder, "objective": ["objective=contrastive"],
+        brings = {"selector": ["selector=window"], "objective": ["objective=contrastive"],
+                  "ranker": [*NEEDS.get(option, "ranker=bi_encoder").split(), "ranker.checkpoint=x"],
                   "function": [*encoder, "function=dense"],
                   "collection": ["collection=pairs", "collection.path=x"]}.get(group, [])  # fmt: skip
         node = compose(brings)

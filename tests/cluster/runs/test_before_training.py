@@ -65,6 +65,8 @@ def test_the_row_is_what_sentence_transformers_has(study, checkpoint, beir_folde
 
 
 def test_it_is_shown_and_is_no_run(study, capsys):
+    before = (study / "report.html").read_text()
+    assert "Negatives that may be relevant" in before
     assert command("report", str(study)) == 0
     said = capsys.readouterr().out
     line = next(line for line in said.splitlines() if line.strip().startswith(UNTRAINED))
@@ -72,6 +74,7 @@ def test_it_is_shown_and_is_no_run(study, capsys):
     assert f"{mean:.4f}"[1:] in line
     page = (study / "report.html").read_text()
     assert UNTRAINED in page
+    assert page == before  # nothing is lost when a report is written again
     assert len(pl.read_parquet(study / "trials.parquet")) == 4
 
 

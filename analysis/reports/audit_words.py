@@ -1,0 +1,10 @@
+"""Lists the sentences of `pyrite audit` in the terminal; braces are filled in by the command."""
+
+RATES_TABLE = "Negatives that are relevant"
+RATES_FIGURE = "negatives shown that are relevant, per cent, with 95% interval"
+TRUTH = "; upright: the truth"
+DRAWN = "{shown} shown, {drawn:,} drawn for judging"
+THEN_JUDGE = "judge them, then evaluate the judgements:"
+BANDIT = "{} shown; judge in a bandit's order:"
+JUDGED = "{relevant:,} of {judged:,} judged are relevant: {path}"
+RELABEL = "to run a study with them: pyrite study --relabel {} …"

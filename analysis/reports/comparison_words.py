@@ -1,0 +1,11 @@
+"""Lists the titles and sentences of `pyrite compare`; braces are filled in by the command."""
+
+TITLE = "Comparison of"
+DIFFERENCES = "What differs"
+COMMANDS = "Commands"
+SAME = "The studies have the same options, methods and seeds."
+REPEATED = "Runs that several studies have, each counted once: {:,}."
+OTHERS = "Runs with other results in another study, of which the first counts: {:,}."
+LEFT_OUT = "Collections that are not in all studies, left out: {}."
+PAIRED = "The same methods under both options"
+PAIRED_TABLE = "{}, {}: differences paired by seed"
