@@ -44,7 +44,7 @@ from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.training.study_runs import capacity_of, check_resources, task_of
-from pyrite.cluster.training.trainer_runs import SeedsAct, disk_line, repetitions
+from pyrite.cluster.training.trainer_runs import SeedsAct, disk_line, repetitions, warn_of_unread
 from pyrite.ranking.collections.collection import Collection
 
 if TYPE_CHECKING:
@@ -217,6 +217,7 @@ class StudyWork(Work):
                     raise_unwritable(done)
                     seeds.check(self._config(done.task.key), (done.value or {}).get("learned"))
             watch.record_states()
+        warn_of_unread(self.runs, plan.storage)
         self.errors = watch.errors
 
     def _config(self, name: str) -> dict[str, Any]:

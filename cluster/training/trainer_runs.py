@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyrite.cluster.config.trainer_option import trains_elsewhere
+from pyrite.cluster.config.trainer_option import is_command, trains_elsewhere
 from pyrite.cluster.executors.task import TaskFailed
 from pyrite.cluster.lazy import ray
+from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned, identity
 from pyrite.cluster.runs.artifacts import Artifacts
-from pyrite.cluster.runs.outcome import AGAIN, Outcome
+from pyrite.cluster.runs.outcome import AGAIN, Outcome, read_outcome
 from pyrite.cluster.runs.progress import Progress
 from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.errors import BadInput
 
+_log = logging.getLogger(__name__)
 BODY = "pyrite.torch.train_process"
 GB = 1 << 30
 SHOWN = 1 << 16
@@ -57,6 +62,16 @@ def disk_line(runs: Sequence[Planned]) -> list[str]:
         free = shutil.disk_usage(place).free / GB
         line += f": about {each / GB:.2g} GB by its checkpoint with one saved state, {free:.3g} GB free"
     return [line]
+
+
+def warn_of_unread(runs: Sequence[Planned], storage: Storage) -> None:
+    """Log how many runs of a training function read nothing of `data.negatives`, if any did so."""
+    theirs = [each for each in runs if trains_elsewhere(each.config) and not is_command(each.config["trainer"]["run"])]
+    outcomes = [read_outcome(storage, each.name) for each in theirs]
+    unread = sum(outcome is not None and not outcome.documents_read for outcome in outcomes)
+    if unread:
+        line = "%d of %d runs read nothing of data.negatives, in which methods differ: attach it, or iterate over it"
+        _log.warning(line, unread, len(theirs))
 
 
 def size_of(folder: Path) -> int:
@@ -110,12 +125,15 @@ def run_trainer(
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with log.open("wb") as printed:
             process = subprocess.Popen(
-                [sys.executable, "-m", BODY], stdin=subprocess.PIPE, stdout=printed, stderr=printed, env=environment
+                [sys.executable, "-m", BODY], stdin=subprocess.PIPE, stdout=printed, stderr=printed, env=environment,
+                start_new_session=True,
             )  # fmt: skip
             try:
                 process.communicate(ray.cloudpickle.dumps(request))
-            finally:
-                process.kill()
+            except BaseException:  # with the processes that it started, as those of torchrun
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
         if not outcome.is_file():
             raise _failure(_end_of(log), process.returncode)
         finished = Outcome(**from_bytes(outcome.read_bytes(), str(outcome)))

@@ -7,6 +7,7 @@ It comes from the trainer that started the process.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -26,12 +27,12 @@ def message(source: BinaryIO) -> bytes:
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent has ended: others may hold its input open."""
+    """End this process when its parent has ended, and those that it started: it must lead its group."""
 
     def look() -> None:
         while os.getppid() == parent:
             time.sleep(LOOK_S)
-        os._exit(0)
+        os.killpg(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=look, daemon=True).start()
 

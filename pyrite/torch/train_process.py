@@ -27,6 +27,7 @@ from pyrite.cluster.training.trainer_runs import size_of
 from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.whole_file import replace_file
+from pyrite.torch.beside import end_with
 from pyrite.torch.left_rankers import left_by
 from pyrite.torch.training_data import TrainingData
 
@@ -42,7 +43,10 @@ def train_all_folds(config: dict[str, Any], parts: dict[str, Any], collection: A
             folder = Path(scratch) / "trained"
             folder.mkdir()
             started = _processor_seconds()
-            result = _train(data, config, folder)
+            try:
+                result = _train(data, config, folder)
+            except SystemExit as error:
+                raise RuntimeError(f"it called sys.exit({error.code}), and is not measured; return instead") from error
             outcome.seconds += _processor_seconds() - started
             outcome.scratch = max(outcome.scratch or 0.0, size_of(Path(scratch)) / MIB)
             data.spend(outcome)
@@ -122,4 +126,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    end_with(os.getppid())
     main()

@@ -208,7 +208,7 @@ class VersionFolder:
 
     def _read(self, name: str) -> dict[str, int]:
         path = self.path / name
-        return json.loads(path.read_text()) if path.exists() else {}  # type: ignore[no-any-return]
+        return json.loads(path.read_text()) if path.exists() else {}
 
 
 def _link(path: Path, to: Path) -> None:

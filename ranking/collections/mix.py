@@ -243,7 +243,7 @@ def _reader(entry: Mapping[str, Any]) -> Reader:
 
 
 def _is_share(value: object) -> bool:
-    return value is None or (type(value) in (int, float) and 0 < value < math.inf)
+    return value is None or (isinstance(value, int | float) and type(value) is not bool and 0 < value < math.inf)
 
 
 def _trained(rows: pl.DataFrame) -> list[str]:

@@ -1,8 +1,12 @@
 """`pyrite study trainer=…`: seeds, tests and costs of a training function or command of the user's."""
 
 import io
+import os
 import re
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -152,7 +156,7 @@ def place(tmp_path, monkeypatch, own_cache) -> Path:
 class TrainedHere:
     """Stands for the process of a training, and does its work in this one: imports take seconds of each."""
 
-    PIPE, returncode = -1, 0
+    PIPE, returncode, pid = -1, 0, 1 << 30  # no process has this one
 
     def Popen(self, command: list[str], **options: Any) -> "TrainedHere":
         assert command[1:] == ["-m", train_process.__name__]
@@ -163,9 +167,6 @@ class TrainedHere:
             patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(request)))
             patch.setattr(sys, "path", [*sys.path])
             train_process.main()
-
-    def kill(self) -> None:
-        """Nothing is left to be ended."""
 
 
 @pytest.fixture
@@ -191,11 +192,11 @@ HERE = ("out=out", "concurrent=1")
 
 
 @pytest.mark.nightly
-def test_a_function_is_compared_in_processes(base, start, place):
-    test_a_function_is_compared_over_seeds_and_methods(base, start, place, None)
+def test_a_function_is_compared_in_processes(base, start, place, caplog):
+    test_a_function_is_compared_over_seeds_and_methods(base, start, place, None, caplog)
 
 
-def test_a_function_is_compared_over_seeds_and_methods(base, start, place, here):
+def test_a_function_is_compared_over_seeds_and_methods(base, start, place, here, caplog):
     options = ["trainer=train.py:train", "function=random,bm25", "seeds=2", "trainer.lr=0.2", *HERE]
     result = study(base, start, *options)
     trials = result.trials
@@ -204,6 +205,7 @@ def test_a_function_is_compared_over_seeds_and_methods(base, start, place, here)
     assert set(trials["steps"]) == set(trials["scored_step"]) == {7}
     assert set(trials["examples"]) == {70}
     assert set(trials["documents_read"]) == {None}  # it did not serve them
+    assert "4 of 4 runs read nothing of data.negatives" in caplog.text
     assert trials["scratch"].min() > 0
     assert result.failed == 0
     budget = result.costs.select("steps", "scored_step", "examples", "refreshes").drop_nulls("steps")
@@ -221,7 +223,7 @@ def test_a_sweep_may_leave_no_negatives_but_those_of_the_batch(base, start, plac
     assert len(result.trials) == 2
 
 
-def test_a_loop_over_moving_negatives_is_measured_with_its_budget(base, start, place, here):
+def test_a_loop_over_moving_negatives_is_measured_with_its_budget(base, start, place, here, caplog):
     options = ["trainer=train.py:loop", "function=dense", "function.dense.refresh.mode=sync"]
     options += ["function.dense.refresh.every=2", "sampling.negatives=1", "training.batch_size=8", "seeds=1", *HERE]
     result = study(base, start, *options)
@@ -230,6 +232,7 @@ def test_a_loop_over_moving_negatives_is_measured_with_its_budget(base, start, p
     assert row["steps"] == row["scored_step"] == -(-row["examples"] // 8) > 2
     assert row["refreshes"] == (row["steps"] - 1) // 2
     assert row["examples"] < row["documents_read"] <= 2 * row["examples"]
+    assert "read nothing" not in caplog.text
 
 
 def test_one_seed_is_not_repeated(base, start, place, here):
@@ -276,6 +279,43 @@ def test_a_function_that_exits_leaves_nothing(base, start, place):
     assert result[1] == 1
 
 
+HANGS = """
+import os, subprocess, time
+
+
+def train(data, seed, folder):
+    child = subprocess.Popen(["sleep", "600"])
+    with open("pids.part", "w") as file:
+        file.write(f"{os.getpid()} {child.pid}")
+    os.rename("pids.part", "pids")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_training_ends_with_its_study(base, start, place, how):
+    Path("train.py").write_text(HANGS)
+    options = overrides(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", *HERE)
+    command = [sys.executable, "-m", "pyrite", "study", *options]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    studying = subprocess.Popen(command, env=environment)
+    while not Path("pids").exists():
+        assert studying.poll() is None
+        time.sleep(0.1)
+    studying.send_signal(how)
+    studying.wait()
+    for pid in map(int, Path("pids").read_text().split()):
+        for _ in range(300):
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError(f"process {pid} still runs")
+
+
 def test_an_object_that_encodes_is_measured(base, start, place, here):
     result = study(base, start, "trainer=train.py:returned", "function=bm25", "seeds=2", *HERE)
     assert len(result.trials) >= 2
@@ -293,6 +333,13 @@ def test_what_ranks_is_measured_in_every_form(base, start, place, here):
     for outcome in outcomes[1:]:
         for measure, values in outcome.values["bm25"].items():
             assert values.tobytes() == first[measure].tobytes()
+
+
+def test_a_function_that_calls_exit_is_lost_with_its_traceback(base, start, place, here):
+    Path("train.py").write_text("import sys\n\ndef train(data, seed, folder):\n    sys.exit(0)\n")
+    result = study(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", *HERE)
+    assert result.failed == 1
+    assert "it called sys.exit(0), and is not measured; return instead" in result.trials["error"][0]
 
 
 def test_a_function_that_raises_is_not_run_again(base, start, place):
