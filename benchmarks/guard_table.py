@@ -29,9 +29,7 @@ from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.collection import Collection
 
-SMALLEST = ["{out} {collection} --taught {collection} --checkpoint {small_bert} --count 1 --examples 8"]
-DEV, TEST = 24, 48
-"""Queries that validate and measure the cross-encoder."""
+SMALLEST = ["{out} {several} --taught {collection} --checkpoint {small_bert} --count 1 --examples 8"]
 MARGIN = "guard.relative=0.05"
 GUARDS: dict[str, list[str]] = {
     "none": [],
@@ -111,8 +109,9 @@ def cross_encoder(chosen: argparse.Namespace) -> Path:
     taught = chosen.out / "taught"
     collection = open_collection(Beir(str(chosen.taught)), taught / "cache")
     one = relevant_pairs(collection).filter(pl.col("count") == 1)
-    one = one.sample(min(chosen.examples + DEV + TEST, len(one)), seed=0)
-    write(collection, one, one["document"], chosen.documents, taught / "collection", DEV, TEST)
+    dev, test = max(chosen.examples // 20, 4), max(chosen.examples // 10, 4)
+    one = one.sample(min(chosen.examples + dev + test, len(one)), seed=0)
+    write(collection, one, one["document"], chosen.documents, taught / "collection", dev, test)
     folder = run(
         chosen.out / "cross_encoder", "train", "collection=beir", f"collection.path={taught / 'collection'}",
         "ranker=cross_encoder", f"ranker.checkpoint={chosen.checkpoint}", "ranker.max_query=32",
@@ -126,7 +125,10 @@ def cross_encoder(chosen: argparse.Namespace) -> Path:
 def mined(folder: Path, out: Path, count: int, options: list[str]) -> pl.DataFrame:
     """Mine into a folder unless that is done, and return one row per negative: query, document and rank."""
     collection = ["collection=beir", f"collection.path={folder}", "queries=train"]
-    run(out, "mine", *collection, f"count={count}", "selector=top", *options)
+    try:
+        run(out, "mine", *collection, f"count={count}", "selector=top", *options)
+    except SystemExit:  # the guard left too few negatives of every query, which was printed
+        return pl.DataFrame(schema={"query": pl.String, "document": pl.String, "rank": pl.Int64})
     files = sorted((out / "ids").glob("*.parquet"))
     rows = pl.concat([pl.read_parquet(file) for file in files]).with_columns(pl.col("document_ids").list.slice(1))
     rows = rows.select(query="query_id", document="document_ids", rank=pl.col("ranks").list.slice(1))

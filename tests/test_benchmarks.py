@@ -57,7 +57,16 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     write_runs(folder / "pools" / "trec8")
     collection = str(write_beir(folder / "collection", documents=120))
     study = str(write_study(folder / "study"))
-    return {"collection": collection, "trec8": str(folder / "pools"), "study": study, "out": str(folder / "out")}
+    several = write_beir(folder / "several", documents=120)
+    with (several / "qrels" / "train.tsv").open("a") as file:  # queries with two relevant documents
+        file.writelines(f"q{number}\td{number + 20}\t1\n" for number in (0, 1, 2, 5, 6, 7))
+    return {
+        "collection": collection,
+        "several": str(several),
+        "trec8": str(folder / "pools"),
+        "study": study,
+        "out": str(folder / "out"),
+    }
 
 
 def write_study(folder: Path) -> Path:
