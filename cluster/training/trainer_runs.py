@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,14 +124,11 @@ def run_trainer(
         with log.open("wb") as printed:
             process = subprocess.Popen(
                 [sys.executable, "-m", BODY], stdin=subprocess.PIPE, stdout=printed, stderr=printed, env=environment,
-                start_new_session=True,
             )  # fmt: skip
             try:
                 process.communicate(ray.cloudpickle.dumps(request))
-            except BaseException:  # with the processes that it started, as those of torchrun
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                raise
+            finally:
+                process.kill()
         if not outcome.is_file():
             raise _failure(_end_of(log), process.returncode)
         finished = Outcome(**from_bytes(outcome.read_bytes(), str(outcome)))

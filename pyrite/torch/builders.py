@@ -77,7 +77,7 @@ class BuildBeside(_FromWeights):
         super().__init__(encoder, folder)
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         command = [sys.executable, "-m", "pyrite.torch.beside"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
         threading.Thread(target=self._watch, daemon=True).start()
         start = (encoder, texts, folder, device, torch.get_num_threads(), os.getpid())
         self._send(cloudpickle.dumps(start))
