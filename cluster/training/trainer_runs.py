@@ -26,6 +26,8 @@ from pyrite.ranking.errors import BadInput
 
 _log = logging.getLogger(__name__)
 BODY = "pyrite.torch.train_process"
+INTERRUPTED = 130
+"""Status of a training that was interrupted, as in shells."""
 GB = 1 << 30
 SHOWN = 1 << 16
 """Bytes, of what a failed training printed, that are logged."""
@@ -109,6 +111,7 @@ def run_trainer(
     Raises:
         TaskFailed: if the function raised, exited or left nothing, with what it printed as a note.
         RuntimeError: the same, if its process was killed.
+        KeyboardInterrupt: if it was interrupted, as the study is by the same Ctrl-C.
     """
     with tempfile.TemporaryDirectory(prefix="pyrite-outcome-") as folder:
         outcome, log = Path(folder) / "outcome.safetensors", Path(folder) / "log.txt"
@@ -129,6 +132,8 @@ def run_trainer(
                 process.communicate(ray.cloudpickle.dumps(request))
             finally:
                 process.kill()
+        if process.returncode == INTERRUPTED:
+            raise KeyboardInterrupt
         if not outcome.is_file():
             raise _failure(_end_of(log), process.returncode)
         finished = Outcome(**from_bytes(outcome.read_bytes(), str(outcome)))

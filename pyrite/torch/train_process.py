@@ -23,7 +23,7 @@ from ray import cloudpickle
 from pyrite.cluster.config.trainer_option import NAMED, is_command
 from pyrite.cluster.runs.measure import MIB, PeakMemory, append_queries, append_values
 from pyrite.cluster.runs.outcome import Outcome
-from pyrite.cluster.training.trainer_runs import size_of
+from pyrite.cluster.training.trainer_runs import INTERRUPTED, size_of
 from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.whole_file import replace_file
@@ -127,4 +127,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     end_with(os.getppid())
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:  # of Ctrl-C, which reaches the study too
+        sys.exit(INTERRUPTED)

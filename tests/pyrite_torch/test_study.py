@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from pyrite import Random, Study
 from pyrite.cluster.output.manifest import resume_command
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.runs.outcome import read_outcome
+from pyrite.cluster.training.trainer_runs import INTERRUPTED
 from pyrite.ranking.errors import BadInput
 from pyrite.torch import train_process
 from tests.pyrite_torch.tiny_trainer import open_model
@@ -293,17 +295,35 @@ def train(data, seed, folder):
 """
 
 
+class TrainedUntilInterrupted(TrainedHere):
+    returncode = INTERRUPTED
+
+    def communicate(self, request: bytes) -> None:
+        """Ctrl-C comes while it waits."""
+
+
+def test_an_interrupted_training_interrupts_its_study(base, start, place, monkeypatch):
+    monkeypatch.setattr("pyrite.cluster.training.trainer_runs.subprocess", TrainedUntilInterrupted())
+    with pytest.raises(KeyboardInterrupt):
+        study(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", *HERE)
+
+
 @pytest.mark.nightly
-def test_a_training_ends_with_a_study_that_is_killed(base, start, place):
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_training_ends_with_its_study(base, start, place, end):
+    """When the study is killed, and when Ctrl-C reaches both; then nothing is printed but that it stopped."""
     Path("train.py").write_text(HANGS)
     options = overrides(base, start, "trainer=train.py:train", "function=bm25", "seeds=1", *HERE)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    studying = subprocess.Popen([sys.executable, "-m", "pyrite", "study", *options], env=environment)
+    command = [sys.executable, "-m", "pyrite", "study", *options]
+    with Path("printed").open("w") as file:
+        studying = subprocess.Popen(command, env=environment, start_new_session=True, stderr=file)
     while not Path("pid").exists():
         assert studying.poll() is None
         time.sleep(0.1)
-    studying.kill()
-    studying.wait()
+    os.kill(studying.pid, end) if end == signal.SIGKILL else os.killpg(studying.pid, end)
+    assert studying.wait() == (-end if end == signal.SIGKILL else 130)
+    assert "Traceback" not in Path("printed").read_text()
     pid = int(Path("pid").read_text())
     for _ in range(300):
         try:
