@@ -183,7 +183,7 @@ class RowForm:
         else:
             grades = [1] * len(positives) + [None] * len(negatives)
         rows = zip(every, grades, scores or [document.score for document in every], strict=True)
-        return [document._replace(grade=grade, score=_or(score, document.score)) for document, grade, score in rows]
+        return [Document(it.text, it.id, grade, _or(score, it.score)) for it, grade, score in rows]
 
     def _labels(self, row: Mapping[str, Any], column: str, ahead: int, count: int) -> list[int | None]:
         """Return the grade of each document by its label; None for negatives without one."""

@@ -38,6 +38,8 @@ def documents(value: Any, what: str) -> list[Document]:
 
 def query_text(value: Any) -> str:
     """Return the text of a query: a text, a number, or messages of a chat."""
+    if isinstance(value, str) and not value.startswith("[") and not isinstance(value, Point):
+        return value  # as nearly all are
     texts = [document.text for document in documents(value, "the query")]
     if len(texts) < 2:
         return "".join(texts)
