@@ -95,12 +95,19 @@ def _siblings(
     names = [str(each) for each in node if not str(each).startswith("_")]
     close = difflib.get_close_matches(name, names, 1)
     value = next((text.partition("=")[2] for text in overrides if key_of(text) == key), "")
-    likely = [".".join([*filter(None, [outer]), *close, *rest])] if close else []
-    if not outer:  # the whole configuration: too many to list
-        parts = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
-        paths = [[*close, *rest], [*parts[-1:], *path], rest]
-        likely = [".".join(each) for each in paths if each and not walk(content, each)[1]]
+    likely = [f"{outer}.{'.'.join([each, *rest])}" for each in close] if outer else _anywhere(content, path, close)
     others = [text for text in overrides if key_of(text) != key]
     accepted = [each for each in likely if not value or not refused(f"{each}={value}", others)]
     meant = f"; did you mean {accepted[0]}={value or '…'}?" if accepted else ""
     return f"; {outer} has {', '.join(names) or 'no options'}{meant}" if outer else meant
+
+
+def _anywhere(content: Mapping[str, Any], path: Sequence[str], close: Sequence[str]) -> list[str]:
+    """Return the options of a whole configuration that an unknown one may mean: it has too many to list.
+
+    Args:
+        close: the most similar name of the first level, if any.
+    """
+    parts = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
+    paths = [[*close, *path[1:]], [*parts[-1:], *path], path[1:]]
+    return [".".join(each) for each in paths if each and not walk(content, each)[1]]
