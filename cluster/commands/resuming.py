@@ -25,6 +25,7 @@ from pyrite.cluster.config.trust import check_classes, from_folder, named_classe
 from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.plan.extension import GROWING
 from pyrite.ranking.errors import BadInput, refuse
 
 MOVED = "moved"
@@ -152,6 +153,9 @@ def _changes(
     One that repeats a recorded one, or only trusts its class, adds nothing, nor does the new path of a collection.
     """
     texts = recorded(saved)
+    if not again:  # seeds=1 is not known where seeds=2 came after it
+        last = {key_of(each): each for each in texts}
+        texts = [each for each in texts if key_of(each) not in GROWING or last[key_of(each)] == each]
     known = {*texts, *absolute(texts, os.path.abspath(start))}
     left_out = {KEY} if moved else set()
     left_out |= {"out"} if again else set()

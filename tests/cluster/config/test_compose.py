@@ -64,9 +64,10 @@ def at_once(overrides: tuple[str, ...], config: str) -> Any:
     _store_parts()
     options = copy.deepcopy(options_of(config))
     fill_defaults(options)
-    ConfigStore.instance().store("at_once", options | read_yaml(CONF / f"{config}.yaml"))
+    name = f"{config}_at_once"  # Hydra keeps what it has read by its name
+    ConfigStore.instance().store(name, options | read_yaml(CONF / f"{config}.yaml"))
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        composed = OmegaConf.to_container(hydra_compose("at_once", [*overrides]), resolve=True, throw_on_missing=True)
+        composed = OmegaConf.to_container(hydra_compose(name, [*overrides]), resolve=True, throw_on_missing=True)
     fill_defaults({key: value for key, value in composed.items() if key not in options})
     return composed
 
