@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = sorted(link.name for link in (ROOT / "pyrite").iterdir() if (link / "__init__.py").is_file())
+PACKAGES = sorted(link.name for link in (ROOT / "pyrite").iterdir() if link.is_symlink())
 """Folders of the repository that are packages within `pyrite`."""
 RAN_BY_ITSELF = {"COVERAGE_PROCESS_START", "PYTEST_ADDOPTS", "PYTHONPATH", "RAY_ADDRESS"}
 
