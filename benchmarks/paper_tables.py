@@ -211,7 +211,11 @@ def _by_agent(archive: Archive, first: str, second: str) -> bool:
 def pages() -> dict[Path, str]:
     """All generated pages, and the pages with generated tables, by their path."""
     names = sorted(path.name for path in archives.DATA.iterdir() if path.is_dir())
-    boards = [Archive(name, BASELINE) for name in names if name.startswith(("negatives_", "bi_encoder_"))]
+    boards = [
+        Archive(name, BASELINE)
+        for name in sorted(names, key=lambda name: not name.startswith("encoders_"))
+        if name.startswith(("encoders_", "negatives_", "bi_encoder_"))
+    ]
     made = {DOCS / "papers.md": papers(yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8")))}
     if boards:
         made[DOCS / "leaderboard.md"] = leaderboard(boards)
