@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pyrite.analysis.counted import counted
 from pyrite.analysis.methods import METHOD_KEYS, with_methods
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports import study_words as words
@@ -81,7 +82,7 @@ def suspects_section(
         words.SUSPECTS_OF.format(**row | {"method": names[row["method"]]}) + f" ({row['ranker']})" * several
         for row in rows.head(LISTED).iter_rows(named=True)
     ]
-    fewer = [words.FEWER.format(len(rows) - LISTED)] if len(rows) > LISTED else []
+    fewer = [words.FEWER.format(counted(len(rows) - LISTED, "other"))] if len(rows) > LISTED else []
     recorded = trials["overrides"].str.contains("sampling.recorded").any()
     then = words.SAMPLE.format(words.AUDIT.format(out) if recorded else words.RECORD_FIRST)
     line = words.SUSPECTS.format(shares=", ".join([*shares, *fewer]), then=then)

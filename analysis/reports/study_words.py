@@ -50,7 +50,7 @@ REPEATED = (
 )
 SUSPECTS = "Negatives that may be relevant, scored no lower than the positive when shown: {shares}. {then}"
 SUSPECTS_OF = "{share:.1%} of {function}'s with {method}"
-FEWER = "less with {} others"
+FEWER = "less with {}"
 SAMPLE = "A sample tells how many are: {}."
 AUDIT = "pyrite audit {}"
 RECORD_FIRST = "sampling.recorded=1 in the study, and then pyrite audit OUT"
