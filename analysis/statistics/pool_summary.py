@@ -167,7 +167,7 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class PoolConclusion:
-    """Which order of judging to take for a pool, as facts.
+    """The order of judging that a pool is advised to take, as facts.
 
     Args:
         pool: its name.

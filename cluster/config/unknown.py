@@ -85,7 +85,7 @@ def _siblings(
     """Return the known options next to an unknown one, and the one that is most like it if its value is accepted.
 
     Args:
-        refused: why an override is refused beside others, or nothing.
+        refused: returns why an override is refused next to others, or nothing.
     """
     path = key.split(".")
     node, (name, *rest) = walk(content, path)

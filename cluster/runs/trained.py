@@ -133,7 +133,7 @@ def read_ranker(
 def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
     """Open weights that a run has described, or a checkpoint."""
     folder = Path(place).expanduser()
-    folder = folder if folder.name else folder.absolute()  # the current folder, which has a name of its own
+    folder = folder if folder.name else folder.absolute()  # the current folder by its name
     name = folder.name.removesuffix(".safetensors") or "ranker"
     weights = _run_weights(folder) if (folder / CONFIG).is_file() else folder
     description = weights.with_name(f"{weights.name.removesuffix('.safetensors')}.json")

@@ -22,6 +22,7 @@ from pyrite.cluster.runs.outcome import read_outcome
 from pyrite.cluster.training.trainer_runs import INTERRUPTED
 from pyrite.ranking.errors import BadInput
 from pyrite.torch import train_process
+from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import open_model
 
 TRAIN = '''
@@ -325,13 +326,7 @@ def test_a_training_ends_with_its_study(base, start, place, end):
     assert studying.wait() == (-end if end == signal.SIGKILL else 130)
     assert "Traceback" not in Path("printed").read_text()
     pid = int(Path("pid").read_text())
-    for _ in range(300):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    raise AssertionError("it still runs")
+    assert ends(pid)
 
 
 def test_an_object_that_encodes_is_measured(base, start, place, here):
