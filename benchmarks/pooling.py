@@ -1,9 +1,10 @@
 """Measures how fast pools are judged: all methods over TREC-8, against plain Python, and over ever larger pools.
 
-    python -m benchmarks.pooling FOLDER [--only reading command measuring study plain growth full] [--seeds N] …
+    python -m benchmarks.pooling FOLDER [--only reading command first_use measuring study plain growth full] …
 
 FOLDER holds `trec8/runs` and `trec8/qrels.txt.gz`. Prints the time of reading the runs; of `pyrite pool` from
-start to report; of what its trials measure; of judging all topics by
+start to report; of the same when nothing is compiled yet and again, for the default methods over any such folder
+(`--of dl19`); of what its trials measure; of judging all topics by
 every method of `cluster/conf/method` and every seed, with its peak memory; of the plain loops in
 `benchmarks.plain_pooling` and of the compiled ones over every tenth topic, whose orders must be equal; with which power
 of the number of runs, of their depth and of topics the time grows over made-up pools; and judging 1,000 × 1,000 × 50.
@@ -12,11 +13,12 @@ of the number of runs, of their depth and of topics the time grows over made-up 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -43,7 +45,7 @@ SMALLEST = ["{trec8} --seeds 1 --methods mtf bla --divide 25 --here --only readi
 THREADS = 2
 SEEDS = 10
 GROWING = ("mtf", "mm", "ucb1_tuned", "bla", "moffat_c", "hedge", "posterior_fusion")
-PARTS = ("reading", "command", "measuring", "study", "plain", "growth", "full")
+PARTS = ("reading", "command", "first_use", "measuring", "study", "plain", "growth", "full")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,12 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--methods", nargs="+", help="all by default, a few in growth and full")
+    parser.add_argument("--of", default="trec8", help="for first_use: the folder in FOLDER that is judged")
     parser.add_argument("--divide", type=int, default=1, help="make the made-up pools smaller: runs, depth and topics")
     parser.add_argument("--here", action="store_true", help="measure in this process, not in one for each part")
     chosen = parser.parse_args(arguments)
     if not chosen.here:
         for part in chosen.only:  # a process each: the memory of one is not that of another
-            rest = ["--seeds", str(chosen.seeds), "--divide", str(chosen.divide)]
+            rest = ["--seeds", str(chosen.seeds), "--divide", str(chosen.divide), "--of", chosen.of]
             rest += ["--methods", *chosen.methods] if chosen.methods else []
             asked = [sys.executable, "-m", "benchmarks.pooling", str(chosen.folder), "--only", part, "--here"]
             subprocess.run([*asked, *rest], check=True)
@@ -71,6 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             reading(chosen.folder)
         elif part == "command":
             command(chosen.folder, chosen.seeds, chosen.methods)
+        elif part == "first_use":
+            first_use(chosen.folder / chosen.of, chosen.seeds)
         elif part == "measuring":
             measuring(chosen.seeds, chosen.methods or GROWING, chosen.divide)
         elif part == "study":
@@ -117,17 +122,8 @@ def reading(folder: Path) -> None:
 def command(folder: Path, seeds: int, names: Sequence[str] | None) -> None:
     """`pyrite pool` with all methods, from start to report: what a user waits for."""
     with TemporaryDirectory() as out:
-        given = [
-            f"runs={folder / 'trec8' / 'runs'}",
-            f"qrels={folder / 'trec8' / 'qrels.txt.gz'}",
-            f"method={','.join(names or ['all'])}",
-        ]
-        given += [f"seeds={seeds}", "dashboard=false", f"out={out}/pool"]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        asked = [sys.executable, "-m", "pyrite", "pool", *given]
-        seconds = timed(lambda: subprocess.run(asked, check=True, stdout=subprocess.DEVNULL))
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        given = [f"method={','.join(names or ['all'])}", f"seeds={seeds}"]
+        seconds, cpu = pool_command(folder / "trec8", given, f"{out}/pool")
         trials = pl.read_parquet(f"{out}/pool/trials.parquet")
         simulated, every = (trials[name].sum() for name in ("seconds", "seconds_in_all"))
     print(
@@ -135,6 +131,31 @@ def command(folder: Path, seeds: int, names: Sequence[str] | None) -> None:
         f"{cpu:.1f} s of CPU in its process and those that ended with it; "
         f"in the trials {every:.1f} s, of which {simulated:.1f} simulated"
     )
+
+
+def first_use(folder: Path, seeds: int) -> None:
+    """`pyrite pool` with its default methods when nothing is compiled, and again."""
+    with TemporaryDirectory() as out:
+        compiled = {"NUMBA_CACHE_DIR": f"{out}/compiled"}
+        cold, cold_cpu = pool_command(folder, [f"seeds={seeds}"], f"{out}/cold", compiled)
+        warm, warm_cpu = pool_command(folder, [f"seeds={seeds}"], f"{out}/warm", compiled)
+    print(
+        f"pyrite pool over {folder.name}, default methods × {seeds} seeds: {cold:.1f} s when nothing is compiled, "
+        f"{warm:.1f} s again, {cold / warm:.2f}×; "
+        f"of CPU {cold_cpu:.1f} s and {warm_cpu:.1f} s, {cold_cpu / warm_cpu:.2f}×"
+    )
+
+
+def pool_command(
+    folder: Path, given: Sequence[str], out: str, environment: Mapping[str, str] | None = None
+) -> tuple[float, float]:
+    """Run `pyrite pool` over a folder with runs and qrels; return seconds, and those of CPU in processes that ended."""
+    given = [f"runs={folder / 'runs'}", f"qrels={folder / 'qrels.txt.gz'}", *given, "dashboard=false", f"out={out}"]
+    asked, known = [sys.executable, "-m", "pyrite", "pool", *given], os.environ | dict(environment or {})
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = timed(lambda: subprocess.run(asked, check=True, stdout=subprocess.DEVNULL, env=known))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def measuring(seeds: int, names: Sequence[str], divide: int) -> None:

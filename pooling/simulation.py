@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from pyrite.pooling.across_topics import AcrossTopics
@@ -14,7 +16,7 @@ from pyrite.pooling.adjudicators.adjudicator import Adjudicator, judging_order, 
 from pyrite.pooling.adjudicators.bandit.bandit import Bandit
 from pyrite.pooling.adjudicators.bandit.index import ArmIndex
 from pyrite.pooling.judging_order import JudgingOrder, side_by_side
-from pyrite.pooling.pool import Pool, Topic
+from pyrite.pooling.pool import Pool, Topic, topic_pool
 from pyrite.pooling.shared_fusion import SharedFusion
 from pyrite.ranking.errors import BadInput
 
@@ -41,6 +43,21 @@ def needs_of(method: Method) -> tuple[str, ...]:
     """Return what the pool must have in addition to runs (`Adjudicator.needs`)."""
     reads_texts = isinstance(method, SharedFusion) and method.reads_texts
     return (*adjudicator_of(method).needs, *(["texts"] if reads_texts else []))
+
+
+def is_compiled(method: Method) -> bool:
+    """Return whether the cache of compiled functions has the method's loop, as it is now."""
+    loop = adjudicator_of(method).loop
+    if not isinstance(loop, Dispatcher):  # of NUMBA_DISABLE_JIT
+        return True
+    name = loop.py_func.__qualname__.rpartition(".")[2]  # has a digest of the sources
+    return any(Path(loop.stats.cache_path).glob(f"*{name}-*.nbi"))
+
+
+def compile_loop(method: Method) -> None:
+    """Compile the method's loop into the cache, by judging one document of one run."""
+    adjudicator, pool = adjudicator_of(method), topic_pool(np.zeros((1, 1), np.int32), 1)
+    judging_order(adjudicator, pool, np.zeros(1), topic_rng(0, ""), [""])
 
 
 def simulate(method: Method, pool: Pool, seeds: Sequence[int], threads: int = 1) -> list[JudgingOrder]:

@@ -35,7 +35,9 @@ def loop(function: Callable[..., Any], **options: Any) -> Any:
 
 @cache
 def _inner(used: Dispatcher) -> Dispatcher:
-    """Return a kernel that only compiled functions can call."""
+    """Return a kernel that only compiled functions can call: itself if it is one, for its callers share it."""
+    if "no_cpython_wrapper" in used.targetoptions:
+        return used
     options = {key: value for key, value in used.targetoptions.items() if key != "nopython"}
     inner = _linked(used.py_func, f"{used.py_func.__qualname__}_inner")
     return njit(**options | {"cache": True, "no_cpython_wrapper": True})(inner)

@@ -31,6 +31,7 @@ from pyrite.cluster.output.tables import write_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.pool_methods import PoolPlan, Variant, split, variants
 from pyrite.cluster.plan.size import TURNS, pool_seconds, saved
+from pyrite.cluster.pools.compiling import SecondCompiler
 from pyrite.cluster.pools.sources import NamedPool, changed_files, file_digests, open_pools, shown_progress
 from pyrite.cluster.pools.trial import StoredPools, Trial, plan_trial, pool_tables, resources_of, task_of, trial_store
 from pyrite.cluster.reports.publish import renew
@@ -64,7 +65,11 @@ def plan(arguments: list[str]) -> PoolPlan:
 def prepare(experiment: Experiment, console: Console) -> PoolWork:
     """Read the pools, and find the trials that are left."""
     plan: PoolPlan = experiment.plan
-    inputs = {variant.label: needs_of(variant.build()) for variant in plan.variants}
+    methods = {variant.label: variant.build() for variant in plan.variants}
+    inputs = {label: needs_of(method) for label, method in methods.items()}
+    if not is_cluster(plan.options["address"]):
+        compiler = SecondCompiler(methods, {variant.label: variant.node for variant in plan.variants})
+        experiment.joined.callback(compiler.close)
     with shown_progress(console) as on_progress:
         pools = open_pools(plan.options, on_progress, reads_texts=any("texts" in each for each in inputs.values()))
     _check_grades(inputs, pools)

@@ -1,24 +1,17 @@
-"""Handles lost processes of an index: calls actors again, and deletes folders without an owner."""
+"""Calls the actors of an index, again if they are lost."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
-import os
-import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import psutil  # Ray brings it
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from pyrite.cluster.limits import DELETE_PAUSE_S, INDEX_CLOSE_TIMEOUT_S, MAX_SEARCHES, RETRY_BACKOFF_S
+from pyrite.cluster.limits import MAX_SEARCHES, RETRY_BACKOFF_S
 from pyrite.cluster.telemetry.metrics import own_name, unique
 from pyrite.ranking.errors import BadInput
 
@@ -44,37 +37,7 @@ def retries() -> Iterator[None]:
         yield
 
 
-OWNER = "owner.json"
 logger = logging.getLogger(__name__)
-
-
-def claim(folder: Path) -> None:
-    """Record this process as the owner of an index folder."""
-    with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / OWNER).write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
-
-
-def release(folder: Path) -> None:
-    """Delete an index folder, and those next to it of processes that were killed."""
-    deadline = time.monotonic() + INDEX_CLOSE_TIMEOUT_S
-    while True:
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists() or time.monotonic() > deadline:
-            break
-        time.sleep(DELETE_PAUSE_S)  # an encoder may still write a version
-    remove_orphans(folder.parent)  # e.g. of this run from before it was killed and resumed
-    with contextlib.suppress(OSError):  # others may still use it
-        folder.parent.rmdir()
-
-
-def remove_orphans(parent: Path) -> None:
-    """Remove subfolders whose owner was killed. Folders of processes on other hosts stay."""
-    for file in parent.glob(f"*/{OWNER}"):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            owner = json.loads(file.read_text())
-            if owner["host"] == socket.gethostname() and not psutil.pid_exists(owner["pid"]):
-                shutil.rmtree(file.parent, ignore_errors=True)
 
 
 class ShardActors:

@@ -16,7 +16,8 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from torch import Tensor
 
 from pyrite.cluster.index.actor import IndexReply, NegativeIndexActor
-from pyrite.cluster.index.calls import claim, release, retries, unwrapped
+from pyrite.cluster.index.calls import retries, unwrapped
+from pyrite.cluster.index.index_folder import claim, release
 from pyrite.cluster.index.version_build import IndexSpec
 from pyrite.cluster.limits import INDEX_CLOSE_TIMEOUT_S, MAX_SEARCHES
 from pyrite.ranking.checkpoint import to_bytes

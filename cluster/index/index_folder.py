@@ -1,20 +1,28 @@
-"""Keeps the versions of a negative index on disk."""
+"""Keeps the versions of a negative index on disk, in a folder that its process owns."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import shutil
+import socket
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import psutil  # Ray brings it
 import ray
 from numpy.typing import NDArray
 
+from pyrite.cluster.limits import DELETE_PAUSE_S, INDEX_CLOSE_TIMEOUT_S
 from pyrite.ranking.checkpoint import from_bytes
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.index_versions import IndexVersion, open_version, weights_digest
 
 WEIGHTS = "weights.safetensors"
+OWNER = "owner.json"
 
 
 @dataclass(frozen=True)
@@ -82,3 +90,32 @@ def _digest_in(file: Path) -> str | None:
         return digest_of(np.fromfile(file, np.uint8))
     except (OSError, BadInput):
         return None
+
+
+def claim(folder: Path) -> None:
+    """Record this process as the owner of an index folder."""
+    with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / OWNER).write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
+
+
+def release(folder: Path) -> None:
+    """Delete an index folder, and those next to it of processes that were killed."""
+    deadline = time.monotonic() + INDEX_CLOSE_TIMEOUT_S
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists() or time.monotonic() > deadline:
+            break
+        time.sleep(DELETE_PAUSE_S)  # an encoder may still write a version
+    remove_orphans(folder.parent)  # e.g. of this run from before it was killed and resumed
+    with contextlib.suppress(OSError):  # others may still use it
+        folder.parent.rmdir()
+
+
+def remove_orphans(parent: Path) -> None:
+    """Remove subfolders whose owner was killed. Folders of processes on other hosts stay."""
+    for file in parent.glob(f"*/{OWNER}"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            owner = json.loads(file.read_text())
+            if owner["host"] == socket.gethostname() and not psutil.pid_exists(owner["pid"]):
+                shutil.rmtree(file.parent, ignore_errors=True)

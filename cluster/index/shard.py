@@ -11,7 +11,7 @@ import numpy as np
 import ray
 from numpy.typing import NDArray
 
-from pyrite.cluster.index.calls import OWNER, claim, remove_orphans
+from pyrite.cluster.index.index_folder import OWNER, claim, remove_orphans
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.index_versions import (
     DOCUMENTS,

@@ -35,24 +35,27 @@ def options_of(function: Any, owner: Any, given: int) -> tuple[float, ...]:
     """Return the options that a function, compiled or not, names among its arguments, read from the attributes of their
     owner. The first `given` arguments are no options.
     """
-    return tuple(float(getattr(owner, name)) for name in _arguments(getattr(function, "py_func", function))[given:])
+    return tuple(float(getattr(owner, name)) for name in arguments_of(function)[given:])
 
 
 @cache
-def _arguments(function: Callable[..., Any]) -> list[str]:
-    return list(signature(function).parameters)
+def arguments_of(function: Any) -> list[str]:
+    """Return the names of the arguments of a function, compiled or not."""
+    return list(signature(getattr(function, "py_func", function)).parameters)
 
 
-def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
+def compiled(template: Callable[..., Any], name: str, *, into_caller: bool = False, **uses: Any) -> Any:
     """Compile a template together with the functions that it calls.
 
     Args:
         template: a plain function that may call the names in `uses` as if they were globals.
         name: the method's name; unique within a module.
-        uses: compiled functions, by the names under which the template calls them.
+        into_caller: whether it is compiled as a part of the loop that calls it, which saves the time to compile it on
+            its own; for a large function with one caller.
+        uses: compiled functions, and numbers, by the names that the template has for them.
     """
     for called, used in uses.items():
-        if not hasattr(used, "py_func") and not getattr(numba_config, "DISABLE_JIT", 0):
+        if not isinstance(used, int) and not hasattr(used, "py_func") and not getattr(numba_config, "DISABLE_JIT", 0):
             where = f"{getattr(used, '__module__', '')}.{getattr(used, '__qualname__', called)}"
             raise BadInput("is not compiled", where, "write @kernel of pyrite.pooling.adjudicators.compiled above it")
     function = FunctionType(template.__code__, {**template.__globals__, **uses}, template.__name__)
@@ -61,7 +64,7 @@ def compiled(template: Callable[..., Any], name: str, **uses: Any) -> Any:
         name = f"{name[:LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     function.__qualname__ = f"{template.__name__}_{name}_{_digest(frozenset(sources))}"
     function.__module__ = template.__module__
-    return loop(function, forceinline=True)
+    return loop(function, **({"inline": "always"} if into_caller else {"forceinline": True}))
 
 
 @cache

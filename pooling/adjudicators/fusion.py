@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.pooling.adjudicators.adjudicator import Adjudicator
-from pyrite.pooling.adjudicators.compiled import compiled, kernel, options_of
+from pyrite.pooling.adjudicators.compiled import arguments_of, compiled, kernel, options_of
 from pyrite.pooling.pool import TopicPool
 from pyrite.pooling.rewards import GradeReward
 from pyrite.pooling.sentinels import NO_DOCUMENT, OPEN
@@ -19,6 +19,8 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.kernels import loop
 
 HEAPED, JUDGED = 0, 1
+PLACES = 4
+"""Options of a weight, filled up with zeros: all methods share what Numba compiles for the type of their options."""
 
 
 class FusionState(NamedTuple):
@@ -102,7 +104,8 @@ class Fusion(Adjudicator):
         return np.ones_like(ranks)
 
     def options(self) -> tuple[float, ...]:
-        return options_of(self.weight, self, 2)
+        of_weight = options_of(self.weight, self, 2)
+        return of_weight + (0.0,) * (PLACES - len(of_weight))
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> FusionState:
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
@@ -112,7 +115,7 @@ class Fusion(Adjudicator):
             evidence_weights=self._checked("evidence_weight", ranks),
             seen=np.zeros(len(runs)),
             gained=np.zeros(len(runs)),
-            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.options()))),
+            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *options_of(self.weight, self, 2)))),
             priority=(rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             taken=np.full(size, OPEN, np.int32),
             rewards=np.full(size, np.nan),
@@ -140,7 +143,11 @@ class Fusion(Adjudicator):
 
 @cache
 def _learn_of(weight: Any) -> Any:
-    return compiled(_learn, f"{weight.__module__.rpartition('.')[2]}_{weight.__name__}", weight=weight)
+    given = len(arguments_of(weight)) - 2
+    return compiled(_learn, f"{weight.__module__.rpartition('.')[2]}_{weight.__name__}", weight=weight, given=given)
+
+
+# Documents and slots are int64 wherever a function takes one: Numba compiles it again for each type.
 
 
 @kernel
@@ -156,7 +163,7 @@ def _score(pool, state, document):  # type: ignore[no-untyped-def]
 @kernel
 def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
     while state.counts[HEAPED]:
-        document = state.heap[0]
+        document = np.int64(state.heap[0])
         if state.taken[document] != OPEN:
             _remove_root(state)
         elif state.fresh[document] == state.counts[JUDGED]:
@@ -164,7 +171,7 @@ def _choose(pool, state, options, rng):  # type: ignore[no-untyped-def]
             _remove_root(state)
             return document
         else:
-            _sink(state, document, _score(pool, state, document), 0)
+            _sink(state, document, _score(pool, state, document), np.int64(0))
     return NO_DOCUMENT
 
 
@@ -178,19 +185,19 @@ def _learn(pool, state, options, document, reward):  # type: ignore[no-untyped-d
         state.seen[run] += weighs
         state.gained[run] += weighs * reward
         total, won = state.seen[run] + state.lent_seen[run], state.gained[run] + state.lent_gained[run]
-        state.weights[run] = weight(total, won, *options)  # type: ignore[name-defined]  # noqa: F821
+        state.weights[run] = weight(total, won, *options[:given])  # type: ignore[name-defined]  # noqa: F821
         state.rose[run] = state.weights[run] > before
     for cell in range(first, end):
         run = pool.holders[cell]
         if state.rose[run]:
             for other in pool.ranking[run, : pool.lengths[run]]:
                 if state.taken[other] == OPEN and state.fresh[other] != state.counts[JUDGED]:
-                    _refresh(pool, state, other)
+                    _refresh(pool, state, np.int64(other))
 
 
 @kernel
 def _refresh(pool, state, document):  # type: ignore[no-untyped-def]
-    slot = state.slot[document]
+    slot = np.int64(state.slot[document])
     score = _score(pool, state, document)
     if score > state.scores[slot]:
         _rise(state, document, score, slot)
@@ -217,7 +224,7 @@ def _rise(state, document, score, slot):  # type: ignore[no-untyped-def]
         parent = (slot - 1) // 2
         if not _goes_before(state, document, score, parent):
             break
-        _put(state, state.heap[parent], state.scores[parent], slot)
+        _put(state, np.int64(state.heap[parent]), state.scores[parent], slot)
         slot = parent
     _put(state, document, score, slot)
 
@@ -228,11 +235,11 @@ def _sink(state, document, score, slot):  # type: ignore[no-untyped-def]
     size = state.counts[HEAPED]
     while 2 * slot + 1 < size:
         child = 2 * slot + 1
-        if child + 1 < size and _goes_before(state, state.heap[child + 1], state.scores[child + 1], child):
+        if child + 1 < size and _goes_before(state, np.int64(state.heap[child + 1]), state.scores[child + 1], child):
             child += 1
         if _goes_before(state, document, score, child):
             break
-        _put(state, state.heap[child], state.scores[child], slot)
+        _put(state, np.int64(state.heap[child]), state.scores[child], slot)
         slot = child
     _put(state, document, score, slot)
 
@@ -241,7 +248,7 @@ def _sink(state, document, score, slot):  # type: ignore[no-untyped-def]
 def _remove_root(state):  # type: ignore[no-untyped-def]
     state.counts[HEAPED] -= 1
     last = state.counts[HEAPED]
-    _sink(state, state.heap[last], state.scores[last], 0)
+    _sink(state, np.int64(state.heap[last]), state.scores[last], np.int64(0))
 
 
 @loop

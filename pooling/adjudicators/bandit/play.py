@@ -75,7 +75,7 @@ class BanditState(NamedTuple):
 def choose_of(arm: type[ArmIndex]) -> Any:
     name = f"{arm.__module__.rpartition('.')[2]}_{arm.__qualname__}"
     best = compiled(_best, name, begin=arm.begin, index=arm.index)
-    return compiled(_choose, name, best=best)
+    return compiled(_choose, name, into_caller=True, best=best)
 
 
 def _best(arms, left, team_of, team, current, state, options, rng):  # type: ignore[no-untyped-def]

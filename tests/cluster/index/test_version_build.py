@@ -16,11 +16,19 @@ import torch
 
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.index.attach import attach_indexes
-from pyrite.cluster.index.calls import OWNER, claim, release, remove_orphans
 from pyrite.cluster.index.demand import check_room, demand, live_functions, reserved
 from pyrite.cluster.index.encoder import IndexEncoder, PreparedCorpus, TextBlock
 from pyrite.cluster.index.encoder_pool import EncoderOptions
-from pyrite.cluster.index.index_folder import WEIGHTS, IndexFolder, Publication, digest_of
+from pyrite.cluster.index.index_folder import (
+    OWNER,
+    WEIGHTS,
+    IndexFolder,
+    Publication,
+    claim,
+    digest_of,
+    release,
+    remove_orphans,
+)
 from pyrite.cluster.index.version_build import IndexBuild, IndexSpec
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.ranking.checkpoint import to_bytes
