@@ -90,7 +90,7 @@ class SharedFusion(Method):
         """Give each topic's runs the prior from the others' judgements, and its documents their factors; return κ."""
         judged, relevant = np.array([state.seen for state in states]), np.array([state.gained for state in states])
         strength, means = self.prior(judged, relevant)
-        options = self.adjudicator.options()
+        options = self.adjudicator.weight_options
         self._set_factors(pools, states)
         for pool, state, mean in zip(pools, states, means, strict=True):
             state.lent_seen[:], state.lent_gained[:] = strength, strength * mean

@@ -103,9 +103,13 @@ class Fusion(Adjudicator):
         """Return how much a judgement at each rank (1, 2, …) counts for the run."""
         return np.ones_like(ranks)
 
+    @property
+    def weight_options(self) -> tuple[float, ...]:
+        """The options of `weight`, after its first two arguments."""
+        return options_of(self.weight, self, 2)
+
     def options(self) -> tuple[float, ...]:
-        of_weight = options_of(self.weight, self, 2)
-        return of_weight + (0.0,) * (PLACES - len(of_weight))
+        return self.weight_options + (0.0,) * (PLACES - len(self.weight_options))
 
     def start(self, pool: TopicPool, rng: np.random.Generator, runs: list[str]) -> FusionState:
         ranks = np.arange(1.0, pool.ranking.shape[1] + 1)
@@ -115,7 +119,7 @@ class Fusion(Adjudicator):
             evidence_weights=self._checked("evidence_weight", ranks),
             seen=np.zeros(len(runs)),
             gained=np.zeros(len(runs)),
-            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *options_of(self.weight, self, 2)))),
+            weights=np.full(len(runs), float(self.weight(0.0, 0.0, *self.weight_options))),
             priority=(rng.permutation(size) if self.random_ties else np.arange(size)).astype(np.int32),
             taken=np.full(size, OPEN, np.int32),
             rewards=np.full(size, np.nan),
