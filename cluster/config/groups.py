@@ -75,6 +75,13 @@ def _option(group: str, name: str) -> dict[str, Any]:
     return node
 
 
+@cache
+def brought(group: str, name: str | None) -> dict[str, Any]:
+    """Return what the file of a name chooses of other groups, by group; an unknown name chooses nothing."""
+    entries = option(group, name).get("defaults", []) if name in group_options()[group] else []
+    return {key.partition("@_global_.")[2]: names for entry in entries for key, names in entry.items()}
+
+
 def name_of(group: str, path: str) -> str | None:
     """Return the name in a group that refers to a class; None if it has none.
 
