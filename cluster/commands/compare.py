@@ -24,7 +24,7 @@ from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose_recorded
-from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.override import key_of, root_of, without
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
@@ -231,7 +231,7 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
     An option that one study does not give has its default there. What names a method or a seed is left out.
     """
     keys = {key_of(text) for study in studies for line in study.trials["overrides"] for text in shlex.split(line)}
-    compared = [key for key in sorted(keys - NOT_COMPARED) if root_of(key) != "collection"]
+    compared = without(sorted(keys - NOT_COMPARED), {"collection"}, root_of)
     values = {key: [_values(study, key) for study in studies] for key in compared}
     return {key: list(map(", ".join, each)) for key, each in values.items() if any(one != each[0] for one in each)}
 

@@ -19,7 +19,7 @@ from pyrite.cluster.commands.judging_folder import OVERRIDES, folder_of, grown, 
 from pyrite.cluster.commands.judging_inputs import opened
 from pyrite.cluster.commands.resuming import RESUME, is_automatic
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.override import key_of, replaced
+from pyrite.cluster.config.override import replaced, without
 from pyrite.cluster.config.trust import from_folder, named_classes, trusting
 from pyrite.cluster.output.manifest import refuse_other_files
 from pyrite.cluster.output.storage import Storage
@@ -76,10 +76,10 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
 def _requested(overrides: Sequence[str], resume: str | None) -> tuple[Storage, list[str], dict[str, Any], bool]:
     """Return the folder, the overrides with those it remembers, their configuration, and whether the pool may grow."""
     automatic = is_automatic(overrides, resume)
-    overrides = [text for text in overrides if key_of(text) != RESUME]
+    overrides = without(overrides, {RESUME})
     with from_folder(), trusting(named_classes(overrides)):
         if automatic and remembered(begun := folder_of(overrides)):
-            resume, overrides = begun.path(""), [text for text in overrides if key_of(text) != "out"]
+            resume, overrides = begun.path(""), without(overrides, {"out"})
         if resume is not None:
             overrides = grown(resume, overrides)
         storage = folder_of(overrides)

@@ -12,7 +12,7 @@ from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.moved import with_present_paths
-from pyrite.cluster.config.override import key_of, replaced
+from pyrite.cluster.config.override import key_of, of_keys, replaced, without
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.judging.folder import private_file
 from pyrite.pooling.runs import files_of, listed
@@ -29,7 +29,7 @@ OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
 def folder_of(overrides: Sequence[str]) -> Storage:
     """Return the folder that overrides name, or the default."""
     # Composed as a study, since required options of this verb may be remembered in the folder.
-    out = compose([text for text in overrides if key_of(text) == "out"], "study")["out"] or OUT
+    out = compose(of_keys(overrides, {"out"}), "study")["out"] or OUT
     if "://" in out:
         raise BadInput("is not a folder on this machine", out, "SQLite needs one; give another out=")
     return Storage(out)
@@ -54,7 +54,7 @@ def remember(storage: Storage, overrides: Sequence[str], config: Mapping[str, An
     Args:
         config: the options composed, with those that were not given.
     """
-    kept = [text for text in overrides if key_of(text) not in OF_A_START | BEFORE.keys()]
+    kept = without(overrides, OF_A_START | BEFORE.keys())
     kept += [f"{key}={config[key]}" for key in BEFORE]
     storage.write(OVERRIDES, json.dumps({STARTED_IN: os.getcwd(), "overrides": kept}).encode())
     private_file(Path(storage.path(OVERRIDES)))

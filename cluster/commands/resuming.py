@@ -16,7 +16,7 @@ from typing import Any
 from pyrite.cluster.commands.experiment import Experiment, Plan, Verb
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.aliases import QUOTES, quoted_baseline
-from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, values_by_key, without
 from pyrite.cluster.config.quoting import override_of, quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.secrets import concealed
@@ -47,7 +47,7 @@ def read(verb: Verb, arguments: Sequence[str], resume: str | None = None) -> Exp
     """
     typed = [quoted_baseline(quoted_path(text)) for text in arguments]
     automatic = is_automatic(typed, resume)
-    typed = [text for text in typed if key_of(text) != RESUME]
+    typed = without(typed, {RESUME})
     if automatic and holds_results(out := output_of(typed)):
         return _continued(verb, typed, out, again=True)
     return started(verb, typed) if resume is None else _continued(verb, typed, resume)
@@ -63,7 +63,7 @@ def started(verb: Verb, typed: list[str]) -> Experiment:
 
 def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
     """Return whether overrides contain `resume=auto`; refuse other values, and `--resume` with it."""
-    given = [text for text in arguments if key_of(text) == RESUME]
+    given = of_keys(arguments, {RESUME})
     for text in given:
         refuse(
             text.partition("=")[2].strip(QUOTES) != "auto",
@@ -126,9 +126,9 @@ def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -
             plan = (verb.continued or _planned_again(verb))(changes, saved, storage)
         _refuse_foreign_cluster(plan.options.get("address"), typed, folder)
         joined = entered.pop_all()
-    additions = [text for text in changes if root_of(text) not in verb.may_change]
+    additions = without(changes, verb.may_change, root_of)
     first = recorded(saved, first=True)
-    chosen = [text for text in _texts(saved.get("overrides")) if key_of(text) not in map(key_of, first)]
+    chosen = without(_texts(saved.get("overrides")), set(map(key_of, first)))
     return Experiment(verb, plan, first, chosen, resumed=True, moved=moved, additions=additions, joined=joined)
 
 
@@ -165,7 +165,7 @@ def _changes(
         repeated = any(key_of(each) == key_of(text) and named_classes([each]) == classes for each in texts)
         return bool(known & {text, concealed(text), *absolute([text], started_in)}) or bool(classes and repeated)
 
-    new = [text for text in typed if key_of(text) not in left_out]
+    new = without(typed, left_out)
     return [text for text in new if root_of(text) in verb.may_change or not is_known(text)]
 
 

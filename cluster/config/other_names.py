@@ -25,7 +25,7 @@ from pyrite.cluster.config.other_tools import (
     SAME_VALUE,
     WITHIN,
 )
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of, without
 from pyrite.ranking.errors import BadInput
 
 Compose = Callable[[Sequence[str], str, bool], Mapping[str, Any]]
@@ -162,7 +162,7 @@ def suggest_all(overrides: Sequence[str], unknown: str, config: str, compose: Co
 def refusal(instead: str, others: Sequence[str], config: str, compose: Compose) -> str:
     """Return why a suggestion can't be composed with the other overrides, of which unknown ones are left out."""
     words = [text for text in instead.split() if config not in OF_RUNS or key_of(text) not in OF_STUDY]
-    kept = [text for text in others if key_of(text) not in {key_of(word) for word in words}]
+    kept = without(others, {key_of(word) for word in words})
     while True:
         try:
             compose([*kept, *words], config, True)

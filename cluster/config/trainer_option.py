@@ -10,8 +10,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Formatter
+from types import NoneType
 from typing import Any
 
+from pyrite.cluster.config.takes import takes
 from pyrite.ranking.errors import BadInput, refuse
 
 GIVEN = ("data", "seed", "folder")
@@ -44,6 +46,7 @@ def check_trainer(config: Mapping[str, Any]) -> None:
 
     The file is read, not imported.
     """
+    _check_checkpoint(config)
     run = str(config["trainer"]["run"])
     options = [name for name in config["trainer"] if name not in NAMED]
     if is_command(run):
@@ -64,6 +67,18 @@ def check_trainer(config: Mapping[str, Any]) -> None:
         what = f"{name}({', '.join(signature.parameters)}): {error}"
         remedy = f"define it as {name}(data, seed, folder, …), and give its other arguments as trainer.KEY="
         raise BadInput(what, "trainer", remedy) from None
+
+
+def _check_checkpoint(config: Mapping[str, Any]) -> None:
+    """Refuse a ranker without the checkpoint that it is made of, from which the user's training starts."""
+    key = "ranker.checkpoint"
+    absent = config["ranker"].get("checkpoint", "") is None
+    refuse(
+        absent and not takes("config", config, key, {NoneType}),
+        "is null, and the trainer's model starts from a checkpoint",
+        key,
+        f"name its folder or its name: {key}=FOLDER",
+    )
 
 
 def _signature(arguments: ast.arguments) -> inspect.Signature:

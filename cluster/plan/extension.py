@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyrite.cluster.config.grammar import values_of
-from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.searches import is_compared
@@ -97,7 +97,7 @@ def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, p
         raise refused_change(text, place)
     if key in NEUTRAL:
         return replaced(arguments, [text])
-    given = [argument for argument in arguments if key_of(argument) == key]
+    given = of_keys(arguments, {key})
     before = values_of(given[-1]) if given else [option_value(run.config, key) for run in runs]
     refuse(None in before, f"the runs of this study have no option {key}", place, START_ANOTHER)
     values = ",".join(dict.fromkeys(map(str, [*before, *values_of(text)])))

@@ -24,7 +24,7 @@ from typing import Any
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.grammar import Choices, by_key, choices_of, values_of
 from pyrite.cluster.config.groups import brought
-from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.ranking.errors import refuse
 
 Method = Sequence[str] | Mapping[str, Any]
@@ -146,7 +146,7 @@ def _by_policy(lines: Sequence[Line], given: Sequence[str]) -> list[Pair]:
     `policy=refined,fixed` becomes two pairs: the refined negatives are of the functions in `conf/policy/refined.yaml`,
     so the line adds nothing to them, and `fixed` is crossed with the functions of the line.
     """
-    policies = values_of([text for text in given if key_of(text) == "policy"][-1])
+    policies = values_of(of_keys(given, {"policy"})[-1])
     kinds = {own: [name for name in policies if _names_functions(name) == own] for own in (True, False)}
     users = {own: replaced(given, [f"policy={','.join(names)}"]) for own, names in kinds.items() if names}
     if len(users) == 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyrite.analysis.methods import FIRST_SEEDS
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.override import key_of, values_by_key, without
 from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.methods import NAMED
@@ -81,7 +81,7 @@ class StudyPlan:
 
     def _points(self) -> list[Point]:
         common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
-        given = [text for text in self.arguments if key_of(text) != "seed"]
+        given = without(self.arguments, {"seed"})
         named = self.options.get("methods")
         return points(named or self.scaled.get("methods") or self.design["methods"], common, given, bool(named))
 
@@ -95,7 +95,7 @@ class StudyPlan:
     def reduced(self) -> str:
         """A line with the options that the experiment sets at the requested scale and the user does not; or nothing."""
         given = set(map(key_of, self.arguments))
-        texts = [text for text in self.scaled.get("overrides", []) if key_of(text) not in given]
+        texts = without(self.scaled.get("overrides", []), given)
         scale = values_by_key([*self.design.get("overrides", []), *self.arguments]).get("scale", "")
         return f"experiment={self.options['experiment']} sets at scale={scale}: {' '.join(texts)}" if texts else ""
 
