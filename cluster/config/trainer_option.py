@@ -7,12 +7,13 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Formatter
 from types import NoneType
 from typing import Any
 
+from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.takes import takes
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -115,11 +116,11 @@ def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> N
     if not {"out", "folder"} & {*fields}:
         raise BadInput("names no folder to leave weights in", "trainer", "write {out} into the command")
     for option in options:
-        if option not in fields:
-            raise BadInput(f"the command has no {{{option}}}", f"trainer.{option}", "write it into the command")
+        what = f"the command has no {{{option}}}"
+        refuse(option not in fields, what, f"trainer.{option}", "write it into the command")
     for field in fields:
-        if field not in (*FIELDS, *options):
-            raise BadInput(f"{{{field}}} is no field of a command", "trainer", f"give trainer.{field}=")
+        what = f"{{{field}}} is no field of a command"
+        refuse(field not in (*FIELDS, *options), what, "trainer", f"give trainer.{field}=")
 
 
 def _fields(run: str) -> list[str]:
@@ -162,31 +163,19 @@ def typed_again(arguments: Sequence[str], saved: Mapping[str, Any], verb: str, f
         BadInput: if the folder names a training that was not typed, or another one.
     """
     recorded, typed = trainers_of(saved), trainers_of(list(arguments))
-    if recorded != typed and recorded:
-        command = shlex.join(["pyrite", verb, "--resume", folder, *(f"trainer={each}" for each in recorded)])
-        what = f"its runs train with {', '.join(recorded)}, and no code runs that only a folder names"
-        if typed:
-            what = f"its runs train with {', '.join(recorded)}, not with trainer={', '.join(typed)}"
-        raise BadInput(what, folder, f"see what it does, then type {command}")
-    return [text for text in arguments if not (recorded and RECORDED.fullmatch(text))]
+    if not recorded:
+        return list(arguments)
+    otherwise = f"not with trainer={', '.join(typed)}" if typed else "and no code runs that only a folder names"
+    what = f"its runs train with {', '.join(recorded)}, {otherwise}"
+    command = shlex.join(["pyrite", verb, "--resume", folder, *(f"trainer={each}" for each in recorded)])
+    refuse(recorded != typed, what, folder, f"see what it does, then type {command}")
+    return [text for text in arguments if not RECORDED.fullmatch(text)]
 
 
 def trainers_of(content: Any) -> list[str]:
     """Return the trainings that overrides, or what a folder records, name."""
-    return sorted({*_trainers(content)})
-
-
-def _trainers(content: Any) -> Iterator[str]:
-    """Yield the trainings that a nest of overrides names."""
-    if isinstance(content, str):
-        if found := RECORDED.fullmatch(content):
-            yield found[1].strip("'\"")
-    elif isinstance(content, Mapping):
-        run = content.get("trainer")
-        if isinstance(run, Mapping) and run.get("run"):
-            yield str(run["run"])
-        for each in content.values():
-            yield from _trainers(each)
-    elif isinstance(content, list):
-        for each in content:
-            yield from _trainers(each)
+    texts = [node for node in nodes(content) if isinstance(node, str)]
+    typed = {found[1].strip("'\"") for text in texts if (found := RECORDED.fullmatch(text))}
+    composed = [node["trainer"] for node in nodes(content) if isinstance(node, Mapping) and "trainer" in node]
+    runs = {str(node["run"]) for node in composed if isinstance(node, Mapping) and node.get("run")}
+    return sorted(typed | runs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
@@ -37,7 +37,7 @@ def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
 def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
     """Refuse a file whose `_target_` is a level too high or too low."""
     file = f"conf/{group}/{chosen}.yaml" if chosen else f"conf/{group}"
-    if group in NAMED_GROUPS and isinstance(node.get("_target_"), str):
+    if group in NAMED_GROUPS and "_target_" in node:
         name = chosen or "NAME"
         begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
         what = f"{group} takes named parts, and this _target_ has no name"
@@ -107,40 +107,50 @@ def check_optimizer(node: dict[str, Any]) -> None:
     known = inspect.signature(factory.func).parameters
     weights = [torch.nn.Parameter(torch.zeros(2, 2))]
     for name, value in factory.keywords.items():
-        if name in known and not _is_of_type(known[name], 0.001 if name == "lr" else known[name].default, value):
+        if name in known and not _may_be(known[name], value):
             raise BadInput(f"optimizer.{name} is {value!r}", remedy=_remedy(known[name]))
     try:
         factory(weights)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except OF_TORCH as error:
         for name, value in factory.keywords.items():
             try:
                 factory.func(weights, **{"lr": 0.001, name: value})
-            except (TypeError, ValueError, RuntimeError):
+            except OF_TORCH:
                 remedy = _remedy(known[name]) if name in known else None
                 raise BadInput(f"optimizer.{name} is {value!r}", remedy=remedy) from None
         raise BadInput(str(error).partition("\n")[0], "optimizer", "see `pyrite options`") from None
 
 
-def _is_of_type(parameter: inspect.Parameter, example: Any, value: Any) -> bool:
-    """Return whether a value may be an option, by its annotation and an example. Torch takes a text as true."""
-    if isinstance(example, bool) or "bool" in str(parameter.annotation):
-        return isinstance(value, bool) or value is example
-    if isinstance(example, int | float):
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+OF_TORCH = (TypeError, ValueError, RuntimeError)
+"""What an optimizer of torch raises for options that it refuses."""
+REMEDIES: Mapping[type, Callable[[Any], str]] = {
+    bool: lambda default: "choose true or false",
+    int: "choose a number from 0 up, as {:g}".format,
+    float: "choose a number from 0 up, as {:g}".format,
+    tuple: lambda default: f"give {len(default)} numbers, as {list(default)}",
+}
+"""What to do about an option that is refused, by its kind."""
+
+
+def _kind_of(parameter: inspect.Parameter) -> type:
+    """Return the type of an option, by its annotation and its default."""
+    return bool if "bool" in str(parameter.annotation) else type(parameter.default)
+
+
+def _may_be(parameter: inspect.Parameter, value: Any) -> bool:
+    """Return whether a value may be an option. Torch takes a text as true."""
+    kind = _kind_of(parameter)
+    if kind is bool:
+        return type(value) in (bool, type(parameter.default))
+    if parameter.name == "lr" or kind in (int, float):
+        return type(value) in (int, float) and math.isfinite(value)
     return True
 
 
 def _remedy(parameter: inspect.Parameter) -> str:
-    default = parameter.default
     if parameter.name == "lr":
         return "choose a number above 0"
-    if isinstance(default, bool) or "bool" in str(parameter.annotation):
-        return "choose true or false"
-    if isinstance(default, int | float):
-        return f"choose a number from 0 up, as {default:g}"
-    if isinstance(default, Sequence) and not isinstance(default, str):
-        return f"give {len(default)} numbers, as {list(default)}"
-    return "see the documentation of its class"
+    return REMEDIES.get(_kind_of(parameter), lambda default: "see the documentation of its class")(parameter.default)
 
 
 def check_counts(config: dict[str, Any]) -> None:

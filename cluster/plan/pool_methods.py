@@ -13,6 +13,7 @@ from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.grammar import values_of
 from pyrite.cluster.config.groups import group_options, option
+from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.simulation import Method, adjudicator_of
@@ -146,10 +147,7 @@ def _needs(name: str) -> set[str]:
 
 def _with_files(node: Any) -> Iterator[dict[str, Any]]:
     """Yield the parts of a method that name a file by `path`."""
-    parts = [node] if isinstance(node, dict) else []
-    yield from (part for part in parts if isinstance(part.get("path"), str))
-    for value in itertools.chain.from_iterable(part.values() for part in parts):
-        yield from _with_files(value)
+    return (part for part in parts_within(node) if isinstance(part.get("path"), str))
 
 
 def _method_of(text: str) -> str:
