@@ -15,7 +15,7 @@ from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.compose import compose, one_value
 from pyrite.cluster.config.grammar import Choices, by_key, choices_of, parsed
 from pyrite.cluster.config.groups import CHOICES, group_options, option
-from pyrite.cluster.config.override import key_of, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key
 from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.config.trainer_option import trainer_name
@@ -201,7 +201,7 @@ def swept_keys(overrides: Sequence[str]) -> set[str]:
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
     """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; whole numbers from 0 up."""
-    given = by_key(overrides).get("seed", Choices("seed"))
+    given = by_key(of_keys(overrides, {"seed"})).get("seed", Choices("seed"))
     refuse(given.interval is not None, f"seed is {given.interval!r}", remedy="give whole numbers from 0 up")
     seeds = [parsed(text).value() for text in given.texts]
     for seed in seeds:
