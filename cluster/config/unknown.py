@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import difflib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
 
-OF_ONE = re.compile(r"\bselectors\.(\w+)\b(?=[. ])\.?")
-"""The beginning of an option of one function's selector, which `aliases` writes out."""
 Compose = Callable[[Sequence[str], str, bool], dict[str, Any]]
 
 
@@ -73,7 +70,7 @@ def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) 
 
 def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
     root, *rest = key.split(".")
-    shown = OF_ONE.sub(r"selector.\1.", key)  # as it is typed
+    shown = key.replace("selectors.", "selector.", 1) if len(rest) > 1 else key  # as it is typed, before `aliases`
     if root == "selectors" and len(rest) > 1 and rest[0] not in content[root]:
         return no_option(shown, config, f"; is selector.{rest[0]}=NAME missing?")
     if root in groups_of(config) and not content.get(root):
@@ -82,7 +79,7 @@ def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], con
     of_verb = root in set(groups_of(config)) - set(groups_of("config"))
     siblings = _siblings(key, content, overrides, lambda text, others: refusal(text, others, config, compose))
     instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
-    return no_option(shown, config, instead or OF_ONE.sub(r"selector.\1.", siblings))
+    return no_option(shown, config, instead or siblings.replace("selectors.", "selector."))
 
 
 def _siblings(
