@@ -58,7 +58,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     folders = [Storage(folder) for folder in chosen.words]
     refuse_repeated(folders)
     storage = Storage(given.get("out") or new_place("compare"))
-    page = storage.read("report.html") or b""
+    page = storage.content("report.html")
     refuse_other_files(storage, own=f"<title>{words.TITLE}".encode() in page[:1000])
     report = compare(folders, given.get("baseline"))
     publish(report, storage, console)
