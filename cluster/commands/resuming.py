@@ -25,6 +25,7 @@ from pyrite.cluster.config.trust import check_classes, from_folder, named_classe
 from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.plan.extension import GROWING
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -154,19 +155,22 @@ def _changes(
     """
     texts = recorded(saved)
     if not again:  # seeds=1 is not known where seeds=2 came after it
-        last = {key_of(each): each for each in texts}
-        texts = [each for each in texts if key_of(each) not in GROWING or last[key_of(each)] == each]
+        growing = {key_of(each): each for each in of_keys(texts, GROWING)}
+        texts = [*without(texts, GROWING), *growing.values()]
     known = {*texts, *absolute(texts, os.path.abspath(start))}
-    left_out = {KEY} if moved else set()
-    left_out |= {"out"} if again else set()
+    new = without(typed, holding({KEY: moved, "out": again}))
+    return [
+        text
+        for text in new
+        if root_of(text) in verb.may_change
+        or not (_trusts_again(text, texts) or known & {text, concealed(text), *absolute([text], started_in)})
+    ]
 
-    def is_known(text: str) -> bool:
-        classes = named_classes([text])
-        repeated = any(key_of(each) == key_of(text) and named_classes([each]) == classes for each in texts)
-        return bool(known & {text, concealed(text), *absolute([text], started_in)}) or bool(classes and repeated)
 
-    new = without(typed, left_out)
-    return [text for text in new if root_of(text) in verb.may_change or not is_known(text)]
+def _trusts_again(text: str, recorded: Sequence[str]) -> bool:
+    """Return whether an override names the classes of a recorded one, which trusts them."""
+    classes = named_classes([text])
+    return bool(classes) and classes in [named_classes([each]) for each in of_keys(recorded, {key_of(text)})]
 
 
 def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], folder: str) -> None:

@@ -124,11 +124,15 @@ class RunsAhead:
             return None
         line = f"{counted(len(runs), 'run')}, about {duration(seconds)} at most"
         if small:
-            pairs = zip(runs, found, strict=True)
-            least = [time and time.reduced(compose([*run.overrides, LEAST])) for run, time in pairs]
-            line += f"; with {LEAST} about {duration(whole_seconds(least, at_once) or 0.0)}"
+            least = whole_seconds([_reduced(run, time) for run, time in zip(runs, found, strict=True)], at_once)
+            line += f"; with {LEAST} about {duration(least or 0.0)}"
         print_lines(console, line)
         return seconds
+
+
+def _reduced(run: Planned, time: RunTime | None) -> RunTime | None:
+    """Return the times of a run at the smallest scale; None if they are unknown."""
+    return None if time is None else time.reduced(compose([*run.overrides, LEAST]))
 
 
 def _seconds(run: Planned, collection: Collection) -> float | None:

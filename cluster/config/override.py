@@ -25,6 +25,11 @@ def without(overrides: Iterable[str], keys: Container[str], part: Callable[[str]
     return [text for text in overrides if part(text) not in keys]
 
 
+def is_within(key: str, outer: Iterable[str]) -> bool:
+    """Return whether a key is one of some, or stands below one of them."""
+    return f"{key}.".startswith(tuple(f"{each}." for each in outer))
+
+
 def values_by_key(overrides: Sequence[str]) -> dict[str, str]:
     """Return the values that overrides give, by key; those that delete a key give none."""
     return {key_of(text): text.partition("=")[2] for text in overrides if "=" in text and text[0] != "~"}

@@ -23,6 +23,7 @@ from pyrite.ranking.errors import BadInput, no_teacher, refuse
 
 if TYPE_CHECKING:
     from pyrite.rl.trained import TrainedAgent
+    from pyrite.sampling.retrieval.function import RetrievalFunction
 
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
@@ -155,8 +156,6 @@ def _remedy(parameter: inspect.Parameter) -> str:
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
-    from pyrite.sampling.retrieval.function import RetrievalFunction
-
     policy = build(config["policy"], "policy", trust="composed")
     objective = build(config["objective"], "objective", trust="composed")
     functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
@@ -177,16 +176,20 @@ def check_counts(config: dict[str, Any]) -> None:
         refuse(len(objective.stages()) > 1, what, "negatives", "give one number for all functions: sampling.negatives")
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}", trust="composed")
-    if objective.needs_teacher and not config.get("teacher"):
+    if objective.needs_teacher:
+        _check_teacher(config, functions)
+
+
+def _check_teacher(config: dict[str, Any], functions: Mapping[str, RetrievalFunction]) -> None:
+    """Refuse an objective that learns from a teacher without one, and without lists that it could score."""
+    from pyrite.sampling.retrieval.function import RetrievalFunction
+
+    if not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
     what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
-    refuse(
-        objective.needs_teacher and not listed and config["training"]["positives"] == 1,
-        what,
-        "teacher",
-        "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1",
-    )
+    remedy = "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1"
+    refuse(not listed and config["training"]["positives"] == 1, what, "teacher", remedy)
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:

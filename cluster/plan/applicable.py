@@ -43,18 +43,24 @@ def applicable_overrides(points: Sequence[Point], given: Set[str]) -> list[Point
     pairs = [(point.overrides, key) for point in points for key in (*point.texts, *point.drawn)]
     optional = {key for overrides, key in pairs if has_option(overrides, key)}
     of_some = {key for overrides, key in pairs if _is_of_one(overrides, key)}
+    return [point.with_options(partial(_applies, point.overrides, given, optional, of_some)) for point in points]
 
-    def applies(point: Point, key: str) -> bool:
-        root = root_of(key)
-        of_experiment = key not in given
-        if of_experiment and key != root and f"{root}._target_" in given:
-            return False
-        if key in of_some:
-            return _chooses(point.overrides, key)
-        leaves = key in optional or (of_experiment and root in given)
-        return has_option(point.overrides, key) or not leaves
 
-    return [point.with_options(partial(applies, point)) for point in points]
+def _applies(overrides: Sequence[str], given: Set[str], optional: Set[str], of_some: Set[str], key: str) -> bool:
+    """Return whether an option stays in a point with these overrides.
+
+    Args:
+        given: the user's keys.
+        optional: keys that a point's parts have.
+        of_some: keys of the selector or the number of negatives of one function that a point chooses.
+    """
+    root, of_experiment = root_of(key), key not in given
+    if of_experiment and key != root and f"{root}._target_" in given:
+        return False
+    if key in of_some:
+        return _chooses(overrides, key)
+    leaves = key in optional or (of_experiment and root in given)
+    return has_option(overrides, key) or not leaves
 
 
 def has_option(overrides: Sequence[str], key: str) -> bool:

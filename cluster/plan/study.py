@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,12 +106,13 @@ class StudyPlan:
         typed = set(map(key_of, self.arguments))
         if typed.isdisjoint(NAMED) or self.options.get("methods"):
             return ""
-        chosen = [values_by_key(point.overrides) for point in self._points()]
-        values = {key: dict.fromkeys(each[key] for each in chosen if key in each) for key in NAMED if key not in typed}
-        varied = [f"{key}={','.join(each)}" for key, each in values.items() if len(each) > 1]
-        first = " ".join(f"{key}={next(iter(each))}" for key, each in values.items() if len(each) > 1)
-        what = f"{' '.join(varied)} is of experiment={self.options['experiment']}; for less, type {first}"
-        return what if varied else ""
+        points = self._points()
+        varied = {key: each for key in NAMED if key not in typed and len(each := _values(points, key)) > 1}
+        if not varied:
+            return ""
+        of_experiment = " ".join(f"{key}={','.join(each)}" for key, each in varied.items())
+        first = " ".join(f"{key}={each[0]}" for key, each in varied.items())
+        return f"{of_experiment} is of experiment={self.options['experiment']}; for less, type {first}"
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
         """Return the runs that are known before it starts, and the points whose runs are proposed later."""
@@ -169,3 +171,8 @@ class StudyPlan:
                 what = f"stop=decided compares methods by common seeds, but {drawn[0]}"
                 raise BadInput(what, "stop", "sweep over named values, or leave stop=decided out")
         return compared
+
+
+def _values(points: Sequence[Point], key: str) -> list[str]:
+    """Return the values that points give a key, in their order."""
+    return list(dict.fromkeys(point.values[key] for point in points if key in point.values))

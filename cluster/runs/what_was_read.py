@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.output.terminal import counted, holding
 from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.reader import NOTED
@@ -97,7 +97,7 @@ def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:
         f"at most {counted(epochs or 0, 'epoch')}": epochs,
         f"ranker.preset={preset}": preset,
     }
-    said = ", ".join(text for text, holds in words.items() if holds)
+    said = ", ".join(holding(words))
     return f"; {f'scale={scale}' if scale else 'limits'} takes {said}" if said else ""
 
 
