@@ -113,8 +113,8 @@ def _by_seed(plan: StudyPlan, runs: Sequence[Planned], done: Container[str]) -> 
 
     An interrupted study then compares all methods, and slow methods do not all come last.
     """
-    left = [run for run in runs if run.name not in done]
-    return sorted(left, key=lambda run: plan.seeds.index(run.config["seed"]))
+    left, order = [run for run in runs if run.name not in done], plan.seeds.index
+    return sorted(left, key=lambda run: order(run.config["seed"]))
 
 
 def _with_precision(plan: StudyPlan, artifacts: Artifacts, console: Console) -> StudyPlan:
