@@ -84,7 +84,7 @@ def read_args(docstring: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Source:
+class DeclaredClass:
     """A class of ours, as the file of a module declares it."""
 
     module: str
@@ -127,16 +127,16 @@ class Source:
 
 
 @functools.cache
-def lineage(path: str) -> tuple[Source, ...]:
+def lineage(path: str) -> tuple[DeclaredClass, ...]:
     """Return the bases of a class, the nearest last, and the class; nothing if it is not ours."""
     module, node = _found(path)
     if not isinstance(node, ast.ClassDef):
         return ()
     bases = [lineage(f"{module}.{_name(base)}") for base in reversed(node.bases)]
-    return (*chain.from_iterable(bases), Source(module, node))
+    return (*chain.from_iterable(bases), DeclaredClass(module, node))
 
 
-def _arguments(sources: Iterable[Source]) -> Arguments:
+def _arguments(sources: Iterable[DeclaredClass]) -> Arguments:
     """Return the arguments of the constructor of the last of some classes, each of which inherits from those before."""
     return functools.reduce(lambda inherited, source: source.arguments(inherited), sources, Arguments())
 
@@ -205,7 +205,7 @@ def _value(module: str, node: ast.AST) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _part(module: str, call: ast.Call, sources: tuple[Source, ...]) -> Any:
+def _part(module: str, call: ast.Call, sources: tuple[DeclaredClass, ...]) -> Any:
     """Return the configuration of a part that is a default, as `MaxMean(stay="rewarded")`; Ellipsis if it is none."""
     if not sources:
         return Ellipsis
