@@ -98,7 +98,8 @@ class DeclaredClass:
     @property
     def docstrings(self) -> list[str]:
         """The docstrings of its constructor, if it has one, and of the class."""
-        return [ast.get_docstring(each) or "" for each in (*self.constructor, self.node)]
+        nodes: list[ast.FunctionDef | ast.ClassDef] = [*self.constructor, self.node]
+        return [ast.get_docstring(each) or "" for each in nodes]
 
     @property
     def annotated(self) -> dict[str, ast.AnnAssign]:
@@ -178,9 +179,9 @@ def _found(path: str) -> tuple[str, ast.ClassDef | ast.expr]:
 
 def _parameters(arguments: ast.arguments) -> dict[str, ast.expr]:
     positional = [*arguments.posonlyargs, *arguments.args][1:]
-    missing = [NOT_GIVEN] * (len(positional) - len(arguments.defaults))
-    pairs = [*zip(positional, [*missing, *arguments.defaults], strict=True)]
-    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    missing = [None] * (len(positional) - len(arguments.defaults))
+    values: list[ast.expr | None] = [*missing, *arguments.defaults, *arguments.kw_defaults]
+    pairs = zip([*positional, *arguments.kwonlyargs], values, strict=True)
     return {argument.arg: default or NOT_GIVEN for argument, default in pairs}
 
 
@@ -199,7 +200,7 @@ def _value(module: str, node: ast.AST) -> Any:
         case ast.Call(func=ast.Name(id=name)):
             return _part(module, node, lineage(f"{module}.{name}"))
     try:
-        value = ast.literal_eval(node)  # type: ignore[arg-type]
+        value = ast.literal_eval(node)
     except ValueError:
         return Ellipsis
     return list(value) if isinstance(value, tuple) else value
