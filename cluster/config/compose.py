@@ -254,7 +254,7 @@ def _take_classes(config: dict[str, Any], choices: dict[str, Any], given: Mappin
     Options that the class has too, and those that are given, stay. The other options of the part are removed.
     """
     for group in SINGLE_GROUPS:
-        node = config.get(group)
+        node: Any = config.get(group)
         path = node.get("_target_") if isinstance(node, dict) else None
         if f"{group}._target_" in given and isinstance(path, str):  # the shape refuses what names no class
             target = locate(path)

@@ -174,4 +174,5 @@ def more_of_a_machine(requested: Resources) -> Resources | None:
     largest = max(candidates, key=lambda doubled: tuple(doubled.values()), default={})
     if own | largest == own:
         return None
-    return replace(requested, **{FIELDS[name]: amount for name, amount in largest.items()})
+    larger: dict[str, Any] = {FIELDS[name]: amount for name, amount in largest.items()}
+    return replace(requested, **larger)

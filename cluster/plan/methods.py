@@ -148,7 +148,9 @@ def _by_policy(lines: Sequence[Line], given: Sequence[str]) -> list[Pair]:
     """
     policies = values_of(of_keys(given, {"policy"})[-1])
     kinds = {own: [name for name in policies if _names_functions(name) == own] for own in (True, False)}
-    users = {own: replaced(given, [f"policy={','.join(names)}"]) for own, names in kinds.items() if names}
+    users: dict[bool, Sequence[str]] = {
+        own: replaced(given, [f"policy={','.join(names)}"]) for own, names in kinds.items() if names
+    }
     if len(users) == 1:
         users = dict.fromkeys(users, given)
     return [(line.without_negatives() if own else line, user) for line in lines for own, user in users.items()]

@@ -203,7 +203,7 @@ def given_seeds(overrides: Sequence[str]) -> list[int]:
     """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; whole numbers from 0 up."""
     given = by_key(of_keys(overrides, {"seed"})).get("seed", Choices("seed"))
     refuse(given.interval is not None, f"seed is {given.interval!r}", remedy="give whole numbers from 0 up")
-    seeds = [parsed(text).value() for text in given.texts]
+    seeds: list[Any] = [parsed(text).value() for text in given.texts]
     for seed in seeds:
         refuse(type(seed) is not int or seed < 0, f"seed is {seed!r}", remedy="give whole numbers from 0 up")
     return list(dict.fromkeys(seeds))
