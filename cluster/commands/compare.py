@@ -94,9 +94,8 @@ def common_evaluations(studies: Sequence[Compared]) -> list[str]:
     """Return the columns of evaluations that all studies have, in the order of the first study's."""
     made = [[f"{origin}:{measure}" for origin, measure in evaluations(study.trials)] for study in studies]
     common = [name for name in made[0] if all(name in names for names in made)]
-    if not common:
-        named = "; ".join(f"{study.name}: {', '.join(names)}" for study, names in zip(studies, made, strict=True))
-        raise BadInput(f"the studies have no measure over the same candidates in common ({named})")
+    named = "; ".join(f"{study.name}: {', '.join(names)}" for study, names in zip(studies, made, strict=True))
+    refuse(not common, f"the studies have no measure over the same candidates in common ({named})")
     return common
 
 
@@ -167,9 +166,8 @@ def over_places(
         keys = map(column_of, factors(trials))
         baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *keys).unique(), baseline)
     frame = Comparison(trials, pl.concat(queries, how="diagonal_relaxed")).across(baseline)
-    if frame.is_empty():
-        named = "; ".join(map(_named_collections, studies))
-        raise BadInput(f"the studies have neither a collection nor two methods in common ({named})")
+    named = "; ".join(map(_named_collections, studies))
+    refuse(frame.is_empty(), f"the studies have neither a collection nor two methods in common ({named})")
     shown = analysis_sections.across_terminal(frame)
     return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
 

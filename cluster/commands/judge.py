@@ -29,7 +29,7 @@ from pyrite.pooling.judging.imports import read_made
 from pyrite.pooling.judging.opening import Judging
 from pyrite.pooling.judging.requests import Refused
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -49,8 +49,12 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
     """
     storage, merged, config, grow = _requested(overrides, resume)
-    if len(config["method"]) > 1:
-        raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
+    refuse(
+        len(config["method"]) > 1,
+        f"{len(config['method'])} methods are given",
+        "method",
+        "a pool is judged in one order",
+    )
     if storage.read(OVERRIDES) is None:
         refuse_other_files(storage, own=True)
     listening = listen(config["host"], config["port"])

@@ -173,11 +173,10 @@ class MineWork(Work):
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self.experiment.command, about)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)
-        if not totals["rows"]:
-            what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
-            remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
-            remedy += "a weaker guard; if queries share no word with any document, a line above says what to set"
-            raise BadInput(what, self.storage.place, remedy)
+        what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
+        remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
+        remedy += "a weaker guard; if queries share no word with any document, a line above says what to set"
+        refuse(not totals["rows"], what, self.storage.place, remedy)
         advice = remarks(totals, functions, self.miner.guard.active, self.storage.place, self.config["count"])
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)

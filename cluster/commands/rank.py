@@ -37,7 +37,7 @@ from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.encoding import EncodedCollection, Encoder
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.measures import parse
 from pyrite.ranking.evaluation.origins import Candidates, itself_among
@@ -93,9 +93,8 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     with reading_shown(console):
         lists = _ranked(trained.ranker, read, candidates, config["depth"])
     present = lists.documents >= 0
-    if not present.any():
-        what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"
-        raise BadInput(what, "origin", "does it have documents for these queries (queries=, topics=)?")
+    what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"
+    refuse(not present.any(), what, "origin", "does it have documents for these queries (queries=, topics=)?")
     content = as_run(lists, collection, queries, tag)
     storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
     counts = f"{counted(int(present.sum()), 'line')} of {counted(len(queries), 'query')}"

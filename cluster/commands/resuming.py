@@ -27,7 +27,7 @@ from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.plan.extension import GROWING
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 
 MOVED = "moved"
 """Key in `config.yaml` of the new paths of collections, by the old ones."""
@@ -138,9 +138,8 @@ def _planned_again(verb: Verb) -> Any:
 
     def plan(changes: list[str], saved: dict[str, Any], storage: Storage) -> Plan:
         overrides = saved.get("overrides")
-        if not isinstance(overrides, list):
-            what = f"is not the configuration of a {verb.noun}"
-            raise BadInput(what, f"{storage}/{CONFIG}", "name the folder of one")
+        what = f"is not the configuration of a {verb.noun}"
+        refuse(not isinstance(overrides, list), what, f"{storage}/{CONFIG}", "name the folder of one")
         return verb.plan(replaced(list(map(str, overrides)), [override_of("out", storage.place), *changes]))
 
     return plan
@@ -177,9 +176,13 @@ def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], 
     """Refuse a command that lacks an option of the one that it resumes: another was probably meant."""
     given = {*map(key_of, typed), "out"}
     for text in recorded(saved, first=True):
-        if key_of(text) not in given and root_of(text) not in verb.may_change:
-            what = f"holds a {verb.noun} with {text}, and resume=auto goes on with the same overrides"
-            raise BadInput(what, folder, f"give {text} too, or choose another out=")
+        what = f"holds a {verb.noun} with {text}, and resume=auto goes on with the same overrides"
+        refuse(
+            key_of(text) not in given and root_of(text) not in verb.may_change,
+            what,
+            folder,
+            f"give {text} too, or choose another out=",
+        )
 
 
 def _refuse_foreign_cluster(address: str | None, typed: Sequence[str], folder: str) -> None:

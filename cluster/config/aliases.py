@@ -287,11 +287,14 @@ def read_overrides(path: str) -> list[str]:
     content, remedy = read_yaml(path), "write a line `- key=value` for each option"
     if isinstance(content, dict):
         return [own_experiment(content, path)]
-    if not isinstance(content, list):
-        raise BadInput("is not a list of overrides", path, remedy)
+    refuse(not isinstance(content, list), "is not a list of overrides", path, remedy)
     for place, text in enumerate(content):
-        if not isinstance(text, str) or "=" not in text:
-            raise BadInput(f"is not a list of overrides: entry {place + 1} is {text!r}", path, remedy)
+        refuse(
+            not isinstance(text, str) or "=" not in text,
+            f"is not a list of overrides: entry {place + 1} is {text!r}",
+            path,
+            remedy,
+        )
         if (key := text.partition("=")[0]) in [other.partition("=")[0] for other in content[:place]]:
             raise BadInput(f"gives {key} twice", path, "remove one of them")
     return content

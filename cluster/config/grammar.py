@@ -44,9 +44,8 @@ def parsed(text: str) -> Override:
 def _of_pattern(text: str, pattern: Glob) -> Override:
     known = group_options().get(key_of(text), [])
     names = pattern.filter(known)
-    if not names:
-        remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
-        raise BadInput("matches no name", text, remedy)
+    remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
+    refuse(not names, "matches no name", text, remedy)
     return parsed(f"{text.split('=', 1)[0]}={','.join(names)}")
 
 

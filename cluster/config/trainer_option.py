@@ -93,17 +93,20 @@ def _signature(arguments: ast.arguments) -> inspect.Signature:
 
 def _function(path: str, name: str, run: str) -> ast.FunctionDef:
     """Return the syntax of a function of the user's; refuse one that is not there."""
-    if not path.endswith(".py") or not Path(path).is_file():
-        what = "there is no such file" if path.endswith(".py") else "names no function"
-        raise BadInput(what, f"trainer={run}", "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}")
+    what = "there is no such file" if path.endswith(".py") else "names no function"
+    refuse(
+        not path.endswith(".py") or not Path(path).is_file(),
+        what,
+        f"trainer={run}",
+        "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}",
+    )
     try:
         body = ast.parse(Path(path).read_bytes(), path).body
     except (SyntaxError, ValueError) as error:
         raise BadInput(f"is no Python that can be read: {error}", path, "does python run it?") from None
     functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-    if name not in functions:
-        what = f"{path} defines no function {name}"
-        raise BadInput(what, "trainer", f"it defines {', '.join(functions) or 'none'}")
+    what = f"{path} defines no function {name}"
+    refuse(name not in functions, what, "trainer", f"it defines {', '.join(functions) or 'none'}")
     return functions[name]
 
 
@@ -113,8 +116,12 @@ def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> N
         what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
         raise BadInput(what, f"function={dense[0]}", "give a function, FILE.py:NAME, or mine with checkpoint=")
     fields = _fields(run)
-    if not {"out", "folder"} & {*fields}:
-        raise BadInput("names no folder to leave weights in", "trainer", "write {out} into the command")
+    refuse(
+        not {"out", "folder"} & {*fields},
+        "names no folder to leave weights in",
+        "trainer",
+        "write {out} into the command",
+    )
     for option in options:
         what = f"the command has no {{{option}}}"
         refuse(option not in fields, what, f"trainer.{option}", "write it into the command")

@@ -38,11 +38,15 @@ def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
 def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
     """Refuse a file whose `_target_` is a level too high or too low."""
     file = f"conf/{group}/{chosen}.yaml" if chosen else f"conf/{group}"
-    if group in NAMED_GROUPS and "_target_" in node:
-        name = chosen or "NAME"
-        begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
-        what = f"{group} takes named parts, and this _target_ has no name"
-        raise BadInput(what, file, f"begin the file {begin}; on the command line write +{group}.NAME._target_=…")
+    name = chosen or "NAME"
+    begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
+    what = f"{group} takes named parts, and this _target_ has no name"
+    refuse(
+        group in NAMED_GROUPS and "_target_" in node,
+        what,
+        file,
+        f"begin the file {begin}; on the command line write +{group}.NAME._target_=…",
+    )
     inner = [key for key, value in node.items() if isinstance(value, dict) and "_target_" in value]
     if group in SINGLE_GROUPS and "_target_" not in node and len(inner) == len(node) == 1:
         what = f"_target_ is under {inner[0]!r}, but {group} is one part without a name"
@@ -85,9 +89,13 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = build(node, f"{group}.{name}", trust="composed")
-            if isinstance(part, Dense | Memory) and not elsewhere and not issubclass(ranker, DenseRanker):
-                remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
-                raise BadInput(f"it compares vectors, and {ranker.__name__} has none", f"function={name}", remedy)
+            remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
+            refuse(
+                isinstance(part, Dense | Memory) and not elsewhere and not issubclass(ranker, DenseRanker),
+                f"it compares vectors, and {ranker.__name__} has none",
+                f"function={name}",
+                remedy,
+            )
     check_optimizer(config["optimizer"])
     check_counts(config)
     if agent is not None:
@@ -225,9 +233,13 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
     from pyrite.sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
-    if len(functions) != 1 or not isinstance(build(next(iter(functions.values())), trust="composed"), TfIdf):
-        what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
-        raise BadInput(what, "function", "give policy=fixed function=tfidf")
+    what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
+    refuse(
+        len(functions) != 1 or not isinstance(build(next(iter(functions.values())), trust="composed"), TfIdf),
+        what,
+        "function",
+        "give policy=fixed function=tfidf",
+    )
     name, node = next(iter(functions.items()))
     what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
     where = f"function.{name}.depth"
