@@ -39,7 +39,7 @@ from pyrite.analysis.reports.report import (
 )
 from pyrite.analysis.reports.result_sections import measures_of
 from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section, suspects_section
-from pyrite.analysis.reports.verdict_section import Commands, verdict_section
+from pyrite.analysis.reports.verdict_section import NO_COMMANDS, Commands, verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.contrasts import check_contrasts
 from pyrite.analysis.statistics.crossed import deviation
@@ -65,7 +65,7 @@ class StudyResults:
     lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
     waiting: int = 0  # the number of runs without a result, if the study is still running
     repeated: Sequence[tuple[str, str, float]] = ()  # run, column and difference of runs repeated with their seed
-    commands: Commands | None = None  # what writes commands to continue with; None shows none
+    commands: Commands = NO_COMMANDS  # what writes commands to continue with
     out: str = "OUT"  # its folder, as commands name it
 
     @property
@@ -125,14 +125,11 @@ def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
     """Return the conclusion of a study with finished runs, and the section that shows it."""
     comparison, summary = compared(results)
     conclusion = _conclude(results, comparison, summary)
-    return conclusion, verdict_section(
-        conclusion, summary, comparison.trials, commands=results.commands, out=results.out
-    )
+    return conclusion, verdict_section(conclusion, summary, comparison.trials, Letters(), results.commands, results.out)
 
 
 def _conclude(results: StudyResults, comparison: Comparison, summary: pl.DataFrame) -> Conclusion:
-    limit = None if results.commands is None else results.commands.test_limit
-    return comparison.verdict(summary, results.options.get("equal_within"), limit)
+    return comparison.verdict(summary, results.options.get("equal_within"), results.commands.test_limit)
 
 
 def _comparison(conclusion: Conclusion) -> list[Section]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, is_learned
 from pyrite.analysis.statistics.crossed import NAN, UNTESTED, CrossedDifference, Floats, crossed_difference
-from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, are_means, differences, units
+from pyrite.analysis.statistics.paired import UNKNOWN, MeasuredRun, agent_cells, are_means, differences, units
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.significance import (
     effect_size,
@@ -109,14 +109,14 @@ def baselines(family: Iterable[MethodRuns]) -> list[MethodRuns]:
 def compare(
     family: Sequence[MethodRuns],
     against: Mapping[str, MethodRuns],
-    by_query: Mapping[str, Floats] | None = None,
+    by_query: Mapping[str, Floats] = UNKNOWN,
     equal_within: float | None = None,
 ) -> dict[str, dict[str, float]]:
     """Test each method against its opponent, and adjust for the number of distinct comparisons by Holm's method.
 
     Args:
         against: the opponent by method; methods without an opponent other than themselves are not compared.
-        by_query: the values of each run by query, by its name; None if they are not known.
+        by_query: the values of each run by query, by its name; empty if they are not known.
         equal_within: the margin of the test of equivalence; None makes none.
 
     Returns:
@@ -141,7 +141,7 @@ def adjust(rows: Sequence[dict[str, Any]], names: Iterable[str]) -> None:
 
 
 def _tests(
-    a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None, equal_within: float | None
+    a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats], equal_within: float | None
 ) -> dict[str, float]:
     """Return the tests of a pair by the names of TESTS, without those that are adjusted for others."""
     both = compare_both(a, b, by_query)
@@ -164,13 +164,12 @@ def _turned(test: Mapping[str, float]) -> dict[str, float]:
     return {**test, **{name: -test[column] for name, column in TURNED.items()}}
 
 
-def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None) -> CrossedDifference:
+def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats]) -> CrossedDifference:
     """Compare two methods over seeds and queries, and over agents if one has several; UNTESTED if there are too few.
 
     If the values per query are not known, agents are compared over seeds alone, and other methods not at all.
     """
-    known = by_query is not None and {run.name for run in (*a.runs, *b.runs)} <= by_query.keys()
-    if not known:
+    if not {run.name for run in (*a.runs, *b.runs)} <= by_query.keys():
         cells = agent_cells(a.runs, b.runs)
         return UNTESTED if cells is None else crossed_difference(cells)
     cells = agent_cells(a.runs, b.runs, by_query)

@@ -127,11 +127,15 @@ class Conclusion:
 TestLimit = Callable[[str], "int | None"]
 
 
+def all_queries(overrides: str) -> None:
+    """Return the limit of test queries of runs that have none."""
+
+
 def conclude(
     places: Places,
     summary: pl.DataFrame,
     equal_within: float | None = None,
-    test_limit: TestLimit | None = None,
+    test_limit: TestLimit = all_queries,
 ) -> Conclusion:
     """Conclude a study by its leading measure.
 
@@ -163,9 +167,9 @@ def conclude(
     return Conclusion(verdicts, origins, list(_across_rankers(places)))
 
 
-def _limited(verdict: Verdict, trials: pl.DataFrame, test_limit: TestLimit | None) -> Verdict:
+def _limited(verdict: Verdict, trials: pl.DataFrame, test_limit: TestLimit) -> Verdict:
     """Add to a verdict that asks for more queries how many the runs may take."""
-    if verdict.queries is None or test_limit is None:
+    if verdict.queries is None:
         return verdict
     runs = trials.filter(collection=verdict.place["collection"], ranker=verdict.place["ranker"])
     return replace(verdict, limit=next(map(test_limit, runs["overrides"]), None))
@@ -268,21 +272,22 @@ class Choice:
         best, comparison = self.comparison.best, self.comparison
         take = self.cheapest(best.possible)
         lead = Lead(*comparison.lead(take)) if len(best.possible) == 1 else None
-        verdict = self._with(take, lead, self._against(take))
+        tests = comparison.against_chosen(take, self.so_far.margin)
+        verdict = self._with(take, lead, tests)
         told = verdict.better_than or len(best.possible) < len(self.costs)
-        tests = comparison.against_chosen(take, verdict.margin)
         return replace(verdict, take=take if told else None, reference=take, tests=tests)
 
     def _over_baseline(self, baseline: str) -> Verdict:
         """Choose from those that are better than the baseline, or else the baseline."""
         tests = self.comparison.against(baseline, self.so_far.margin)
-        better = [method for method, test in tests.items() if test.is_better]
+        better = [method for method, test in tests.items() if test.direction > 0]
         if not better:
             return replace(self._with(baseline, None, tests), reference=baseline, tests=tests)
         possible = self.comparison.best.possible
         take = self.cheapest([method for method in better if method in possible] or better[:1])
         lead = Lead(baseline, tests[take].difference, tests[take].low, tests[take].high)
-        return replace(self._with(take, lead, self._against(take)), reference=baseline, tests=tests)
+        close = self.comparison.against_chosen(take, self.so_far.margin)
+        return replace(self._with(take, lead, close), reference=baseline, tests=tests)
 
     def _with(self, take: str, lead: Lead | None, close: Mapping[str, MethodTest]) -> Verdict:
         """Return the verdict that recommends a method, with its tests against the others."""
@@ -305,15 +310,11 @@ class Choice:
         beaten = others if sole else [name for name in others if (name, take) in self.worse]
         return beaten if lead is None or lead.against in beaten else [lead.against, *beaten]
 
-    def _against(self, take: str) -> dict[str, MethodTest]:
-        """Return the tests of the other methods against one, in the family of all pairs."""
-        return {a if b == take else b: test for (a, b), test in self.pairs.items() if take in (a, b)}
-
 
 def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
     """Return the verdict with the sample that would show a small difference from the nearest other method."""
     take = verdict.take or verdict.reference
-    nearest = next(method for method in [*verdict.possible, *comparison.methods] if method != take)
+    nearest, *_ = *verdict.possible, *comparison.others(take)
     pair, level = comparison.pair(nearest, take), LEVEL / max(len(comparison.methods) - 1, 1)
     known = _known_queries(comparison, take) if pair.both.is_known else 0
     verdict = replace(verdict, known_queries=known)
@@ -327,7 +328,7 @@ def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
 
 def _known_queries(comparison: MethodComparison, method: str) -> int:
     """Return the number of queries whose values are known for a method."""
-    return len((comparison.by_query or {}).get(comparison.methods[method].runs[0].name, ()))
+    return len(comparison.by_query.get(comparison.methods[method].runs[0].name, ()))
 
 
 def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) -> list[OriginDependence]:
