@@ -28,6 +28,8 @@ UNTRAINED = "before training"
 """The method of a ranker as its checkpoint has it. It has no run."""
 BESIDE = (":bm25", ":untrained", ":interpolated")
 """The ends of the columns next to that of a measure."""
+EVALUATION = re.compile(r"(?P<origin>.*):(?!(bm25|untrained|interpolated)$)(?P<measure>[^:]*)")
+"""The column of a measure over an origin of candidates."""
 RUN_FILE = "run_file"
 """Origin of candidates from a run file; with several run files, the start of its name."""
 EMBEDDINGS = "embeddings"
@@ -59,8 +61,8 @@ RESERVED = {
 
 def evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
     """Return pairs (candidate origin, measure) in the order of the columns; a report shows the first one first."""
-    names = (name for name in trials.columns if ":" in name and not name.endswith(BESIDE))
-    return [(origin, measure) for origin, _, measure in (name.rpartition(":") for name in names)]
+    found = filter(None, map(EVALUATION.fullmatch, trials.columns))
+    return [(match["origin"], match["measure"]) for match in found]
 
 
 def leading_evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:

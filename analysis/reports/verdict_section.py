@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
@@ -40,7 +40,7 @@ from pyrite.analysis.reports.labels import (
     value,
     with_cut,
 )
-from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
+from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalLine, applying, verbatim
 from pyrite.analysis.reports.result_sections import origin_name
 from pyrite.analysis.reports.verdict_words import depends, sentence, training, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
@@ -96,9 +96,8 @@ def verdict_section(
         words.NOTE.format(queries): any(map(attrgetter("tests"), verdicts)),
         words.BUDGET_NOTE: bool(budget_of(summary)),
     }
-    last = [*depends(conclusion), *(note for note, holds in notes.items() if holds)]
-    taken = [verdict for verdict in verdicts if verdict.take is not None]
-    bold = [words.BOLD] if taken else []
+    last = [*depends(conclusion), *applying(notes)]
+    bold = applying({words.BOLD: any(map(attrgetter("take"), verdicts))})
     parts, terminal = (chain(*(getattr(section, name) for section in sections)) for name in ("parts", "terminal"))
     frames = dict(chain(*(section.frames.items() for section in sections)))
     return Section("", [*parts, *last, *bold], [*terminal, *last], frames, last=True)
@@ -122,8 +121,8 @@ def _of_verdict(
     more = len(names) - len(shown)
     left_out = [words.MORE_METHODS.format(counted(more, "more method"))] if more else []
     key = letter_key(brief, {method: names[method] for method in shown})
-    parts: list[Any] = [Cell(f"{caption}. {verdict_said}", best=True), _table(verdict, names, alone, WIDE)]
-    return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, caption, shown), *left_out, verdict_said, ""])
+    parts: list[Any] = [Cell(f"{caption}. {verdict_said}", best=True), _table(verdict, names, alone, WIDE, names)]
+    return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, shown, caption), *left_out, verdict_said, ""])
 
 
 def _settings(trials: pl.DataFrame, commands: Commands) -> list[Section]:
@@ -178,7 +177,7 @@ def _remarks(
     ahead = [row for row in alone if row["mean"] > best]
     return [
         *pooled,
-        *(line for line, count in missing.items() if count),
+        *applying(missing),
         *map(_is_better, ahead),
         *(_trained_long_enough(verdict, trials) if ahead else []),
     ]
@@ -220,10 +219,10 @@ def _table(
     names: Mapping[str, str],
     alone: Sequence[columns.Row],
     layout: Layout,
+    shown: Collection[str],
     caption: str = "",
-    shown: Sequence[str] | None = None,
 ) -> Table:
-    """A row per method, or per method in `shown`: mean, difference from the reference, and cost."""
+    """A row per method in `shown`: mean, difference from the reference, and cost."""
     reference = names.get(verdict.reference, verdict.reference)
     tests = [columns.Column(f"against {reference} (95%)", _difference), columns.Column("p", _p)]
     mean = columns.Column(layout.mean or verdict.place["measure"], layout.cell)
@@ -235,14 +234,14 @@ def _table(
     return Table([column.head for column in declared], rows, caption=caption)
 
 
-def _facts(verdict: Verdict, names: Mapping[str, str], shown: Sequence[str] | None) -> Iterator[columns.Row]:
+def _facts(verdict: Verdict, names: Mapping[str, str], shown: Collection[str]) -> Iterator[columns.Row]:
     """Yield what the table has of each method."""
     seconds = {row["method"]: row["seconds"] for row in verdict.rows}
     base = seconds.get(verdict.reference)
     for row in verdict.rows:
         method = row["method"]
         timed = base and row["seconds"] and method != verdict.reference
-        if shown is None or method in shown:
+        if method in shown:
             yield {**row} | {
                 "name": names[method],
                 "baseline": " (baseline)" * (method == verdict.baseline),

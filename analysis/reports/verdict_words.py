@@ -42,7 +42,7 @@ class Words:
     def __init__(self, verdict: Verdict, names: Mapping[str, str]) -> None:
         self.verdict = verdict
         self.names = names
-        self.take = verdict.take or verdict.reference
+        self.take = verdict.chosen
 
     def name(self, method: str) -> str:
         """Return the short name of a method."""

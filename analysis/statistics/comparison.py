@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, is_learned
-from pyrite.analysis.statistics.crossed import NAN, UNTESTED, CrossedDifference, Floats, crossed_difference
+from pyrite.analysis.statistics.crossed import NAN, UNTESTED, CrossedDifference, Floats, crossed_difference, mean
 from pyrite.analysis.statistics.paired import UNKNOWN, MeasuredRun, agent_cells, are_means, differences, units
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.significance import (
@@ -64,8 +64,18 @@ class MethodRuns:
         return self.identity["method"]
 
     @property
+    def agents(self) -> set[str]:
+        """The seeds with which the agents of the runs were learned."""
+        return {run.agent for run in self.runs}
+
+    @property
+    def seeds(self) -> set[int]:
+        """The seeds of the runs."""
+        return {run.seed for run in self.runs}
+
+    @property
     def mean(self) -> float:
-        return float(self.values.mean()) if len(self.values) else NAN
+        return mean(self.values)
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -125,11 +135,13 @@ def compare(
     able = [runs for runs in family if len(runs.values) and against.get(runs.method, runs) is not runs]
     # The best two are each other's opponents, which is one comparison.
     pairs = {frozenset((a.method, against[a.method].method)): a for a in able}
-    tests = {pair: _tests(a, against[a.method], by_query, equal_within) for pair, a in pairs.items()}
+    tests = {
+        (a.method, against[a.method].method): _tests(a, against[a.method], by_query, equal_within)
+        for a in pairs.values()
+    }
     adjust(list(tests.values()), ADJUSTED)
-    turned = {(against[a.method].method, a.method): _turned(tests[pair]) for pair, a in pairs.items()}
     # Two rankers may have a method of one name: its own test comes last.
-    rows = turned | {(a.method, against[a.method].method): tests[pair] for pair, a in pairs.items()}
+    rows = {(b, a): _turned(test) for (a, b), test in tests.items()} | tests
     return {a.method: rows[a.method, against[a.method].method] for a in able}
 
 

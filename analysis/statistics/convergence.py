@@ -130,8 +130,7 @@ def _random(method: Mapping[str, str], methods: Sequence[Mapping[str, str]]) -> 
     alike = [key for key in method if key not in (*METHOD, "method") and not key.startswith(("policy.", "selector."))]
     others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
     ranked = sorted((_distance(other, method), other["method"]) for other in others)
-    able = [name for distance, name in ranked if not distance[0]]
-    return able[0] if able else None
+    return next((name for distance, name in ranked if not distance[0]), None)
 
 
 def _distance(other: Mapping[str, str], method: Mapping[str, str]) -> tuple[bool, bool, bool, bool, bool]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.statistics.crossed import NAN, Floats, deviation, student
+from pyrite.analysis.statistics.crossed import Floats, deviation, mean, student
 
 UNKNOWN: Mapping[str, Floats] = {}
 """The values by query of runs for which they are not known."""
@@ -72,11 +72,11 @@ def mean_difference(differences: Sequence[float] | Floats) -> Difference:
     """
     values = np.asarray(differences, np.float64)
     count = len(values)
-    mean = float(values.mean()) if count else NAN
+    middle = mean(values)
     error = deviation(values) / float(np.sqrt(max(count, 1)))
     if error == 0:
-        return Difference(mean, mean, mean, float(mean == 0), count)
-    return Difference(mean, *student(mean, error, count - 1), count)
+        return Difference(middle, middle, middle, float(middle == 0), count)
+    return Difference(middle, *student(middle, error, count - 1), count)
 
 
 def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:

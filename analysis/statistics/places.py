@@ -53,6 +53,11 @@ class Place:
         """The runs of every method, by its name."""
         return methods_of(self.results, self.columns)
 
+    @cached_property
+    def finished(self) -> dict[str, MethodRuns]:
+        """The methods that have finished runs."""
+        return {method: runs for method, runs in self.methods.items() if len(runs.values)}
+
     @property
     def able(self) -> set[str]:
         """The methods that are not learned."""

@@ -21,7 +21,7 @@ from polars.selectors import by_name
 from pyrite.analysis.methods import ALONE, UNTRAINED, first_stage_of
 from pyrite.analysis.statistics.before_training import untrained_rows, untrained_twin
 from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, TESTS, MethodRuns, best_baselines, compare
-from pyrite.analysis.statistics.crossed import NAN, Floats, deviation
+from pyrite.analysis.statistics.crossed import deviation, mean
 from pyrite.analysis.statistics.paired import MeasuredRun
 from pyrite.analysis.statistics.places import Place, Places
 from pyrite.ranking.evaluation.significance import bootstrap_interval
@@ -58,6 +58,7 @@ TESTED = {**dict.fromkeys(TESTS, NUMBER), "pairs": WHOLE, LEAST: WHOLE}
 """The columns of a comparison with an opponent."""
 AGAINST_BASELINE = {"baseline": TEXT, **{f"baseline_{name}": kind for name, kind in TESTED.items()}}
 """The columns of the comparison with the baseline that the user names."""
+NO_BASELINE = pl.Series("baseline", [], dtype=pl.String)
 OPPONENT = {"": "against", "baseline_": "baseline"}
 """The column of the opponent's name, by the start of those of its tests."""
 
@@ -114,8 +115,10 @@ class Baseline:
             twins = {method: untrained_twin(runs, place.results) for method, runs in place.methods.items()}
             return {method: twin for method, twin in twins.items() if twin is not None}
         among = beside if self.is_of_one_ranker else [place]
-        able = [other.methods.get(self.method) for other in among if other.key["ranker"] in self.rankers]
-        return {method: runs for runs in able if runs is not None and len(runs.values) for method in place.methods}
+        able = [other.finished for other in among if other.key["ranker"] in self.rankers]
+        return {
+            method: finished[self.method] for finished in able if self.method in finished for method in place.methods
+        }
 
 
 def _of_place(
@@ -165,7 +168,7 @@ def _with_enough(prefix: str) -> Iterable[pl.Expr]:
 
 def _costs(spent: pl.DataFrame) -> Row:
     """Return what the runs of a method cost, and what they have of their checkpoint."""
-    means = {name: _mean(spent[name].drop_nulls().to_numpy()) for name in (*COSTS, *BUDGET)}
+    means = {name: mean(spent[name].drop_nulls().to_numpy()) for name in (*COSTS, *BUDGET)}
     cuts = spent["cut"].drop_nulls().unique(maintain_order=True)
     return {**means, "seconds": spent["seconds"].median(), "cut": "; ".join(cuts) or None}
 
@@ -194,12 +197,8 @@ def _spread(runs: MethodRuns, generator: np.random.Generator) -> Row:
     spread: Row = {"runs": len(values), "failed": runs.failed, "diverged": len(runs.diverged), "min": ordered.min(),
                    "max": ordered.max(), "ci_low": low, "ci_high": high}  # fmt: skip
     for name, sample in samples.items():
-        spread |= {f"{name}mean": _mean(sample), f"{name}std": deviation(sample)}
+        spread |= {f"{name}mean": mean(sample), f"{name}std": deviation(sample)}
     return spread
-
-
-def _mean(sample: Floats) -> float:
-    return float(sample.mean()) if len(sample) else NAN
 
 
 def _first_stage(beside: Sequence[Place]) -> list[Row]:
@@ -234,5 +233,4 @@ def _schema(columns: list[str], budget: Sequence[str]) -> dict[str, pl.DataType]
 
 def baseline_of(summary: pl.DataFrame) -> str | None:
     """Return the method that is the study's baseline; None if it has none."""
-    named = summary["baseline"].drop_nulls() if "baseline" in summary.columns else pl.Series([], dtype=pl.String)
-    return None if named.is_empty() else str(named[0])
+    return summary.get_column("baseline", default=NO_BASELINE).drop_nulls().first()  # type: ignore[return-value]
