@@ -100,7 +100,7 @@ def _facts(config: Mapping[str, Any], trials: pl.DataFrame, pools: Sequence[str]
         parts.append(config["facts"].get(pool, pool))
         notes = config["notes"].get(pool, {})
         parts += [items([f"{name}: {count:,}" for name, count in notes.items()])] if notes else []
-    seconds = trials.filter(status="done")["seconds"].sum()
+    seconds = trials.filter(status="done")["seconds"].cast(pl.Float64).sum()
     methods, seeds = counted(trials["method"].n_unique(), "method"), counted(config["options"]["seeds"], "seed")
     parts.append(words.SIMULATED.format(methods=methods, seeds=seeds, seconds=seconds))
     parts += [words.TO_COME.format(waiting)] if waiting else []

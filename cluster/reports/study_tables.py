@@ -211,38 +211,48 @@ def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
 
 def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None, error: str | None) -> dict[str, Any]:
     """One row of trials.parquet; of a failed run, whatever is known of it."""
-    failed, outcome = outcome is None, outcome or Outcome()
     config, choices = planned.config, planned.config[CHOICES]
-    counted: dict[str, int | None] = {"steps": outcome.steps, "documents_read": outcome.documents_read}
-    if outcome.learned:  # a training of the user's: 0 is what it did not count
-        counted = {name: count or None for name, count in counted.items()}
-    row: dict[str, Any] = {
+    end: dict[str, Any] = {"status": "failed", "diverged": None}
+    if outcome is not None:
+        end = {"status": "done", "diverged": outcome.diverged}
+    return {
         "run": planned.name,
         "overrides": shlex.join(planned.overrides),
         "ranker": ranker_name(config, planned.swept),
         **{group: choices[group] for group in ("policy", "selector", "objective")},
         "function": function_name(config),
         "seed": config["seed"],
-        "status": "failed" if failed else "done",
         "error": error,
         "collection": collection.name,
         "fingerprint": collection.fingerprint,
+        "validation_measure": config["validation"]["measure"],
+        "swept": [{"key": key, "value": value} for key, value in planned.swept],
+        "drawn": list(planned.drawn),
+        "cut": cut_of(config) or None,
+        **_found(outcome or Outcome()),
+        **end,
+    }
+
+
+def _found(outcome: Outcome) -> dict[str, Any]:
+    """Return what a row of trials.parquet has of the outcome."""
+    counted: dict[str, int | None] = {"steps": outcome.steps, "documents_read": outcome.documents_read}
+    if outcome.learned:  # a training of the user's: 0 is what it did not count
+        counted = {name: count or None for name, count in counted.items()}
+    row: dict[str, Any] = {
+        **counted,
         "epochs": outcome.epochs,
         "best_epoch": outcome.best_epoch,
-        "steps": counted["steps"],
         "seconds": outcome.seconds,
-        "documents_read": counted["documents_read"],
         "memory": outcome.memory,
         "curve_loss": mean_curve(outcome.losses),
         "curve_validation": mean_curve(outcome.validations),
         "curve_dev_loss": mean_curve([curve for curve in outcome.dev_losses if curve]),
-        "validation_measure": config["validation"]["measure"],
-        "swept": [{"key": key, "value": value} for key, value in planned.swept],
-        "drawn": list(planned.drawn),
-        "diverged": None if failed else outcome.diverged,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
-        "cut": cut_of(config) or None,
-        **{name: getattr(outcome, name) for name in ("examples", "scored_step", "refreshes", "scratch")},
+        "examples": outcome.examples,
+        "scored_step": outcome.scored_step,
+        "refreshes": outcome.refreshes,
+        "scratch": outcome.scratch,
     }
     row |= _measured(outcome)
     return row | {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
