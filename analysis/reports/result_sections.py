@@ -12,7 +12,7 @@ from pyrite.analysis.methods import first_stage_of
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports import study_words as words
 from pyrite.analysis.reports.labels import by_family, title_of, value
-from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
+from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table, applying
 from pyrite.analysis.reports.run_figures import curves, hyperparameters
 from pyrite.analysis.statistics.oscillation import dev_losses
 from pyrite.analysis.statistics.summary import MEASURED, NO_BASELINE, budget_of, marks
@@ -87,8 +87,7 @@ def cell(row: Row | None, best: float | None) -> Cell:
 
 
 def _runs(part: pl.DataFrame) -> str:
-    mishaps: dict[str, Any] = {name: part[name].max() for name in ("failed", "diverged")}
-    named = ", ".join(f"{count} {name}" for name, count in mishaps.items() if count)
+    named = ", ".join(applying({f"{part[name].max()} {name}": part[name].max() for name in ("failed", "diverged")}))
     runs = "/".join(part["runs"].unique().sort().cast(pl.String))
     return f"{runs} ({named})" if named else runs
 

@@ -230,7 +230,7 @@ def _counts(trials: pl.DataFrame, waiting: int) -> str:
         "not started": stopped, words.STOPPED_BY_SEARCH: behind,
         words.TO_FINISH: waiting,
     }  # fmt: skip
-    return ", ".join([f"{len(done):,} done", *(f"{count:,} {name}" for name, count in counts.items() if count)])
+    return ", ".join([f"{len(done):,} done", *(f"{counts[name]:,} {name}" for name in applying(counts))])
 
 
 def _stopped(trials: pl.DataFrame) -> tuple[int, int]:

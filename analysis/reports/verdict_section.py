@@ -153,13 +153,17 @@ def _mining(conclusion: Conclusion, trials: pl.DataFrame, commands: Commands) ->
     verdict = next((verdict for verdict in conclusion.verdicts if verdict.take is not None), None)
     if verdict is None:
         return []
-    place = {name: verdict.place[name] for name in ("collection", "ranker")}
-    runs = trials.join(with_methods(trials).filter(**place, method=verdict.take).head(1), on="run", how="semi")
+    runs = trials.join(_methods_of(verdict, trials).filter(method=verdict.take).head(1), on="run", how="semi")
     command = commands.mine(shlex.split(runs[0, "overrides"])) if len(runs) else ""
     if not command:
         return []
     line = TerminalLine(f"{words.TO_MINE} {escape(command)}")  # on one line, to be copied
     return [Section("", [words.TO_MINE, verbatim(command)], [line, ""])]
+
+
+def _methods_of(verdict: Verdict, trials: pl.DataFrame) -> pl.DataFrame:
+    """Return the methods of the runs of a verdict's ranker (`with_methods`)."""
+    return with_methods(trials).filter(collection=verdict.place["collection"], ranker=verdict.place["ranker"])
 
 
 def _remarks(
@@ -206,8 +210,7 @@ def _pooled(trials: pl.DataFrame, out: str) -> list[str]:
 
 def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
     """Say whether the ranker is trained long enough, by the validation of its runs; nothing if they had none."""
-    place = {name: verdict.place[name] for name in ("collection", "ranker")}
-    length = training_length(trials.join(with_methods(trials).filter(**place).select("run"), on="run", how="semi"))
+    length = training_length(trials.join(_methods_of(verdict, trials), on="run", how="semi"))
     if length is None:
         return []
     answer = "yes" if length.is_enough else words.NOT_YET.format(2 * length.epochs)

@@ -220,10 +220,11 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
     Returns:
         The method, and the rankers to compare with it: all that have it, unless `ranker=…` names one.
     """
-    labelled = LABEL in methods.columns and baseline in set(methods[LABEL])
-    if baseline == UNTRAINED and not labelled:
+    matching = methods.filter(methods.get_column(LABEL, default=pl.lit(None)) == baseline)
+    if matching.is_empty() and baseline == UNTRAINED:
         return UNTRAINED, set(methods["ranker"])
-    matching = methods.filter(pl.col(LABEL) == baseline) if labelled else _with_pairs(methods, baseline)
+    if matching.is_empty():
+        matching = _with_pairs(methods, baseline)
     names = matching["method"].unique()
     if len(names) != 1:
         matched = f"names {len(names)} methods" if len(names) else "names no method of this study"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
+from polars.selectors import by_name
 from scipy import stats
 
 from pyrite.analysis.methods import METHOD, is_learned
@@ -43,7 +44,8 @@ def convergence(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         and whether its mean is the higher one.
     """
     settled = pl.DataFrame(schema={"run": TEXT, "converged": pl.Boolean()})
-    settled = pl.concat([settled, trials.select(settled.columns)]) if "converged" in trials.columns else settled
+    known = trials.select(by_name(settled.columns, require_all=False))
+    settled = pl.concat([settled, known], how="diagonal_relaxed")
     rates, agents = list[Row](), [pl.DataFrame(schema=AGENTS)]
     for place in Places(trials).in_order(finished=True):
         results = place.results.join(settled, on="run", how="left", maintain_order="left")
@@ -71,8 +73,8 @@ def _of_family(place: Row, family: pl.DataFrame, columns: Sequence[str]) -> Iter
             rate |= {"better": len(better), "rate": len(better) / len(agents), **tests.get(method, {})}
             rate["rate_low"], rate["rate_high"] = rate_interval(learned, chance)
             rate["better_mean"] = learned.filter(pl.col("agent").is_in(better))["value"].mean()
-        known = agents["converged"].drop_nulls()
-        yield rate | {"converged": int(known.sum()) if len(known) else None}, agents
+        converged = pl.col("converged")
+        yield rate | agents.select(pl.when(converged.count() > 0).then(converged.sum())).row(0, named=True), agents
 
 
 def _agents(learned: pl.DataFrame, row: Row) -> pl.DataFrame:

@@ -202,7 +202,8 @@ class SequentialPair:
 def best_baseline(values: Values, baselines: Collection[str], other_than: str = "") -> str | None:
     """Return the baseline with the highest mean over the seeds that all share, or over the seeds of each if none."""
     able = [name for name in baselines if values.get(name) and name != other_than]
-    common = set.intersection(*(set(values[name]) for name in able)) if able else set()
+    every = [values[name] for name in able]
+    common = set[int]().union(*every).intersection(*every)
     means = {name: float(np.mean([values[name][seed] for seed in sorted(common or values[name])])) for name in able}
     return min(able, key=lambda name: (-means[name], name), default=None)
 
