@@ -114,9 +114,14 @@ def _changed(group: str, name: str, part: object) -> dict[str, Any]:
     """Return the given options, and None for those that the class leaves out but the name fills with a part."""
     node = option(group, name)
     node = node.get(name, node) if group in NAMED_GROUPS else node
-    parts = {key for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
-    none = [key for key, each in signature(type(part)).parameters.items() if key in parts and each.default is None]
+    parameters = signature(type(part)).parameters.items()
+    none = [key for key, each in parameters if each.default is None and _is_part(node.get(key))]
     return dict.fromkeys(none) | options_of(part)
+
+
+def _is_part(value: object) -> bool:
+    """Return whether a value of a configuration describes a part."""
+    return isinstance(value, dict) and "_target_" in value
 
 
 def _settings(options: Mapping[str, Any], key: str) -> list[str]:
