@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, is_learned
-from pyrite.analysis.statistics.crossed import NAN, UNTESTED, CrossedDifference, Floats, crossed_difference, mean
+from pyrite.analysis.statistics.crossed import NAN, CrossedDifference, Floats, crossed_difference, mean
 from pyrite.analysis.statistics.paired import UNKNOWN, MeasuredRun, agent_cells, are_means, differences, units
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.significance import (
@@ -182,10 +182,10 @@ def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats]) -
     If the values per query are not known, agents are compared over seeds alone, and other methods not at all.
     """
     if not {run.name for run in (*a.runs, *b.runs)} <= by_query.keys():
-        cells = agent_cells(a.runs, b.runs)
-        return UNTESTED if cells is None else crossed_difference(cells)
+        return crossed_difference(agent_cells(a.runs, b.runs))
     cells = agent_cells(a.runs, b.runs, by_query)
-    cells = differences(a.runs, b.runs, by_query) if cells is None else cells
+    if min(cells.shape) < 2:
+        cells = differences(a.runs, b.runs, by_query)
     return crossed_difference(known_queries(cells))
 
 
@@ -197,9 +197,8 @@ def known_queries(cells: Floats) -> Floats:
 
 def _tests_of_runs(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> dict[str, float]:
     """Return p of the paired t-test, the sign test, Student's t-test, and Kolmogorov and Smirnov's test."""
-    paired, cells = differences(a, b), agent_cells(a, b)
+    paired, crossed = differences(a, b), crossed_difference(agent_cells(a, b))
     zero = np.zeros(len(paired))
-    crossed = UNTESTED if cells is None else crossed_difference(cells)
     means = are_means(a) or are_means(b)  # which spread less than runs, whatever the methods do
     return {
         "paired_p": crossed.p if crossed.is_known else paired_t_test(paired, zero),

@@ -101,17 +101,15 @@ def differences(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Ma
     return np.array([*chain(*pairs)], np.float64)
 
 
-def agent_cells(
-    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] = UNKNOWN
-) -> Floats | None:
+def agent_cells(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] = UNKNOWN) -> Floats:
     """Return the differences of each agent's run of each seed: float64 [agents, seeds] or [agents, seeds, queries].
 
-    The seeds are those that all agents have. None if no method has several agents, or they share fewer than two seeds:
-    agents that were tried with different seeds share no luck.
+    The seeds are those that all agents have; there are none if no method has several agents. With fewer than two of
+    either nothing is crossed: agents that were tried with different seeds share no luck.
     """
     by_agent, several = _by_agent(a, b, by_query)
     units = sorted(set.intersection(*map(set, by_agent))) if several and len(by_agent) > 1 else []
-    return np.array([[pair[unit] for unit in units] for pair in by_agent], np.float64) if len(units) > 1 else None
+    return np.array([[pair[unit] for unit in units] for pair in by_agent], np.float64)
 
 
 def _by_agent(

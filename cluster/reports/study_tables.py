@@ -219,7 +219,9 @@ def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None,
         "run": planned.name,
         "overrides": shlex.join(planned.overrides),
         "ranker": ranker_name(config, planned.swept),
-        **{group: choices[group] for group in ("policy", "selector", "objective")},
+        "policy": choices["policy"],
+        "selector": choices["selector"],
+        "objective": choices["objective"],
         "function": function_name(config),
         "seed": config["seed"],
         "error": error,
@@ -278,7 +280,9 @@ def action_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """
     return [
         {
-            **{key: decision[key] for key in ("fold", "epoch", "step")},
+            "fold": decision["fold"],
+            "epoch": decision["epoch"],
+            "step": decision["step"],
             "action": action,
             "value": value,
             "taken": float(action == decision["action"]),
@@ -290,7 +294,7 @@ def action_rows(outcome: Outcome) -> list[dict[str, Any]]:
 
 def trials_table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """trials.parquet, in the order of the plan."""
-    measured = dict.fromkeys(key for row in rows for key in row if key not in SCHEMA)
+    measured = [key for key in dict.fromkeys(chain(*rows)) if key not in SCHEMA]
     return pl.DataFrame(list(rows), schema={**SCHEMA, **dict.fromkeys(measured, pl.Float64)})
 
 
