@@ -208,9 +208,11 @@ def _details(
     return [columns.table(ordered.filter(pool=pool), declared, 2, caption.format(pool)) for pool in pools]
 
 
-def _folded(means: pl.DataFrame, pools: Sequence[str], *declared: Sequence[str]) -> list[Fold]:
+def _folded(
+    means: pl.DataFrame, pools: Sequence[str], names: Sequence[str], order: Sequence[str] = ("budget",)
+) -> list[Fold]:
     """The tables of `_details`, folded."""
-    tables = zip(pools, _details(means, pools, *declared), strict=True)
+    tables = zip(pools, _details(means, pools, names, order), strict=True)
     return [Fold(words.ALL_FIGURES.format(pool), [table]) for pool, table in tables]
 
 

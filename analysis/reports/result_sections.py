@@ -87,7 +87,8 @@ def cell(row: Row | None, best: float | None) -> Cell:
 
 
 def _runs(part: pl.DataFrame) -> str:
-    named = ", ".join(applying({f"{part[name].max()} {name}": part[name].max() for name in ("failed", "diverged")}))
+    mishaps = part.select(pl.col("failed", "diverged").max()).row(0, named=True)
+    named = ", ".join(f"{mishaps[name]} {name}" for name in applying(mishaps))
     runs = "/".join(part["runs"].unique().sort().cast(pl.String))
     return f"{runs} ({named})" if named else runs
 
