@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
-from polars.selectors import by_name
+from polars.selectors import by_name, matches
 from scipy import stats
 
 from pyrite.analysis.methods import METHOD, is_learned
@@ -59,8 +59,9 @@ def convergence(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _of_family(place: Row, family: pl.DataFrame, columns: Sequence[str]) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Yield the rate and the agents of each learned method of a ranker in one place, the highest mean first."""
     runs = methods_of(family, columns)
-    methods = [dict(runs[method].identity) for method in sorted(runs)]
-    random = {method["method"]: _random(method, methods) for method in methods if is_learned(method)}
+    methods = family.select(columns).unique("method", keep="first", maintain_order=True).sort("method")
+    learned_ones = filter(is_learned, methods.iter_rows(named=True))
+    random = {method["method"]: _random(method, methods) for method in learned_ones}
     against = {method: runs[other] for method, other in random.items() if other}
     tests = compare([runs[method] for method in random], against)
     for method in sorted(random, key=lambda name: runs[name].rank):
@@ -122,16 +123,17 @@ def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tu
     return float(min(low, exact.low)), float(max(high, exact.high))
 
 
-def _random(method: Mapping[str, str], methods: Sequence[Mapping[str, str]]) -> str | None:
+def _random(method: Mapping[str, str], methods: pl.DataFrame) -> str | None:
     """Return the method that chooses at random what a learned method has learned to choose, all else alike.
 
     For a learned policy that is the random policy; if there is none of the same functions and selector, one of
     others, preferably with selector uniform. For a learned selector it is the uniform one over the same
     function, or else a random policy.
     """
-    alike = [key for key in method if key not in (*METHOD, "method") and not key.startswith(("policy.", "selector."))]
-    others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
-    ranked = sorted((_distance(other, method), other["method"]) for other in others)
+    alike = methods.select(~(by_name(*METHOD, "method") | matches(r"^(policy|selector)\."))).columns
+    same = methods.filter(**{key: method[key] for key in alike})
+    others = same.filter(pl.col("policy") != "learned", pl.col("selector") != "learned")
+    ranked = sorted((_distance(other, method), other["method"]) for other in others.iter_rows(named=True))
     return next((name for distance, name in ranked if not distance[0]), None)
 
 
