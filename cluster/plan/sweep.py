@@ -86,14 +86,14 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
         _refuse_untrained_sweep(text)
         _refuse_repeated_values(text)
     keys = set(map(key_of, given))
-    # A user's path alone replaces the collection of the experiment, with its format.
+    # A user's path alone replaces the collection of the experiment, with its format and the options of that format.
     of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
     expanded: list[Point] = []
     for line, user in compared(methods, given, named):
-        choices = by_key([*common, *line.overrides, *user])
+        own = [*common, *line.overrides]
         if of_path:
-            choices.pop("collection", None)
-        expanded += _expand(choices.values(), line.label)
+            own = [text for text in own if root_of(text) != "collection" or key_of(text) in keys]
+        expanded += _expand(by_key([*own, *user]).values(), line.label)
     fitting = [point for point in expanded if _fits(point, keys)]
     distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
     _refuse_unlike_measurement(distinct)

@@ -95,7 +95,7 @@ class PairDraws:
         for row, pair in enumerate(np.asarray(pairs).tolist()):
             rng, one = np.random.default_rng([self.seed, pair, version + 1, epoch]), batch.take(np.array([row]))
             policy: Any = Assigned(sampler.policy, assigned[[row]])
-            drawn = sampler.draw(one, training, policy=policy, rng=rng, barred=together)  # type: ignore[arg-type]
+            drawn = sampler.drawing.draw(one, training, policy, rng, together)  # type: ignore[arg-type]
             present = drawn.negatives[0] >= 0
             negatives[row] = drawn.negatives[0]
             functions[row] = np.where(present, assigned[row], -1)
@@ -118,8 +118,8 @@ class PairDraws:
         """Return the documents without text, each text once."""
         encoded = self.training.encoded
         without_words = np.flatnonzero(encoded.documents.lengths == 0)
-        texts = self.training.cells(without_words[:, None], "text")
-        empty = without_words[[not (row[0] or "").strip() for row in texts]].astype(np.int32)
+        texts = self.training.texts(without_words[:, None])
+        empty = without_words[[not text.strip() for (text,) in texts]].astype(np.int32)
         return empty[np.unique(encoded.contents(empty), return_index=True)[1]]
 
 
