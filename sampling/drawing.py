@@ -87,65 +87,75 @@ def check_assigned(assigned: NDArray[np.int64], shape: tuple[int, int], function
         raise BadInput(f"{policy} {what}", "policy", remedy)
 
 
-def draw(
-    batch: Batch,
-    training: RankerTraining,
-    policy: SamplingPolicy,
-    functions: Mapping[str, RetrievalFunction],
-    selectors: Mapping[str, Selector],
-    count: int,
-    relevant: RelevantPairs,
-    rng: np.random.Generator,
-    barred: NDArray[np.int32] | None = None,
-) -> BatchDraw:
-    """Draw the negatives of a batch. Nothing but the generator changes.
-
-    The policy assigns a function to each negative. Each function is then asked once for all rows that want the same
-    number of negatives from it. A selector sees the function through two views: the policy's window of ranks
-    (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`). The policy's
-    selectors replace the run's.
+@dataclass(frozen=True)
+class Drawing:
+    """The functions that negatives are drawn from, and what picks from them.
 
     Args:
-        selectors: the selector of each function, by the function's name.
+        functions: prepared retrieval functions, by name.
+        selectors: the selector of each function, by the function's name; those of a policy replace them.
+        count: negatives per query.
         relevant: the documents that are never a query's negatives.
-        barred: int32 [b, t], further documents that must not be picked for each query, −1 for none.
-
-    Raises:
-        BadInput: if a selector picked a document that it must not pick.
     """
-    rng_before = rng.bit_generator.state
-    assigned = policy.assign(batch, count, training, rng)
-    check_assigned(assigned, (len(batch), count), len(functions), type(policy).__name__)
-    negatives = np.full((len(batch), count), -1, np.int32)
-    source_scores = np.full(negatives.shape, np.nan, np.float32)
-    selections: list[Selection] = []
-    all_stats = {name: FunctionStats() for name in functions}
-    # Functions that offer the other functions' negatives (`InBatch.hard`) come last.
-    for index, name in sorted(enumerate(functions), key=lambda item: functions[item[1]].reads_mined):
-        function, stats = functions[name], all_stats[name]
-        readable = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
-        wanted_per_row = (assigned == index).sum(1)
-        stats.batches += bool(wanted_per_row.any())
-        for wanted in np.unique(wanted_per_row[wanted_per_row > 0]).tolist():
-            rows = np.flatnonzero(wanted_per_row == wanted)
+
+    functions: Mapping[str, RetrievalFunction]
+    selectors: Mapping[str, Selector]
+    count: int
+    relevant: RelevantPairs
+
+    def draw(
+        self,
+        batch: Batch,
+        training: RankerTraining,
+        policy: SamplingPolicy,
+        rng: np.random.Generator,
+        barred: NDArray[np.int32] | None = None,
+    ) -> BatchDraw:
+        """Draw the negatives of a batch. Nothing but the generator changes.
+
+        The policy assigns a function to each negative. Each function is then asked once for all rows that want the same
+        number of negatives from it. A selector sees the function through two views: the policy's window of ranks
+        (`WindowedFunction`), and without documents that the query may not be shown (`FilteredFunction`).
+
+        Args:
+            barred: int32 [b, t], further documents that must not be picked for each query, −1 for none.
+
+        Raises:
+            BadInput: if a selector picked a document that it must not pick.
+        """
+        functions, rng_before = self.functions, rng.bit_generator.state
+        assigned = policy.assign(batch, self.count, training, rng)
+        check_assigned(assigned, (len(batch), self.count), len(functions), type(policy).__name__)
+        negatives = np.full((len(batch), self.count), -1, np.int32)
+        source_scores = np.full(negatives.shape, np.nan, np.float32)
+        selections: list[Selection] = []
+        all_stats = {name: FunctionStats() for name in functions}
+        # Functions that offer the other functions' negatives (`InBatch.hard`) come last.
+        for index, name in sorted(enumerate(functions), key=lambda item: functions[item[1]].reads_mined):
+            function, stats = functions[name], all_stats[name]
             in_window = WindowedFunction(function, *policy.window) if policy.window and function.depth else function
-            selector = policy.selectors[name] if name in policy.selectors else selectors[name]
-            part = readable if len(rows) == len(batch) else readable.part(rows)
-            # `assigned` is ascending within a row: the negatives of earlier functions are to the left.
-            first_column = ((assigned[rows] >= 0) & (assigned[rows] < index)).sum(1)[:, None]
-            supplied = negatives[rows] if function.reads_mined else negatives[rows, : first_column.max()]
-            if barred is not None:
-                supplied = np.concatenate([supplied, barred[rows]], axis=1)
-            allowed = FilteredFunction(in_window, relevant, supplied)
-            selected = selector.select(part, allowed, wanted, training, rng)
-            check_selected(selected, part, allowed, wanted, type(selector).__name__, name)
-            columns = first_column + np.arange(wanted)
-            filled = columns[:, : selected.documents.shape[1]]
-            negatives[rows[:, None], filled] = selected.documents
-            source_scores[rows[:, None], filled] = selected.scores
-            selections.append(Selection(selector, rows, columns, part, selected))
-            stats.fallback += allowed.fallback(selected.documents)
-            stats.wanted += len(rows) * wanted
-            stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
-    # Functions and policies receive the negatives too, after they were checked.
-    return BatchDraw(batch, rng_before, assigned, read_only(negatives), source_scores, selections, all_stats)
+            selector = policy.selectors[name] if name in policy.selectors else self.selectors[name]
+            readable = replace(batch, mined=negatives.copy()) if function.reads_mined else batch
+            wanted_per_row = (assigned == index).sum(1)
+            stats.batches += bool(wanted_per_row.any())
+            for wanted in np.unique(wanted_per_row[wanted_per_row > 0]).tolist():
+                rows = np.flatnonzero(wanted_per_row == wanted)
+                part = readable if len(rows) == len(batch) else readable.part(rows)
+                # `assigned` is ascending within a row: the negatives of earlier functions are to the left.
+                first_column = ((assigned[rows] >= 0) & (assigned[rows] < index)).sum(1)[:, None]
+                supplied = negatives[rows] if function.reads_mined else negatives[rows, : first_column.max()]
+                if barred is not None:
+                    supplied = np.concatenate([supplied, barred[rows]], axis=1)
+                allowed = FilteredFunction(in_window, self.relevant, supplied)
+                selected = selector.select(part, allowed, wanted, training, rng)
+                check_selected(selected, part, allowed, wanted, type(selector).__name__, name)
+                columns = first_column + np.arange(wanted)
+                filled = columns[:, : selected.documents.shape[1]]
+                negatives[rows[:, None], filled] = selected.documents
+                source_scores[rows[:, None], filled] = selected.scores
+                selections.append(Selection(selector, rows, columns, part, selected))
+                stats.fallback += allowed.fallback(selected.documents)
+                stats.wanted += len(rows) * wanted
+                stats.missing += int(np.count_nonzero(negatives[rows[:, None], columns] < 0))
+        # Functions and policies receive the negatives too, after they were checked.
+        return BatchDraw(batch, rng_before, assigned, read_only(negatives), source_scores, selections, all_stats)

@@ -48,24 +48,26 @@ class FilteredFunction(RetrievalFunction):
         self.function.prepare(encoded, lists)
 
     def sample(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
-        return self._offered(self.function.sample, batch, count, rng, rng.random)
+        candidates = self.function.sample(batch, count, rng)
+        return self._allowed(candidates, self.function.sample, batch, count, rng, rng.random)
 
     def top(self, batch: Batch, count: int, rng: np.random.Generator) -> CandidateBatch:
         def as_ranked(shape: tuple[int, ...]) -> NDArray[np.float64]:
             return np.broadcast_to(np.arange(shape[1], dtype=float), shape)
 
-        return self._offered(self.function.top, batch, count, rng, as_ranked)
+        candidates = self.function.top(batch, count, rng)
+        return self._allowed(candidates, self.function.top, batch, count, rng, as_ranked)
 
-    def _offered(
+    def _allowed(
         self,
+        candidates: CandidateBatch,
         offer: Callable[[Batch, int, np.random.Generator], CandidateBatch],
         batch: Batch,
         count: int,
         rng: np.random.Generator,
         ordered: Callable[[tuple[int, ...]], NDArray[np.float64]],
     ) -> CandidateBatch:
-        """Return what `offer` returns, with others, in the order of `ordered`, for documents that are left out."""
-        candidates = offer(batch, count, rng)
+        """Return candidates with others of `offer`, in the order of `ordered`, for documents that are left out."""
         if fault := fault_of(candidates, len(batch), self.relevant.size):
             raise BadInput(f"{type(self.function).__name__} offered {fault[0]}", "function", fault[1])
         self.repeats = lambda: bool(repeated_in_row(candidates.documents).any())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.errors import BadInput
-from pyrite.sampling.drawing import BatchDraw, Selection, draw
+from pyrite.sampling.drawing import BatchDraw, Drawing, Selection
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import RetrievalFunction
@@ -88,7 +88,7 @@ class Sampler:
         """
         if not self._started:
             self.start(training)
-        drawn = self._prepared(batch) or self.draw(batch, training)
+        drawn = self._prepared(batch) or self.drawing.draw(batch, training, self.policy, self.rng)
         self.assigned, self._selections, self.source_scores = drawn.assigned, drawn.selections, drawn.source_scores
         self._last = (batch, training)
         for index, (name, function) in enumerate(self.functions.items()):
@@ -109,7 +109,7 @@ class Sampler:
         Does nothing if the negatives depend on the ranker (`foresees`).
         """
         if self._started and self._ahead is None and self.foresees:
-            self._ahead = AHEAD.submit(self.draw, batch, training)
+            self._ahead = AHEAD.submit(self.drawing.draw, batch, training, self.policy, self.rng)
 
     def _prepared(self, batch: Batch) -> BatchDraw | None:
         """Return what was drawn ahead for this batch, or None; a draw for another batch is undone."""
@@ -121,24 +121,11 @@ class Sampler:
         self.rng.bit_generator.state = drawn.rng
         return None
 
-    def draw(
-        self,
-        batch: Batch,
-        training: RankerTraining,
-        *,
-        policy: SamplingPolicy | None = None,
-        rng: np.random.Generator | None = None,
-        barred: NDArray[np.int32] | None = None,
-    ) -> BatchDraw:
-        """Draw the negatives of a batch without recording them. The sampler must have been started.
-
-        Args:
-            policy, rng: replace the sampler's.
-            barred: see `pyrite.sampling.drawing.draw`.
-        """
+    @property
+    def drawing(self) -> Drawing:
+        """What negatives are drawn from, as it is now. The sampler must have been started."""
         selectors = {name: self.selectors.get(name, self.selector) for name in self.functions}
-        how = (policy or self.policy, self.functions, selectors, self.count, self._relevant, rng or self.rng)
-        return draw(batch, training, *how, barred)
+        return Drawing(self.functions, selectors, self.count, self._relevant)
 
     def _learners(self) -> list[tuple[str, SamplingPolicy | Selector]]:
         """Return the parts that may learn, by the name of their state."""

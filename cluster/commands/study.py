@@ -17,7 +17,7 @@ from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.commands.study_methods import check_comparison, distinct, needs_of, planned_with_agents
 from pyrite.cluster.commands.study_plan import check_change, continued, plan
 from pyrite.cluster.commands.study_search import EARLY, callbacks_of, proposals_of, scheduler_of
-from pyrite.cluster.commands.study_time import LEAST, RunsAhead, Timing
+from pyrite.cluster.commands.study_time import RunsAhead, Timing
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.trainer_option import trains_elsewhere
@@ -263,7 +263,7 @@ class StudyWork(Work):
     def _estimate(self, console: Console) -> float | None:
         """Print how long the runs will take, here or on Ray; None if nothing can be timed."""
         timing = self._timing_here() if self.experiment.local else self._timing_on_ray()
-        return self._ahead.print_time(self.artifacts, timing, LEAST not in self.plan.arguments, console)
+        return self._ahead.print_time(self.artifacts, timing, self.plan.arguments, self.collections, console)
 
     def _timing_here(self) -> Timing:
         return Timing(LocalExecutor(shared={"opened": OpenedParts(artifacts=self.artifacts)}), self._processes)

@@ -77,12 +77,12 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
     _refuse_untrained_sweeps(given)
     _refuse_repeated_values(given)
     keys = set(map(key_of, given))
-    # A user's path alone replaces the collection of the experiment, with its format.
+    # A user's path alone replaces the collection of the experiment, with its format and the options of that format.
     of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
-    replaced_by_user = {"collection"} if of_path else set()
     expanded: list[Point] = []
     for line, user in compared(methods, given, named):
-        own = [text for text in (*common, *line.overrides) if key_of(text) not in replaced_by_user]
+        own = [*common, *line.overrides]
+        own = [text for text in own if not of_path or root_of(text) != "collection" or key_of(text) in keys]
         expanded += [replace(point, label=line.label) for point in _expand(list(by_key([*own, *user]).values()))]
     fitting = [point for point in expanded if _fits(point, keys)]
     distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.sampling.drawing import draw
+from pyrite.sampling.drawing import Drawing
 from pyrite.sampling.policies.action import Action
 from pyrite.sampling.policies.policy import ByNegative
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -178,12 +178,11 @@ class Aligned(ByNegative):
         size = min(training.batch_size, len(training.examples))
         rows = [rng.choice(len(training.examples), size, replace=False) for _ in range(self.batches)]
         seed = int(rng.integers(2**63))
-        values = {}
+        values, drawing = {}, Drawing(self.by_name, {}, count, self.relevant)
         for action in actions:
             draws, total = np.random.default_rng(seed), np.zeros(len(wanted))
             for batch in map(training.examples.take, rows):
-                policy = self._always(action)
-                drawn = draw(batch, training, policy, self.by_name, {}, count, self.relevant, draws)
+                drawn = drawing.draw(batch, training, self._always(action), draws)
                 gradient = training.gradient(training.loss_of(batch, drawn.negatives, drawn.source_scores))
                 total += [dot(part, gradient) for part in wanted]
             values[str(action)] = total / self.batches
