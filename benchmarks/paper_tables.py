@@ -135,7 +135,8 @@ def leaderboard(boards: Sequence[Archive]) -> str:
         if len({archive.place for archive in of_kind}) > 1:
             text += over_places(of_kind)
         text += "".join(
-            f"\n### {archive.place}, {archive.trials['seed'].n_unique()} seeds\n{comparison(archive)}" for archive in of_kind
+            f"\n### {archive.place}, {archive.trials['seed'].n_unique()} seeds\n{comparison(archive)}"
+            for archive in of_kind
         )
     return text
 
