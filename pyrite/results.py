@@ -181,13 +181,13 @@ class ReportedResult(Result):
         """Return a figure of the report.
 
         Args:
-            name: its name in the folder `figures`. None takes `runs`, or the first one.
+            name: its name in the folder `figures`. None takes the first one.
 
         Raises:
             BadInput: if there is no such figure.
         """
         names = sorted(file.removesuffix(".png") for file in self.storage.names("figures"))
-        chosen = name or ("runs" if "runs" in names else next(iter(names), ""))
+        chosen = name or next(iter(names), "")
         if chosen not in names:
             raise BadInput(f"there is no figure {chosen!r}", self.folder, f"choose one of {', '.join(names)}")
         return Picture(self.storage.read(f"figures/{chosen}.png") or b"")

@@ -17,6 +17,8 @@ from pyrite.analysis.methods import UNTRAINED
 PART = " · "
 WIDTH = 36
 """The width of a line of a broken name."""
+WHOLE = pl.Series("cut", [None], dtype=pl.String)
+"""What runs have of their checkpoint that say nothing of it."""
 WIDEST = 15
 """The longest name that fits into a line of 80 columns; longer ones are lettered."""
 
@@ -100,8 +102,8 @@ def by_family(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 def with_cut(title: str, rows: pl.DataFrame) -> str:
     """Add to a family's title what its runs have of their checkpoint, if some of them cut it."""
-    cuts = rows["cut"].unique(maintain_order=True).to_list() if "cut" in rows.columns else []
-    return f"{title} ({' or '.join(cut or 'whole' for cut in cuts)})" if any(cuts) else title
+    cuts = rows.get_column("cut", default=WHOLE).unique(maintain_order=True)
+    return f"{title} ({' or '.join(cuts.fill_null('whole'))})" if cuts.count() else title
 
 
 def distinct_names(methods: Iterable[str]) -> dict[str, str]:

@@ -67,11 +67,12 @@ def curves(trials: pl.DataFrame) -> Figure:
 
 
 def _curve(ax: Axes, runs: list[list[float]], look: Look) -> None:
-    lengths = sorted(len(values) for values in runs if values)
-    if not lengths:
+    runs = [*filter(None, runs)]
+    if not runs:
         return
+    lengths = sorted(map(len, runs))
     epochs, half = lengths[-1], lengths[(len(lengths) - 1) // 2]
-    held = np.stack([np.pad(values, (0, epochs - len(values)), mode="edge") for values in runs if values])
+    held = np.stack([np.pad(values, (0, epochs - len(values)), mode="edge") for values in runs])
     x, mean, sd = np.arange(1, epochs + 1), held.mean(axis=0), held.std(axis=0)
     marker = "o" if epochs == 1 else ""
     ax.plot(x[:half], mean[:half], color=look.colour, ls=look.line, lw=1.8, marker=marker, ms=4)

@@ -16,6 +16,7 @@ from rich.console import Console
 from pyrite.analysis.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from pyrite.analysis.reports import analysis_sections, columns
 from pyrite.analysis.reports import comparison_words as words
+from pyrite.analysis.reports.labels import Letters
 from pyrite.analysis.reports.report import Report, Section, Table, items, verbatim
 from pyrite.analysis.reports.result_sections import measures_of, origin_name, results, side_by_side
 from pyrite.analysis.reports.verdict_section import verdict_section
@@ -125,7 +126,8 @@ def over_seeds(
     comparison = Comparison(trials, queries_once(studies))
     summary = comparison.summary(baseline)
     methods = side_by_side(summary, measures_of(summary)[0])
-    verdict = verdict_section(comparison.verdict(summary, test_limit=test_limit), summary)
+    conclusion = comparison.verdict(summary, test_limit=test_limit)
+    verdict = verdict_section(conclusion, summary, comparison.trials.clear(), Letters())
     return [verdict, *sections, *(replace(section, terminal=[methods]) for section in results(summary))]
 
 

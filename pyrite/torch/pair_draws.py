@@ -118,8 +118,8 @@ class PairDraws:
         """Return the documents without text, each text once."""
         encoded = self.training.encoded
         without_words = np.flatnonzero(encoded.documents.lengths == 0)
-        texts = self.training.cells(without_words[:, None], "text")
-        empty = without_words[[not (row[0] or "").strip() for row in texts]].astype(np.int32)
+        texts = self.training.texts(without_words[:, None])
+        empty = without_words[[not text.strip() for (text,) in texts]].astype(np.int32)
         return empty[np.unique(encoded.contents(empty), return_index=True)[1]]
 
 
