@@ -20,7 +20,7 @@ from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import key_of, of_keys, root_of
-from pyrite.cluster.config.precision import with_precision
+from pyrite.cluster.config.precision import precision_lines, with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
@@ -71,7 +71,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
         named += f" episodes={config['episodes']}"
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
-        note(*artifacts.cut_texts([config]))
+        note(*artifacts.cut_texts([config]), *precision_lines(config))
         shared = sum(artifacts.bytes_of(config).values())
     return LearnWork(
         experiment=experiment,

@@ -29,7 +29,7 @@ from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of_node
-from pyrite.cluster.runs.trained import read_ranker
+from pyrite.cluster.runs.trained import precision_line, read_ranker
 from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.cluster.telemetry.reading_line import reading_shown
 from pyrite.pooling.judging.topics import read_topics
@@ -86,10 +86,12 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
     read = trained.read(collection, encoded)
     words = cut_words(read, trained.encoding) if trained.encoding else ""
-    print_lines(console, *filter(None, [f"of the checkpoint only {cut}" if cut else "", words]))
+    lines = [f"of the checkpoint only {cut}" if cut else "", words, precision_line(trained.ranker)]
+    print_lines(console, *filter(None, lines))
     (node,) = config["origin"].values()
     candidates = build(node, "origin", trust="composed").of(sources, queries)
-    print_lines(console, f"ranking for {counted(len(queries), 'query')} …")
+    split = "" if len(queries) == len(encoded.queries) else f"{config['queries']} "
+    print_lines(console, f"ranking for {counted(len(queries), f'{split}query')} …")
     with reading_shown(console):
         lists = _ranked(trained.ranker, read, candidates, config["depth"])
     present = lists.documents >= 0
