@@ -137,7 +137,7 @@ def _planned_again(verb: Verb) -> Any:
     """Return what plans a verb from the overrides in its manifest, and those that are given again."""
 
     def plan(changes: list[str], saved: dict[str, Any], storage: Storage) -> Plan:
-        overrides = saved.get("overrides")
+        overrides: Any = saved.get("overrides")
         what = f"is not the configuration of a {verb.noun}"
         refuse(not isinstance(overrides, list), what, f"{storage}/{CONFIG}", "name the folder of one")
         return verb.plan(replaced(list(map(str, overrides)), [override_of("out", storage.place), *changes]))
