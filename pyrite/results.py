@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
+from polars.selectors import contains, numeric
+from polars.selectors import float as float_numbers
 from rich.console import Console
 from rich.text import Text
 
@@ -369,7 +371,7 @@ class StudyResult(ReportedResult):
             BadInput: if no run has finished, or there is no such column of numbers.
         """
         done = self._finished()
-        if column is not None and not (column in done.columns and done[column].dtype.is_numeric()):
+        if column is not None and column not in done.select(numeric()).columns:
             known = ", ".join(name for name in done.columns if ":" in name)
             raise BadInput(f"there is no column {column!r} of numbers", self.folder, f"choose one of {known}")
         value = pl.col("curve_validation").list.max() if column is None else pl.col(column)
@@ -416,8 +418,8 @@ class TrainingResult(Result):
     @property
     def measures(self) -> dict[str, float]:
         """The mean of each measure over the test queries, by candidate origin: `bm25:AP@100`."""
-        row = self.frame("trials").row(0, named=True)
-        return {key: value for key, value in row.items() if ":" in key and isinstance(value, float)}
+        measured = self.frame("trials").select(contains(":") & float_numbers()).row(0, named=True)
+        return {name: mean for name, mean in measured.items() if mean is not None}
 
     queries = Frame("One row per candidate origin and test query.")
 
