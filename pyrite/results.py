@@ -26,7 +26,7 @@ from pyrite.cluster.output.manifest import read_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table
 from pyrite.public import Public
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.running import run
 
 if TYPE_CHECKING:
@@ -190,8 +190,7 @@ class ReportedResult(Result):
         """
         names = sorted(file.removesuffix(".png") for file in self.storage.names("figures"))
         chosen = name or next(iter(names), "")
-        if chosen not in names:
-            raise BadInput(f"there is no figure {chosen!r}", self.folder, f"choose one of {', '.join(names)}")
+        refuse(chosen not in names, f"there is no figure {chosen!r}", self.folder, f"choose one of {', '.join(names)}")
         return Picture(self.storage.read(f"figures/{chosen}.png") or b"")
 
     @property
@@ -247,8 +246,7 @@ class Trained:
         kept, suffix = Path(self.weights), ".safetensors"
         name = place.name.removesuffix(suffix)  # may have points in it, as model-0.5
         new = place.with_name(name if kept.is_dir() else f"{name}{suffix}")
-        if new.exists():
-            raise BadInput("already exists", new, "choose another path, or delete it")
+        refuse(new.exists(), "already exists", new, "choose another path, or delete it")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(kept.with_name(f"{kept.name.removesuffix(suffix)}.json"), place.with_name(f"{name}.json"))
         return str(shutil.copytree(kept, new) if kept.is_dir() else shutil.copy(kept, new))
@@ -325,8 +323,7 @@ class StudyResult(ReportedResult):
 
     def _finished(self) -> pl.DataFrame:
         done = self.trials.filter(status="done")
-        if done.is_empty():
-            raise BadInput("no run has finished", self.folder, "see the column error of runs")
+        refuse(done.is_empty(), "no run has finished", self.folder, "see the column error of runs")
         return done
 
     @property
