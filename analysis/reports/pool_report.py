@@ -142,9 +142,9 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
             rows.append([method, *map(of.get, judgements)])
     note = words.BOLD + (words.MARK.format(baseline) if tested else "")
     table = Table(["method", *judgements], rows, caption=words.FOUND_TABLE, note=note)
-    drawings = [Drawing("found", draw.found(totals), words.FOUND_FIGURE)]
-    if baseline and (figure := draw.gained(totals, baseline)) is not None:
-        drawings.append(Drawing("gained", figure, words.GAINED_FIGURE.format(baseline)))
+    gained = draw.gained(totals, baseline) if baseline else None
+    differences = [Drawing("gained", gained, words.GAINED_FIGURE.format(baseline))] if gained is not None else []
+    drawings = [*differences, Drawing("found", draw.found(totals), words.FOUND_FIGURE)]
     parts: list[Part] = [table, *words.FOUND.explained(), *drawings]
     return Section(words.FOUND.title, parts, [table], {"summary.csv": summary})
 

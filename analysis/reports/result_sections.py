@@ -95,7 +95,9 @@ def _runs(part: pl.DataFrame) -> str:
 
 def figures(trials: pl.DataFrame, measure: str) -> list[Section]:
     """Validation by epoch, and the measure against a swept number."""
-    parts = [] if len(dev_losses(trials)) else [Drawing("curves", curves(trials), words.CURVES_FIGURE)]
+    several_epochs = (trials["curve_validation"].list.len() > 1).any()
+    drawn_apart = len(dev_losses(trials)) or not several_epochs
+    parts = [] if drawn_apart else [Drawing("curves", curves(trials), words.CURVES_FIGURE)]
     if (drawn := hyperparameters(trials, measure)) is not None:
         parts.append(Drawing("hyperparameters", drawn, words.SWEPT_FIGURE.format(measure)))
     return Section(words.FIGURES, parts).if_any(parts)

@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from pyrite.analysis.methods import (
     AGENTS,
     CHECKPOINT,
+    LABEL,
     LEARN,
     evaluations,
     factors,
@@ -93,8 +94,8 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     runs, styles, origins = _measured(trials, measure)
     pairs = swept(trials).join(runs.select("run").unique(), on="run")
     values = pairs.group_by("key").agg(pl.col("value").n_unique())
-    # Rankers from several checkpoints have separate panels, and agents are no hyperparameter.
-    others = [CHECKPOINT, *AGENTS, *LEARN]
+    # Rankers from several checkpoints have separate panels, and agents and labels are no hyperparameter.
+    others = [CHECKPOINT, LABEL, *AGENTS, *LEARN]
     keys = values.filter((pl.col("value") > 1) & ~pl.col("key").is_in(others))["key"].sort().to_list()
     if not keys:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,6 +51,10 @@ from pyrite.analysis.statistics.summary import baseline_of
 from pyrite.analysis.statistics.verdict import Conclusion
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.ranking.errors import BadInput
+
+REPLACED = {"experiment", "methods", "out", "resume", "baseline", "contrasts"}
+REPLACED |= {"function", "policy", "selector", "negatives", "guard"}
+"""Options that the command of another experiment does not take over."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,7 @@ def study_report(
         verdict_section(conclusion, summary, trials, letters, results.commands, results.out),
         *_repeated(comparison, results, leading_evaluations(trials)[0]),
         *suspects_section(results.trials, results.samplers, results.out),
+        *_next(results),
         *_comparison(conclusion),
         facts,
         *result_sections.results(summary),
@@ -131,6 +138,17 @@ def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
 
 def _conclude(results: StudyResults, comparison: Comparison, summary: pl.DataFrame) -> Conclusion:
     return comparison.verdict(summary, results.options.get("equal_within"), results.commands.test_limit)
+
+
+def _next(results: StudyResults) -> list[Section]:
+    """The command of the experiment that answers the next question, if the study's experiment names one."""
+    then = results.design.get("then")
+    if not then:
+        return []
+    typed = [text for text in results.config["typed"] if not REPLACED & {re.split("[.=]", text)[0]}]
+    command = shlex.join(["pyrite", "study", f"experiment={then['experiment']}", *typed])
+    line = TerminalLine(f"{then['question']} {escape(command)}")  # on one line, to be copied
+    return [Section("", [then["question"], verbatim(command)], [line, ""], last=True)]
 
 
 def _comparison(conclusion: Conclusion) -> list[Section]:

@@ -114,14 +114,17 @@ def _of_verdict(
     caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
     untrained = family.filter(pl.lit(verdict.baseline != UNTRAINED), method=UNTRAINED)
     alone = pl.concat([untrained, summary.filter(**{**place, "ranker": "bm25"})]).rows(named=True)
-    said = [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone, out)]
-    verdict_said = " ".join(filter(None, said))
+    first, *more_said = filter(
+        None, [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone, out)]
+    )
+    verdict_said = " ".join([first, *more_said])
     brief = letters.of(names)
     shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
     more = len(names) - len(shown)
     left_out = [words.MORE_METHODS.format(counted(more, "more method"))] if more else []
     key = letter_key(brief, {method: names[method] for method in shown})
-    parts: list[Any] = [Cell(f"{caption}. {verdict_said}", best=True), _table(verdict, names, alone, WIDE, names)]
+    rest = [" ".join(more_said)] if more_said else []
+    parts: list[Any] = [Cell(f"{caption}. {first}", best=True), *rest, _table(verdict, names, alone, WIDE, names)]
     return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, shown, caption), *left_out, verdict_said, ""])
 
 
