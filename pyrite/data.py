@@ -33,7 +33,7 @@ from pyrite.public import Public
 from pyrite.ranking.collections.cache import cache_folder
 from pyrite.ranking.collections.format_of import format_of
 from pyrite.ranking.collections.reader import Reader
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI
 from pyrite.ranking.part import described
 from pyrite.ranking.whole_file import replace_file
@@ -119,9 +119,8 @@ class Collection(Public):
             ids: its id, or one id per split.
             options: options of the reader.
         """
-        if not isinstance(ids, str | Mapping):
-            remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
-            raise BadInput(f"is a {type(ids).__name__}", "ids", remedy)
+        remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
+        refuse(not isinstance(ids, str | Mapping), f"is a {type(ids).__name__}", "ids", remedy)
         return _read_by("ir_datasets", ids=ids if isinstance(ids, str) else dict(ids), **options)
 
     @classmethod
@@ -220,9 +219,8 @@ def as_collection(data: object) -> Any:
 
 def _read_by(name: str, **options: Any) -> Collection:
     """Return a collection of one of Pyrite's readers."""
-    if "strict" in options:
-        remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
-        raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
+    remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
+    refuse("strict" in options, "strict is no option of a collection, but of what reads it", remedy=remedy)
     kind: Any = locate(PARTS["collection"][name])
     return Collection(kind(**options))
 

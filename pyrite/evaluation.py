@@ -111,8 +111,7 @@ def _runs(runs: Mapping[str, Any]) -> Runs:
         )
         for number, frame in enumerate(tables)
     )  # fmt: skip
-    if table.is_empty():
-        raise BadInput("there are no lines in any of the runs", "runs")
+    refuse(table.is_empty(), "there are no lines in any of the runs", "runs")
     return Runs(names, names, sorted(table["topic"].unique(), key=by_value), table)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
 from pyrite.cluster.config.parts import BASES, OURS
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import config_of, options_of, path_of
 from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.suppliers import Negatives, Supplier
@@ -133,9 +133,9 @@ def of_methods(*methods: object) -> list[str]:
     parts = [part_of("method", method) for method in methods]
     named = [label_of("method", part) for part in parts]
     labels = [name or type(part).__name__.lower() for name, part in zip(named, parts, strict=True)]
-    if twice := first_repeated(labels):
-        remedy = f"simulate one after the other, or sweep an option on the command line, as method.{twice}.KEY=A,B"
-        raise BadInput(f"two methods are called {twice}", "methods", remedy)
+    twice = first_repeated(labels)
+    remedy = f"simulate one after the other, or sweep an option on the command line, as method.{twice}.KEY=A,B"
+    refuse(twice, f"two methods are called {twice}", "methods", remedy)
     settings = [under("method", part, f"method.{label}") for label, part in zip(labels, parts, strict=True)]
     return [f"method=[{','.join(filter(None, named))}]", *chain.from_iterable(settings)]
 
@@ -240,9 +240,9 @@ def written(value: Any, key: str | None = None) -> str:
     Raises:
         BadInput: if it is neither a number, a text, a path, a list nor a mapping.
     """
-    if (size := math.prod(getattr(value, "shape", ()))) > MOST_NUMBERS:
-        remedy = "save it to a file, and give the path to a class that reads it"
-        raise BadInput(f"is {_kind(value)} with {size:,} values, too many for an option", key, remedy)
+    size = math.prod(getattr(value, "shape", ()))
+    remedy = "save it to a file, and give the path to a class that reads it"
+    refuse(size > MOST_NUMBERS, f"is {_kind(value)} with {size:,} values, too many for an option", key, remedy)
     plain = getattr(value, "tolist", None) or getattr(value, "to_list", None)  # NumPy, PyTorch, pandas; polars
     return _written(plain() if callable(plain) and not isinstance(value, type) else value, key)
 

@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
+from itertools import filterfalse
 from string import ascii_uppercase
 from typing import Any
 
@@ -115,7 +116,7 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
     same = {name: name for name in methods}
     parts = {name: name.split(PART) for name in same if name != UNTRAINED}  # which has no parts
     shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
-    short = {name: PART.join(part for part in own if part not in shared) for name, own in parts.items()}
+    short = {name: PART.join(filterfalse(shared.__contains__, own)) for name, own in parts.items()}
     distinct = len({*filter(None, short.values())}) == len(parts)
     return same | short if distinct else same
 

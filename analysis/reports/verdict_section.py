@@ -242,8 +242,7 @@ def _table(
 
 def _facts(verdict: Verdict, names: Mapping[str, str], shown: Collection[str]) -> Iterator[columns.Row]:
     """Yield what the table has of each method."""
-    seconds = {row["method"]: row["seconds"] for row in verdict.rows}
-    base = seconds.get(verdict.reference)
+    base = verdict.seconds.get(verdict.reference)
     for row in verdict.rows:
         method = row["method"]
         timed = base and row["seconds"] and method != verdict.reference

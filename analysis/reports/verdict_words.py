@@ -58,7 +58,7 @@ class Words:
 
     def price(self, methods: Sequence[str], than: str) -> str:
         """Return the training time of some methods in times of another one's."""
-        seconds = {row["method"]: row["seconds"] for row in self.verdict.rows}
+        seconds = self.verdict.seconds
         base, costs = seconds.get(than), [seconds[method] for method in methods]
         if not base or None in costs:
             return ""

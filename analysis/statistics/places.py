@@ -79,7 +79,7 @@ class Places:
 
     def __init__(self, trials: pl.DataFrame, queries: Queries | None = None) -> None:
         self.trials = trials
-        self.queries = queries
+        self.queries: Queries = pl.DataFrame() if queries is None else queries
         self._values: dict[str, dict[str, dict[str, Floats]]] = {}
 
     @cached_property

@@ -90,6 +90,11 @@ class Verdict:
     trained: tuple[str, MethodTest] | None = None
 
     @property
+    def seconds(self) -> dict[str, Any]:
+        """The seconds that each method trains; None if they are not known."""
+        return {row["method"]: row["seconds"] for row in self.rows}
+
+    @property
     def chosen(self) -> str:
         """The recommended method, or else the reference; empty if there is neither."""
         return self.take or self.reference

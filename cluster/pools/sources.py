@@ -212,7 +212,7 @@ def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) 
 
 
 def _files(source: dict[str, Any]) -> list[str]:
-    tables = [source[key] for key in ("qrels", "machine") if source[key]]
+    tables = filter(None, (source["qrels"], source["machine"]))
     groups = [source["groups"]] if source["groups"] not in (None, "prefix") else []
     return [*(str(file) for path in listed(source["runs"]) for file in files_of(path)), *tables, *groups]
 
@@ -237,14 +237,19 @@ def file_digests(files: Sequence[str]) -> dict[str, str]:
 
 def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     """Return how two results of `file_digests` differ, in a few words; None if they are equal."""
+    was, is_now = (
+        pl.DataFrame({"file": [*digests], name: [*digests.values()]}, {"file": pl.String, name: pl.String})
+        for name, digests in {"was": before, "is": now}.items()
+    )
+    files = was.join(is_now, on="file", how="full", coalesce=True, maintain_order="left_right")
     changes = {
-        ("differs", "differ"): [file for file in before if file in now and now[file] != before[file]],
-        ("is gone", "are gone"): [file for file in before if file not in now],
-        ("is new", "are new"): [file for file in now if file not in before],
+        ("differs", "differ"): files.filter(pl.col("was") != pl.col("is"))["file"],
+        ("is gone", "are gone"): files.filter(pl.col("is").is_null())["file"],
+        ("is new", "are new"): files.filter(pl.col("was").is_null())["file"],
     }
-    return ", ".join(f"{_listed(files)} {words[len(files) > 1]}" for words, files in changes.items() if files) or None
+    return ", ".join(f"{_listed(each)} {words[len(each) > 1]}" for words, each in changes.items() if len(each)) or None
 
 
-def _listed(files: Sequence[str]) -> str:
+def _listed(files: pl.Series) -> str:
     """Return the first files, and how many more there are."""
     return ", ".join(files[:LISTED]) + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")

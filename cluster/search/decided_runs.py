@@ -121,7 +121,7 @@ class DecidedRuns(Proposals):
         baselines = self.baselines & set(values)
         compared = compare_all(values, baselines, self.rule, intervals=False)
         opponents = {name: best_baseline(values, baselines, name) for name in values}
-        return {a: compared[a, b].verdict for a, b in opponents.items() if (a, b) in compared}
+        return {a: compared[a, b].verdict for a, b in opponents.items() if b and (a, b) in compared}
 
     def _wanted(self, values: Values) -> dict[str, int]:
         """Return one seed for each method of a family whose comparison is open.

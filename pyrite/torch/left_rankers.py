@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyrite.cluster.runs.trained import read_ranker
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.run_files import lists_of_run
@@ -52,8 +52,7 @@ def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedC
     runs = sorted(file for pattern in RUNS for file in folder.glob(pattern))
     if runs:
         return _of_run(runs, collection, encoded)
-    if not any(folder.iterdir()):
-        raise BadInput("left nothing in its folder", "trainer", "save a checkpoint or a TREC run there")
+    refuse(not any(folder.iterdir()), "left nothing in its folder", "trainer", "save a checkpoint or a TREC run there")
     trained = read_ranker(str(folder))
     read = trained.read(collection, encoded)
     return LeftRanker(

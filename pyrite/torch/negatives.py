@@ -356,8 +356,7 @@ class Negatives(IterableDataset[ServedBatch]):
         from sentence_transformers.sparse_encoder.evaluation import SparseInformationRetrievalEvaluator
 
         encoded, dev = self.training.encoded, self._split.dev
-        if not len(dev):
-            raise BadInput("has no validation queries", "collection", "give it a dev split")
+        refuse(not len(dev), "has no validation queries", "collection", "give it a dev split")
         queries, documents = self.collection.queries, self.collection.documents
         ids, texts = documents["id"].to_list(), documents["text"].to_list()
         relevant = encoded.judgements.relevant()
