@@ -8,8 +8,9 @@ results vary over seeds and hyperparameters (Cohen et al. 2019, section 6).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import PurePath
 
 import polars as pl
@@ -21,12 +22,14 @@ METHOD = ("ranker", "policy", "function", "selector")
 METHOD_KEYS = ["collection", "ranker", "method"]
 """Columns that tell methods apart, by their short names."""
 CHECKPOINT = "ranker.checkpoint"
-BM25 = "BM25 alone"  # in the method column: the ranking in which the candidates came
-RUN = "the run alone"  # the same for candidates of a run file
+ALONE = "{} alone"
+"""The method of the ranking in which the candidates came."""
 UNTRAINED = "before training"
 """The method of a ranker as its checkpoint has it. It has no run."""
 BESIDE = (":bm25", ":untrained", ":interpolated")
 """The ends of the columns next to that of a measure."""
+EVALUATION = re.compile(r"(?P<origin>.*):(?!(bm25|untrained|interpolated)$)(?P<measure>[^:]*)")
+"""The column of a measure over an origin of candidates."""
 RUN_FILE = "run_file"
 """Origin of candidates from a run file; with several run files, the start of its name."""
 EMBEDDINGS = "embeddings"
@@ -47,6 +50,8 @@ SWEPT = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 """The type of the column of swept options."""
 ORDER = "which runs are stopped depends on the order in which results arrive"
 """A remark on studies with early stopping."""
+LIST, OPTION = re.compile(r"\["), re.compile("=")
+"""What a swept list begins with, and what an option in it has."""
 RESERVED = {
     *("collection", "method", "measure", "candidates", "runs", "failed", "mean", "std", "min", "max"),
     *("ci_low", "ci_high", "against", "difference", "effect", "marks", "baseline", "run", "seed", "status"),
@@ -56,8 +61,8 @@ RESERVED = {
 
 def evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
     """Return pairs (candidate origin, measure) in the order of the columns; a report shows the first one first."""
-    names = (name for name in trials.columns if ":" in name and not name.endswith(BESIDE))
-    return [(origin, measure) for origin, _, measure in (name.rpartition(":") for name in names)]
+    found = filter(None, map(EVALUATION.fullmatch, trials.columns))
+    return [(match["origin"], match["measure"]) for match in found]
 
 
 def leading_evaluations(trials: pl.DataFrame) -> list[tuple[str, str]]:
@@ -94,13 +99,11 @@ def factors(trials: pl.DataFrame) -> list[str]:
     if "factors" in trials.columns and trials["factors"].null_count() < len(trials):
         requested = set(trials["factors"].explode().drop_nulls())
         return sorted(requested & (set(pairs["key"]) | {"objective"}) - {CHECKPOINT})
-    named = set(pairs.filter(pl.col("number").is_null())["key"])
-    levels = pairs.group_by("key").agg(pl.col("value").n_unique())
-    few = set(levels.filter(pl.col("value") <= MOST_VALUES)["key"])
-    drawn = set(trials["drawn"].explode().drop_nulls())
-    names = {
-        key for key in (named | few) - drawn - {"objective", *AGENTS, CHECKPOINT} if key.split(".")[0] != "collection"
-    }
+    levels = pairs.group_by("key").agg(pl.col("value").n_unique(), pl.col("number").null_count().alias("named"))
+    others = ["objective", *AGENTS, CHECKPOINT, *trials["drawn"].explode().drop_nulls()]
+    key = pl.col("key")
+    able = levels.filter((pl.col("named") > 0) | (pl.col("value") <= MOST_VALUES), ~key.is_in(others))
+    names = set(able.filter(~key.str.contains(r"^collection(\.|$)"))["key"])
     objectives = trials.group_by("ranker").agg(pl.col("objective").drop_nulls().n_unique())["objective"]
     if (objectives > 1).any():
         names.add("objective")
@@ -217,12 +220,13 @@ def _labels(key: str, values: Sequence[str]) -> dict[str, str]:
     """Return the label of each value of a swept key in a method's name."""
     whole = {value: f"{key}={value}" for value in values}
     items = {value: items_of(value) for value in values}
-    are_options = {value.startswith("[") for value in values} | {"=" in item for own in items.values() for item in own}
-    if are_options != {True}:
+    if not all(map(LIST.match, values)) or not all(map(OPTION.search, chain(*items.values()))):
         return whole
     shared = set.intersection(*map(set, items.values()))
-    differing = {value: [item for item in own if item not in shared] or own[:1] for value, own in items.items()}
-    brief = {value: " ".join(own) or whole[value] for value, own in differing.items()}
+    brief = {
+        value: " ".join([item for item in own if item not in shared] or own[:1]) or whole[value]
+        for value, own in items.items()
+    }
     return brief if len(set(brief.values())) == len(values) else whole
 
 

@@ -14,7 +14,7 @@ from pyrite.analysis.statistics.power import power
 from pyrite.analysis.statistics.seed_variation import seed_variation
 from pyrite.analysis.statistics.sequential import SequentialRule, decisions
 from pyrite.analysis.statistics.summary import summarise
-from pyrite.analysis.statistics.verdict import Conclusion, TestLimit, conclude
+from pyrite.analysis.statistics.verdict import Conclusion, TestLimit, all_queries, conclude
 
 
 class Comparison(Places):
@@ -30,7 +30,7 @@ class Comparison(Places):
         return summarise(self, baseline, equal_within)
 
     def verdict(
-        self, summary: pl.DataFrame, equal_within: float | None = None, test_limit: TestLimit | None = None
+        self, summary: pl.DataFrame, equal_within: float | None = None, test_limit: TestLimit = all_queries
     ) -> Conclusion:
         """Return which methods to take (`conclude`)."""
         return conclude(self, summary, equal_within, test_limit)

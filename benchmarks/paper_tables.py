@@ -34,6 +34,11 @@ HALF_WIDTHS = (1.96 + 0.84) / 1.96
 WIDTH = 120
 BASELINE = "one of BM25's and the batch"
 """The baseline of the leaderboard."""
+KINDS_OF_RANKERS = {
+    "Whole encoders": ("encoders_",),
+    "Static word vectors, and two layers of an encoder": ("negatives_", "bi_encoder_"),
+}
+"""The sections of the leaderboard, and how the names of their archives begin."""
 OF_SEEDS, OF_POOLS = ("figures", "partial", "profits"), ("pools", "found", "estimates", "ranking", "reuse")
 KINDS = "|".join(("table", "contrasts", "places", *OF_SEEDS, *OF_POOLS))
 BLOCK = re.compile(rf"(<!-- ({KINDS}) ([^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -117,18 +122,23 @@ def _ratio(archive: Archive, column: str, method: str, against: str) -> str:
 
 
 def leaderboard(boards: Sequence[Archive]) -> str:
-    """The page on all ways of choosing negatives: over all places, then place by place."""
+    """The page on all ways of choosing negatives: of each kind of ranker over all places, then place by place."""
     about = (
         "Ways of choosing negatives, each against one of BM25's documents and the positives of the batch. A place is a "
         "collection and a ranker, and the cost of a way the documents that its runs read. Every table is printed from "
         "archived runs (`make paper-tables`)."
     )
     text = f"{GENERATED}# Leaderboard of negatives\n\n{textwrap.fill(about, WIDTH)}\n"
-    if len(boards) > 1:
-        text += over_places(boards)
-    return text + "".join(
-        f"\n## {archive.place}, {archive.trials['seed'].n_unique()} seeds\n{comparison(archive)}" for archive in boards
-    )
+    for kind, prefixes in KINDS_OF_RANKERS.items():
+        of_kind = [archive for archive in boards if archive.name.startswith(prefixes)]
+        text += f"\n## {kind}\n" * bool(of_kind)
+        if len({archive.place for archive in of_kind}) > 1:
+            text += over_places(of_kind)
+        text += "".join(
+            f"\n### {archive.place}, {archive.trials['seed'].n_unique()} seeds\n{comparison(archive)}"
+            for archive in of_kind
+        )
+    return text
 
 
 def papers(inventory: Mapping[str, Any]) -> str:
@@ -211,11 +221,8 @@ def _by_agent(archive: Archive, first: str, second: str) -> bool:
 def pages() -> dict[Path, str]:
     """All generated pages, and the pages with generated tables, by their path."""
     names = sorted(path.name for path in archives.DATA.iterdir() if path.is_dir())
-    boards = [
-        Archive(name, BASELINE)
-        for name in sorted(names, key=lambda name: not name.startswith("encoders_"))
-        if name.startswith(("encoders_", "negatives_", "bi_encoder_"))
-    ]
+    on_board = tuple(prefix for prefixes in KINDS_OF_RANKERS.values() for prefix in prefixes)
+    boards = [Archive(name, BASELINE) for name in names if name.startswith(on_board)]
     made = {DOCS / "papers.md": papers(yaml.safe_load((archives.DATA / "papers.yaml").read_text("utf-8")))}
     if boards:
         made[DOCS / "leaderboard.md"] = leaderboard(boards)

@@ -22,7 +22,7 @@ def over_places(archives: Sequence[Archive]) -> str:
     """Each method less the baseline of its place: the mean over all places, and the next place."""
     largest = sorted(archives, key=lambda archive: (archive.place, len(archive.methods(archive.origins[0]))))
     archives = list({archive.place: archive for archive in largest}.values())
-    text = "\n## Over all places\n\n"
+    text = "\n### Over all places\n\n"
     for origin in ("bm25", "random"):
         rows = []
         for method in {name: None for archive in archives for name in archive.methods(origin)}:
@@ -36,6 +36,8 @@ def over_places(archives: Sequence[Archive]) -> str:
             sentence = f"{ahead} by {number(abs(pooled.mean))}, {further}"
             row = [method, str(len(tests)), interval(pooled.low, pooled.high), number(pooled.between), sentence]
             rows.append((-pooled.mean, row))
+        if not rows:
+            continue
         rows.sort()
         head = ["method", "places", "95% of the mean", "between places", "in words"]
         text += f"{archives[0].measure} over {origin} candidates\n\n" + table(head, [row for _, row in rows]) + "\n"

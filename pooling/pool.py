@@ -258,6 +258,7 @@ def make_pool(
             topic.relevant - int((topic.grades >= relevant_from).sum()) for topic in topics
         ),
         "topics of the runs that the judgements lack": len(runs.topics) - there,
+        "topics left out by topics= and most_topics=": there - len(names),
         "topics of the judgements that the runs lack": len(known - set(runs.topics)),
         "topics that a run lacks": sum(int((topic.pool.lengths == 0).sum()) for topic in topics),
         "lists shorter than the pool's depth": sum(

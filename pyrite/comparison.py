@@ -35,7 +35,7 @@ from pyrite.data import Collection, as_collection
 from pyrite.models import as_ranker
 from pyrite.parts import chosen, first_repeated, given, is_whole, of_kind, of_negatives, override, written
 from pyrite.public import Public
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
 
@@ -119,8 +119,7 @@ class Study(Public):
         remedy = "give them by label, as {'in-batch': InBatch(), …}"
         negatives = of_kind(negatives, Mapping, "negatives", remedy, "is a {}, and methods need labels")
         of_kind(rankers, Sequence, "rankers", "give a list, as [Static()]", "is a {}, no list")
-        if not negatives:
-            raise BadInput("a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
+        refuse(not negatives, "a study needs negatives to compare", remedy="give negatives={'in-batch': InBatch(), …}")
         negatives = {str(label): each for label, each in negatives.items()}
         if baseline is not None and str(baseline) not in (*negatives, UNTRAINED):
             raise BadInput(f"no negatives are called {baseline!r}", "baseline", f"choose one of {', '.join(negatives)}")
@@ -185,8 +184,7 @@ class Study(Public):
         """
         if self.out is None:
             raise BadInput("the study was not run yet", remedy="call run() first")
-        if not is_whole(count, 1):
-            raise BadInput(f"count is {count!r}", remedy="choose a whole number from 1 up")
+        refuse(not is_whole(count, 1), f"count is {count!r}", remedy="choose a whole number from 1 up")
         storage = self._storage or Storage(self.out)
         seeds = StudyResult(storage.shown()).trials["seed"].n_unique() + int(count)
         return self._continue(storage, [f"seeds={seeds}"], console)
@@ -213,6 +211,6 @@ def _seeds(seeds: object) -> list[str]:
     numbers = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str) else [seeds]
     if not numbers or not all(map(is_whole, numbers)):
         raise BadInput(f"seeds is {seeds!r}", remedy="give a number, or a list of whole numbers")
-    if (twice := first_repeated(numbers)) is not None:
-        raise BadInput(f"seeds has {twice} twice", remedy="remove one of them")
+    twice = first_repeated(numbers)
+    refuse(twice is not None, f"seeds has {twice} twice", remedy="remove one of them")
     return override("seeds", seeds) if is_whole(seeds) else [f"seed={','.join(map(str, numbers))}"]

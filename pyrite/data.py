@@ -14,6 +14,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -26,12 +28,12 @@ from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.relocated import new_path
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.what_was_read import notes, sentence
-from pyrite.parts import chosen, part_of, path_text, written
+from pyrite.parts import chosen, class_of, part_of, path_text, written
 from pyrite.public import Public
 from pyrite.ranking.collections.cache import cache_folder
 from pyrite.ranking.collections.format_of import format_of
 from pyrite.ranking.collections.reader import Reader
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI
 from pyrite.ranking.part import described
 from pyrite.ranking.whole_file import replace_file
@@ -92,8 +94,7 @@ class Collection(Public):
         Raises:
             BadInput: if it is neither a path nor a table.
         """
-        place = os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path)
-        return _read_by("pairs", path=place, **options)
+        return _read_by("pairs", path=_place_of(path), **options)
 
     @classmethod
     def from_beir(cls, path: str | os.PathLike[str], **options: Any) -> Collection:
@@ -118,9 +119,8 @@ class Collection(Public):
             ids: its id, or one id per split.
             options: options of the reader.
         """
-        if not isinstance(ids, str | Mapping):
-            remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
-            raise BadInput(f"is a {type(ids).__name__}", "ids", remedy)
+        remedy = 'give an id, or one id per split as {"train": ID, "test": ID}'
+        refuse(not isinstance(ids, str | Mapping), f"is a {type(ids).__name__}", "ids", remedy)
         return _read_by("ir_datasets", ids=ids if isinstance(ids, str) else dict(ids), **options)
 
     @classmethod
@@ -209,7 +209,7 @@ def as_collection(data: object) -> Any:
     """Return a collection for a path, a table or a `Reader` of the user's own, and anything else as it is."""
     if isinstance(data, os.PathLike) or (isinstance(data, str) and not is_override(data)):
         return Collection.from_path(data)
-    kind = data if isinstance(data, type) else type(data)
+    kind = class_of(data)
     if issubclass(kind, Reader):
         return Collection(data)  # type: ignore[arg-type]
     of_rows = isinstance(data, list | tuple) and isinstance(next(iter(data), None), Mapping)
@@ -219,9 +219,8 @@ def as_collection(data: object) -> Any:
 
 def _read_by(name: str, **options: Any) -> Collection:
     """Return a collection of one of Pyrite's readers."""
-    if "strict" in options:
-        remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
-        raise BadInput("strict is no option of a collection, but of what reads it", remedy=remedy)
+    remedy = 'give options={"strict": False} to the verb, or strict=False to describe and counts'
+    refuse("strict" in options, "strict is no option of a collection, but of what reads it", remedy=remedy)
     kind: Any = locate(PARTS["collection"][name])
     return Collection(kind(**options))
 
@@ -233,28 +232,37 @@ def _path(path: str | os.PathLike[str]) -> str:
 def _entry(entry: object) -> dict[str, Any]:
     """Return an entry of a mixture whose path is a text."""
     fields: dict[str, Any] = dict(entry) if isinstance(entry, Mapping) and "path" in entry else {"path": entry}
-    path = fields["path"]
-    return fields | {"path": os.fspath(path) if isinstance(path, str | os.PathLike) else _kept(path)}
+    return fields | {"path": _place_of(fields["path"])}
 
 
-def _kept(table: object) -> str:
-    """Return the path of a Parquet file in the cache folder that holds a table, or of a folder with one per split.
+def _place_of(path: object) -> str:
+    """Return a path as a text; of a table, that of the file or folder that holds it."""
+    return os.fspath(path) if isinstance(path, str | os.PathLike) else str(_kept(path))
+
+
+def _kept(table: object) -> Path:
+    """Return a Parquet file in the cache folder that holds a table, or a folder with one per split.
 
     Its name is what commands and reports call the collection, so the digest is that of its folder.
     """
-    splits = table if isinstance(table, Mapping) and table and all(map(_is_table, table.values())) else None
-    named = {f"{name}.parquet": rows for name, rows in (splits or {"table": table}).items()}
-    contents = {name: _parquet(rows) for name, rows in named.items()}
+    if isinstance(table, Mapping) and table and all(map(_is_table, table.values())):
+        splits = {f"{name}.parquet": _parquet(rows) for name, rows in table.items()}
+        return _saved(splits, chain.from_iterable((name.encode(), rows) for name, rows in splits.items()), "table")
+    content = _parquet(table)
+    return _saved({"table.parquet": content}, [content]) / "table.parquet"
+
+
+def _saved(contents: Mapping[str, bytes], digested: Iterable[bytes], inner: str = "") -> Path:
+    """Write files into a folder that is called by a digest, or a folder in it, unless they are there."""
     state = hashlib.sha256()
-    for name, content in contents.items():
-        state.update((name if splits else "").encode() + content)
-    place = cache_folder(os.environ.get("PYRITE_CACHE")).absolute() / "tables" / state.hexdigest()[:16]
-    folder = place / "table" if splits else place
+    for part in digested:
+        state.update(part)
+    folder = cache_folder(os.environ.get("PYRITE_CACHE")).absolute() / "tables" / state.hexdigest()[:16] / inner
     for name, content in contents.items():
         if not (folder / name).exists():
             with replace_file(folder / name) as temporary:
                 temporary.write_bytes(content)
-    return str(folder if splits else folder / "table.parquet")
+    return folder
 
 
 def _is_table(value: object) -> bool:
@@ -264,29 +272,44 @@ def _is_table(value: object) -> bool:
     return of_rows or not {"columns", "column_names"}.isdisjoint(dir(type(value)))
 
 
+TABLES = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
+"""What is read as a table of pairs."""
+
+
 def _parquet(table: object) -> bytes:
     """Return a table as Parquet."""
-    remedy = "give a path, a data frame, or a list of mappings, as [{'query': …, 'positive': …}]"
+    rows = _rows_of(table)
+    classes = _classes(rows)
+    content = io.BytesIO()
+    metadata = {"huggingface": json.dumps(classes)} if classes else None
+    _frame_of(rows, type(table).__name__).write_parquet(content, metadata=metadata)
+    return content.getvalue()
+
+
+def _rows_of(table: object) -> Any:
+    """Return a frame, a data set or a list of rows; refuse a list of anything else."""
     frame: Any = list(table) if isinstance(table, Iterator) else table
     rows = frame if isinstance(frame, list | tuple) else []
-    if table is None or isinstance(table, str | bytes) or not all(isinstance(row, Mapping) for row in rows):
-        raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", remedy)
+    if isinstance(table, str | bytes | None) or not all(isinstance(row, Mapping) for row in rows):
+        raise BadInput(f"a {type(table).__name__} is no table of pairs", "from_pairs", TABLES)
     if (getattr(frame, "format", None) or {}).get("type") == "custom":
-        frame = [dict(row) for row in frame]  # a data set of `datasets` with a transform, which reading applies
-    classes = _classes(frame)
+        return [dict(row) for row in frame]  # a data set of `datasets` with a transform, which reading applies
+    return frame
+
+
+def _frame_of(rows: Any, kind: str) -> pl.DataFrame:
+    """Return the rows of a table of this kind as a frame, with the named index of a pandas frame."""
+    frame = rows
     for convert in ("collect", "to_polars"):  # a lazy frame; a data set
         frame = getattr(frame, convert)() if hasattr(frame, convert) else frame
     if hasattr(frame, "reset_index"):  # the named index of a pandas frame
         named = [name for name in frame.index.names if name not in (None, *frame.columns)]
         frame = frame.reset_index(level=named) if named else frame
     try:
-        frame = pl.DataFrame(frame, infer_schema_length=None)
+        return pl.DataFrame(frame, infer_schema_length=None)
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        what = f"a {type(table).__name__} is no table of pairs ({str(error).splitlines()[0]})"
-        raise BadInput(what, "from_pairs", remedy) from None
-    content = io.BytesIO()
-    frame.write_parquet(content, metadata={"huggingface": json.dumps(classes)} if classes else None)
-    return content.getvalue()
+        what = f"a {kind} is no table of pairs ({str(error).splitlines()[0]})"
+        raise BadInput(what, "from_pairs", TABLES) from None
 
 
 def _classes(frame: Any) -> dict[str, Any]:

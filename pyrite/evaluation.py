@@ -111,8 +111,7 @@ def _runs(runs: Mapping[str, Any]) -> Runs:
         )
         for number, frame in enumerate(tables)
     )  # fmt: skip
-    if table.is_empty():
-        raise BadInput("there are no lines in any of the runs", "runs")
+    refuse(table.is_empty(), "there are no lines in any of the runs", "runs")
     return Runs(names, names, sorted(table["topic"].unique(), key=by_value), table)
 
 
@@ -124,21 +123,21 @@ def _judgements(qrels: Any) -> pl.DataFrame:
 
 def _frame(thing: Any, value: str, where: str) -> pl.DataFrame:
     """Return query, document and a value of a frame or of values by document by topic."""
+    kinds = {"query": pl.String, "document": pl.String, value: pl.Float64}
     if isinstance(thing, Mapping):
         rows = [
             (str(topic), str(name), number) for topic, of_topic in thing.items() for name, number in of_topic.items()
         ]
-        schema = {"query": pl.String, "document": pl.String, value: pl.Float64}
-        return _checked(pl.DataFrame(rows, schema=schema, orient="row", strict=False), value, where)
+        return _checked(pl.DataFrame(rows, schema=kinds, orient="row", strict=False), value, where)
     if not hasattr(thing, "columns"):
         raise BadInput(f"is a {type(thing).__name__}", where, f"give {value}s by document by topic, or a frame")
     frame = thing if isinstance(thing, pl.DataFrame) else pl.from_pandas(thing)
     found = {}
-    for name in ("query", "document", value):
+    for name, kind in kinds.items():
         column = first(OTHER_NAMES[name], frame.columns)
         if column is None:
             raise BadInput(f"has no column {name}", where, f"it has {', '.join(frame.columns)}")
-        found[name] = pl.col(column).cast(pl.Float64 if name == value else pl.String)
+        found[name] = pl.col(column).cast(kind)
     return _checked(frame.select(**found), value, where)
 
 

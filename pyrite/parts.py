@@ -22,7 +22,7 @@ from typing import Any
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
 from pyrite.cluster.config.parts import BASES, OURS
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import config_of, options_of, path_of
 from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.suppliers import Negatives, Supplier
@@ -47,7 +47,7 @@ def overrides(thing: object) -> list[str]:
     """
     if isinstance(thing, Negatives):
         return overrides_of_negatives(thing)
-    kind = thing if isinstance(thing, type) else type(thing)
+    kind = class_of(thing)
     group = next((group for group, base in BASES.items() if issubclass(kind, locate(base))), None)
     if group is None:
         raise BadInput(f"{_shown(thing)} is no part", remedy=f"give a {', a '.join(BASES)}")
@@ -56,15 +56,19 @@ def overrides(thing: object) -> list[str]:
     return written_as.get(group, partial(chosen, group))(thing)
 
 
+def class_of(thing: object) -> type:
+    """Return a class itself, and the class of anything else."""
+    return thing if isinstance(thing, type) else type(thing)
+
+
 def part_of(group: str, thing: object) -> Any:
     """Return an object of a part; of a class it is made without arguments.
 
     Raises:
         BadInput: if it is no part of this group, or no run can import its class.
     """
-    base = locate(BASES[group])
-    kind = thing if isinstance(thing, type) else type(thing)
-    if not issubclass(kind, base):
+    kind = class_of(thing)
+    if not issubclass(kind, locate(BASES[group])):
         remedy = f"give one of pyrite's, or an object or class of your own that subclasses {BASES[group]}"
         raise BadInput(f"{_shown(thing)} is no {'retrieval ' * (group == 'function')}{group}", remedy=remedy)
     if kind.__qualname__ != kind.__name__:
@@ -85,8 +89,7 @@ def chosen(group: str, thing: object, key: str | None = None) -> list[str]:
     if name := label_of(group, part):
         return [f"{key}={name}", *_settings(_changed(group, name, part), key)]
     replaced = [f"{key}={REPLACED[group]}"] if group in REPLACED else []
-    options = [f"++{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
-    return [*replaced, f"{key}._target_={path_of(type(part))}", *options]
+    return [*replaced, f"{key}._target_={path_of(type(part))}", *_own_options(part, f"++{key}")]
 
 
 def under(group: str, thing: object, key: str) -> list[str]:
@@ -94,8 +97,12 @@ def under(group: str, thing: object, key: str) -> list[str]:
     part = part_of(group, thing)
     if name := label_of(group, part):
         return _settings(_changed(group, name, part), key)
-    options = [f"+{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
-    return [f"+{key}._target_={path_of(type(part))}", *options]
+    return [f"+{key}._target_={path_of(type(part))}", *_own_options(part, f"+{key}")]
+
+
+def _own_options(part: object, key: str) -> list[str]:
+    """Return the overrides that set the options of an object of the user's own class."""
+    return [f"{key}.{name}={written(value, name)}" for name, value in options_of(part).items()]
 
 
 def label_of(group: str, part: object) -> str | None:
@@ -107,9 +114,14 @@ def _changed(group: str, name: str, part: object) -> dict[str, Any]:
     """Return the given options, and None for those that the class leaves out but the name fills with a part."""
     node = option(group, name)
     node = node.get(name, node) if group in NAMED_GROUPS else node
-    parts = {key for key, value in node.items() if isinstance(value, dict) and "_target_" in value}
-    none = [key for key, each in signature(type(part)).parameters.items() if key in parts and each.default is None]
+    parameters = signature(type(part)).parameters.items()
+    none = [key for key, each in parameters if each.default is None and _is_part(node.get(key))]
     return dict.fromkeys(none) | options_of(part)
+
+
+def _is_part(value: object) -> bool:
+    """Return whether a value of a configuration describes a part."""
+    return isinstance(value, dict) and "_target_" in value
 
 
 def _settings(options: Mapping[str, Any], key: str) -> list[str]:
@@ -119,13 +131,13 @@ def _settings(options: Mapping[str, Any], key: str) -> list[str]:
 def of_methods(*methods: object) -> list[str]:
     """Return the overrides that choose methods of judging, each of another name."""
     parts = [part_of("method", method) for method in methods]
-    labels = [label_of("method", part) or type(part).__name__.lower() for part in parts]
-    if twice := first_repeated(labels):
-        remedy = f"simulate one after the other, or sweep an option on the command line, as method.{twice}.KEY=A,B"
-        raise BadInput(f"two methods are called {twice}", "methods", remedy)
-    named = [label for label, part in zip(labels, parts, strict=True) if label_of("method", part)]
+    named = [label_of("method", part) for part in parts]
+    labels = [name or type(part).__name__.lower() for name, part in zip(named, parts, strict=True)]
+    twice = first_repeated(labels)
+    remedy = f"simulate one after the other, or sweep an option on the command line, as method.{twice}.KEY=A,B"
+    refuse(twice, f"two methods are called {twice}", "methods", remedy)
     settings = [under("method", part, f"method.{label}") for label, part in zip(labels, parts, strict=True)]
-    return [f"method=[{','.join(named)}]", *chain.from_iterable(settings)]
+    return [f"method=[{','.join(filter(None, named))}]", *chain.from_iterable(settings)]
 
 
 def overrides_of_negatives(negatives: Negatives) -> list[str]:
@@ -228,9 +240,9 @@ def written(value: Any, key: str | None = None) -> str:
     Raises:
         BadInput: if it is neither a number, a text, a path, a list nor a mapping.
     """
-    if (size := math.prod(getattr(value, "shape", ()))) > MOST_NUMBERS:
-        remedy = "save it to a file, and give the path to a class that reads it"
-        raise BadInput(f"is {_kind(value)} with {size:,} values, too many for an option", key, remedy)
+    size = math.prod(getattr(value, "shape", ()))
+    remedy = "save it to a file, and give the path to a class that reads it"
+    refuse(size > MOST_NUMBERS, f"is {_kind(value)} with {size:,} values, too many for an option", key, remedy)
     plain = getattr(value, "tolist", None) or getattr(value, "to_list", None)  # NumPy, PyTorch, pandas; polars
     return _written(plain() if callable(plain) and not isinstance(value, type) else value, key)
 

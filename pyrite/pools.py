@@ -29,7 +29,7 @@ from pyrite.pooling.sentinels import NO_GRADE
 from pyrite.pooling.simulation import needs_of
 from pyrite.public import Public
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels
 from pyrite.results import PoolResult
 from pyrite.running import run, settings
@@ -83,8 +83,7 @@ class Pool(Public):
             paths = [path_text(path, "runs", FILES) for path in (runs if isinstance(runs, Iterable) else [runs])]
             self.runs = paths if isinstance(runs, list | tuple) else sorted(paths)  # of glob, in no certain order
         self.qrels = None if qrels is None else path_text(qrels, "qrels", FILES)
-        if not is_whole(seed, 0):
-            raise BadInput(f"seed is {seed!r}", remedy="choose a whole number from 0 up")
+        refuse(not is_whole(seed, 0), f"seed is {seed!r}", remedy="choose a whole number from 0 up")
         self.method, self.seed, self.options = method or PosteriorFusion(), int(seed), options
 
     def overrides(self, *methods: object) -> list[str]:
@@ -180,8 +179,7 @@ class Pool(Public):
         Raises:
             BadInput: if the pool does not have it, it was judged before, or the grade is no whole number.
         """
-        if document is None:
-            raise BadInput("there is no document to judge", remedy="`next` returns None if none is left")
+        refuse(document is None, "there is no document to judge", remedy="`next` returns None if none is left")
         try:
             topic, name = document
         except (TypeError, ValueError):
@@ -203,8 +201,7 @@ class Pool(Public):
 
     def _number(self, topic: str) -> int:
         names, topic = [each.name for each in self._campaign.pool.topics], str(topic)
-        if topic not in names:
-            raise BadInput(f"there is no topic {topic!r}", remedy=f"choose one of {', '.join(names[:10])}")
+        refuse(topic not in names, f"there is no topic {topic!r}", remedy=f"choose one of {', '.join(names[:10])}")
         return names.index(topic)
 
     @cached_property

@@ -20,15 +20,15 @@ RANKERS = {
     "sparse": "Sparse",
 }  # fmt: skip
 """Classes of `pyrite` that read a checkpoint, by the name of the ranker."""
-ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+ARGUMENTS: Mapping[str, dict[str, str]] = {
     "study": dict.fromkeys(("seeds", "out", "scale", "baseline"), "{name}={value}"),
     "train": dict.fromkeys(("seed", "out", "scale"), "{name}={value}"),
     "learn": dict.fromkeys(("out", "scale"), "{name}={value}"),
     "mine": {"out": "{name}={value}", "checkpoint": "ranker={value}", "guard.": "guard=pyrite.Guard({given})"},
 }
 """Arguments of a verb's function by the option, or by the part whose options are given together."""
-OF_COLLECTION = "pyrite.Collection.from_pairs(…, {given})"
-"""The place of a collection's options."""
+OF_COLLECTION = {"collection.": "pyrite.Collection.from_pairs(…, {given})"}
+"""The place of a collection's options, for every verb."""
 
 
 def in_python(error: BadInput, verb: str) -> BadInput:
@@ -56,9 +56,8 @@ def rendered(overrides: str, verb: str) -> str:
 
 def _form(key: str, verb: str) -> str:
     """Return the argument that takes an option: one of the function, the collection's, or `options`."""
-    of_verb, root = ARGUMENTS.get(verb, {}), key.partition(".")[0]
-    named = {"collection": OF_COLLECTION}.get(root) if key != "collection" else None
-    return of_verb.get(key) or of_verb.get(f"{root}.") or named or "options={options}"
+    forms, (root, dot, _) = ARGUMENTS.get(verb, {}), key.partition(".")
+    return forms.get(key) or (forms | OF_COLLECTION).get(f"{root}{dot}", "options={options}")
 
 
 def _filled(form: str, pairs: Mapping[str, str]) -> str:
@@ -80,5 +79,6 @@ def _value(text: str) -> str:
         value: Any = yaml.safe_load(text)
     except yaml.YAMLError:
         value = text
-    plain = text if isinstance(value, int | float) and not isinstance(value, bool) else None
-    return plain or (json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value))
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return text if type(value) in (int, float) else repr(value)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import polars as pl
+from polars.selectors import contains, numeric
+from polars.selectors import float as float_numbers
 from rich.console import Console
 from rich.text import Text
 
@@ -24,7 +26,7 @@ from pyrite.cluster.output.manifest import read_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table
 from pyrite.public import Public
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.running import run
 
 if TYPE_CHECKING:
@@ -181,15 +183,14 @@ class ReportedResult(Result):
         """Return a figure of the report.
 
         Args:
-            name: its name in the folder `figures`. None takes `runs`, or the first one.
+            name: its name in the folder `figures`. None takes the first one.
 
         Raises:
             BadInput: if there is no such figure.
         """
         names = sorted(file.removesuffix(".png") for file in self.storage.names("figures"))
-        chosen = name or ("runs" if "runs" in names else next(iter(names), ""))
-        if chosen not in names:
-            raise BadInput(f"there is no figure {chosen!r}", self.folder, f"choose one of {', '.join(names)}")
+        chosen = name or next(iter(names), "")
+        refuse(chosen not in names, f"there is no figure {chosen!r}", self.folder, f"choose one of {', '.join(names)}")
         return Picture(self.storage.read(f"figures/{chosen}.png") or b"")
 
     @property
@@ -245,8 +246,7 @@ class Trained:
         kept, suffix = Path(self.weights), ".safetensors"
         name = place.name.removesuffix(suffix)  # may have points in it, as model-0.5
         new = place.with_name(name if kept.is_dir() else f"{name}{suffix}")
-        if new.exists():
-            raise BadInput("already exists", new, "choose another path, or delete it")
+        refuse(new.exists(), "already exists", new, "choose another path, or delete it")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(kept.with_name(f"{kept.name.removesuffix(suffix)}.json"), place.with_name(f"{name}.json"))
         return str(shutil.copytree(kept, new) if kept.is_dir() else shutil.copy(kept, new))
@@ -323,8 +323,7 @@ class StudyResult(ReportedResult):
 
     def _finished(self) -> pl.DataFrame:
         done = self.trials.filter(status="done")
-        if done.is_empty():
-            raise BadInput("no run has finished", self.folder, "see the column error of runs")
+        refuse(done.is_empty(), "no run has finished", self.folder, "see the column error of runs")
         return done
 
     @property
@@ -369,7 +368,7 @@ class StudyResult(ReportedResult):
             BadInput: if no run has finished, or there is no such column of numbers.
         """
         done = self._finished()
-        if column is not None and not (column in done.columns and done[column].dtype.is_numeric()):
+        if column is not None and column not in done.select(numeric()).columns:
             known = ", ".join(name for name in done.columns if ":" in name)
             raise BadInput(f"there is no column {column!r} of numbers", self.folder, f"choose one of {known}")
         value = pl.col("curve_validation").list.max() if column is None else pl.col(column)
@@ -416,8 +415,8 @@ class TrainingResult(Result):
     @property
     def measures(self) -> dict[str, float]:
         """The mean of each measure over the test queries, by candidate origin: `bm25:AP@100`."""
-        row = self.frame("trials").row(0, named=True)
-        return {key: value for key, value in row.items() if ":" in key and isinstance(value, float)}
+        measured = self.frame("trials").select(contains(":") & float_numbers()).row(0, named=True)
+        return {name: mean for name, mean in measured.items() if mean is not None}
 
     queries = Frame("One row per candidate origin and test query.")
 

@@ -18,7 +18,7 @@ from pyrite.cluster.output.screen import Screen
 from pyrite.data import about_tables
 from pyrite.models import as_ranker
 from pyrite.parts import given, of_kind, override, part_given
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.remedies import in_python
 
 RESUME = re.compile(r"`pyrite (\w+) --resume ([^\s`]+)`")
@@ -90,9 +90,9 @@ def listed(overrides: object, **others: object) -> list[str]:
     texts = list(overrides)
     if wrong := [text for text in texts if not isinstance(text, str)]:
         raise BadInput(f"{wrong[0]!r} is no override", remedy="overrides are texts, as 'seed=1'")
-    if lost := [name for name, value in others.items() if value is not None]:
-        remedy = "give data as a Collection, or write all of it as overrides"
-        raise BadInput(f"{' and '.join(lost)} would be left out beside a list of overrides", remedy=remedy)
+    lost = [name for name, value in others.items() if value is not None]
+    remedy = "give data as a Collection, or write all of it as overrides"
+    refuse(lost, f"{' and '.join(lost)} would be left out beside a list of overrides", remedy=remedy)
     return texts
 
 

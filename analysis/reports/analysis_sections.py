@@ -184,7 +184,7 @@ def _outlook(row: Mapping[str, Any], rule: SequentialRule) -> str:
 def _variation(frame: pl.DataFrame) -> list[Section]:
     frames = {"spread.parquet": frame}
     if frame.drop_nulls("beats").is_empty():
-        return [Section("", [], frames=frames)] if len(frame) else []
+        return Section("", [], frames=frames).if_any(frame)
 
     names = distinct_names([*frame["method"], *frame["against"].drop_nulls()])
     head = [columns.named("method", names), columns.text("candidates"), columns.named("against", names)]
@@ -197,7 +197,7 @@ def across(frame: pl.DataFrame) -> list[Section]:
     """The differences of methods over collections and rankers; no table with fewer than two places."""
     pooled, frames = frame.filter(place=ALL).sort("difference", descending=True), {"across.parquet": frame}
     if pooled.is_empty():
-        return [Section("", [], frames=frames)] if len(frame) else []
+        return Section("", [], frames=frames).if_any(frame)
     names = distinct_names([*frame["method"], *frame["against"]])
     table = columns.table(pooled, [columns.named("method", names), *ACROSS])
     explained = words.ACROSS.explained(**_over(frame, names))
@@ -298,7 +298,7 @@ def convergence_rates(trials: pl.DataFrame, measure: str) -> list[Section]:
     frames = {"convergence.csv": every}
     rates = every.filter(measure=measure)
     if not ((rates["agents"] > 1) | rates["rate"].is_not_null()).any():
-        return [Section("", [], frames=frames)] if len(every) else []
+        return Section("", [], frames=frames).if_any(every)
     of_agents = agents.filter(measure=measure)
     fold = Fold(words.EVERY_AGENT, [columns.table(of_agents, AGENTS, words=4)])
     table = columns.table_by_family(rates, RATES, words=2)

@@ -11,6 +11,7 @@ from matplotlib.ticker import LogLocator
 
 from pyrite.analysis.reports.canvas import INK, Look, grid, legend, looks, name_axes
 from pyrite.analysis.reports.labels import broken, distinct_names, title_of
+from pyrite.analysis.reports.result_sections import origin_name
 from pyrite.analysis.statistics.verdict import Verdict
 
 
@@ -93,4 +94,4 @@ def _title(verdict: Verdict, among: Sequence[Verdict]) -> str:
     """Return the title of a verdict's panel: its ranker, collection and candidates, if there are several."""
     place = verdict.place
     several = len({other.place["collection"] for other in among}) > 1
-    return f"{title_of(place['ranker'], place['collection'], several)}, {place['candidates']}"
+    return f"{title_of(place['ranker'], place['collection'], several)}, {origin_name(place['candidates'])}"

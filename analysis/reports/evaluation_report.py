@@ -6,7 +6,7 @@ import polars as pl
 
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports.labels import value
-from pyrite.analysis.reports.report import Cell, Report, Rows, Section, Table, items
+from pyrite.analysis.reports.report import Cell, Report, Rows, Section, Table, applying, items
 from pyrite.pooling.run_measures import JUDGED, RESIDUAL, RunMeasures
 
 HOLM = "p adjusted by Holm for the number of runs; paired by topic, intervals of 95%"
@@ -24,7 +24,7 @@ def evaluation_report(measured: RunMeasures, tests: pl.DataFrame | None, by_topi
         tables.append(_differences(tests))
     if by_topic:
         tables.append(_topics(measured))
-    lines = [f"{what}: {count:,}" for what, count in measured.notes.items() if count]
+    lines = [f"{what}: {measured.notes[what]:,}" for what in applying(measured.notes)]
     return Report("Evaluation", [Section("", [*tables, items(lines)] if lines else tables, [*tables, *lines])])
 
 

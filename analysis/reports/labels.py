@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
+from itertools import filterfalse
 from string import ascii_uppercase
 from typing import Any
 
@@ -17,6 +18,8 @@ from pyrite.analysis.methods import UNTRAINED
 PART = " · "
 WIDTH = 36
 """The width of a line of a broken name."""
+WHOLE = pl.Series("cut", [None], dtype=pl.String)
+"""What runs have of their checkpoint that say nothing of it."""
 WIDEST = 15
 """The longest name that fits into a line of 80 columns; longer ones are lettered."""
 
@@ -100,8 +103,8 @@ def by_family(frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 def with_cut(title: str, rows: pl.DataFrame) -> str:
     """Add to a family's title what its runs have of their checkpoint, if some of them cut it."""
-    cuts = rows["cut"].unique(maintain_order=True).to_list() if "cut" in rows.columns else []
-    return f"{title} ({' or '.join(cut or 'whole' for cut in cuts)})" if any(cuts) else title
+    cuts = rows.get_column("cut", default=WHOLE).unique(maintain_order=True)
+    return f"{title} ({' or '.join(cuts.fill_null('whole'))})" if cuts.count() else title
 
 
 def distinct_names(methods: Iterable[str]) -> dict[str, str]:
@@ -113,7 +116,7 @@ def distinct_names(methods: Iterable[str]) -> dict[str, str]:
     same = {name: name for name in methods}
     parts = {name: name.split(PART) for name in same if name != UNTRAINED}  # which has no parts
     shared = set.intersection(*map(set, parts.values())) if len(parts) > 1 else set()
-    short = {name: PART.join(part for part in own if part not in shared) for name, own in parts.items()}
+    short = {name: PART.join(filterfalse(shared.__contains__, own)) for name, own in parts.items()}
     distinct = len({*filter(None, short.values())}) == len(parts)
     return same | short if distinct else same
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+import matplotlib
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from pyrite.analysis.reports.canvas import INK, Look, grid, legend, looks, name_axes
+from pyrite.analysis.reports.canvas import INK, STYLE, Look, grid, legend, looks, name_axes
 from pyrite.analysis.statistics.pool_summary import over_seeds
 
 NAMED, MOST_COLOURS = 3, 6
-"""The lines with a name next to them, and the methods up to which all have a colour."""
+"""The methods with a name among more than so many, and the methods up to which all have a colour and a name."""
 GREY = "#b9bec4"
 Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 
@@ -23,7 +24,7 @@ Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 def found(totals: pl.DataFrame) -> Figure:
     """Draw relevant documents found against judgements, a panel per pool (the paper's figure 1).
 
-    The lines of the best three have their names; of more than six methods the others are grey.
+    Names stand in the panel, the best method first; of more than six methods all but the best three are grey.
     """
     pools, styles = _pools(totals), looks(totals["method"])
     figure, axes = grid([""], pools, 4.2)
@@ -33,19 +34,23 @@ def found(totals: pl.DataFrame) -> Figure:
         for method, curve in curves.items():
             faint = len(curves) > MOST_COLOURS and method not in best[:NAMED]
             colour = GREY if faint else styles[method].colour
-            ax.plot(*curve, color=colour, ls=styles[method].line, lw=1.0 if faint else 1.5, zorder=1 if faint else 2)
-        for place, method in enumerate(best[:NAMED]):
-            budgets, values = curves[method]
-            at = int(np.searchsorted(budgets, budgets[-1] * (place + 1) / (NAMED + 2)))
-            ax.annotate(
-                method, (budgets[at], values[at]), (6, -10 - 8 * place), textcoords="offset points",
-                color=styles[method].colour, fontsize=8,
-            )  # fmt: skip
+            width, front = (1.0, 1) if faint else (2.0, 2)
+            ax.plot(*curve, color=colour, ls=styles[method].line, lw=width, zorder=front, label=method)
+        _name_best(ax, best)
         name_axes(ax, "judgements per topic", "relevant documents found per topic")
         ax.set_xlim(0)
         ax.set_ylim(0)
-    legend(figure, styles, totals["method"])
     return figure
+
+
+def _name_best(ax: Axes, best: Sequence[str]) -> None:
+    """Name the lines within a panel, in the order of their methods; of many the best and all others together."""
+    handles, names = ax.get_legend_handles_labels()
+    lines = dict(zip(names, handles, strict=True))
+    shown = best if len(best) <= MOST_COLOURS else best[:NAMED]
+    named = {name: lines[name] for name in shown} | ({"others": lines[best[-1]]} if len(shown) < len(best) else {})
+    with matplotlib.rc_context(STYLE):
+        ax.legend([*named.values()], [*named], loc="lower right", frameon=False)
 
 
 def gained(totals: pl.DataFrame, baseline: str) -> Figure | None:

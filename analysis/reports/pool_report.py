@@ -100,7 +100,7 @@ def _facts(config: Mapping[str, Any], trials: pl.DataFrame, pools: Sequence[str]
         parts.append(config["facts"].get(pool, pool))
         notes = config["notes"].get(pool, {})
         parts += [items([f"{name}: {count:,}" for name, count in notes.items()])] if notes else []
-    seconds = trials.filter(status="done")["seconds"].sum() or 0
+    seconds = trials.filter(status="done")["seconds"].cast(pl.Float64).sum()
     methods, seeds = counted(trials["method"].n_unique(), "method"), counted(config["options"]["seeds"], "seed")
     parts.append(words.SIMULATED.format(methods=methods, seeds=seeds, seconds=seconds))
     parts += [words.TO_COME.format(waiting)] if waiting else []
@@ -114,7 +114,7 @@ def failures(trials: pl.DataFrame) -> list[Section]:
         TerminalLine(f"[red]failed[/] {escape(f'{method}: {error}')}")
         for method, error in failed.select("method", "error").iter_rows()
     ]
-    return [Section(words.FAILED, [columns.table(failed, FAILED, words=3)], lines)] if lines else []
+    return Section(words.FAILED, [columns.table(failed, FAILED, words=3)], lines).if_any(lines)
 
 
 FAILED = (columns.text("pool"), columns.text("method"), columns.text("error"))
@@ -142,9 +142,9 @@ def _found(summary: pl.DataFrame, totals: pl.DataFrame, baseline: str | None) ->
             rows.append([method, *map(of.get, judgements)])
     note = words.BOLD + (words.MARK.format(baseline) if tested else "")
     table = Table(["method", *judgements], rows, caption=words.FOUND_TABLE, note=note)
-    drawings = [Drawing("found", draw.found(totals), words.FOUND_FIGURE)]
-    if baseline and (figure := draw.gained(totals, baseline)) is not None:
-        drawings.append(Drawing("gained", figure, words.GAINED_FIGURE.format(baseline)))
+    gained = draw.gained(totals, baseline) if baseline else None
+    differences = [Drawing("gained", gained, words.GAINED_FIGURE.format(baseline))] if gained is not None else []
+    drawings = [*differences, Drawing("found", draw.found(totals), words.FOUND_FIGURE)]
     parts: list[Part] = [table, *words.FOUND.explained(), *drawings]
     return Section(words.FOUND.title, parts, [table], {"summary.csv": summary})
 
@@ -195,33 +195,43 @@ def _details(
     pools: Sequence[str],
     names: Sequence[str],
     order: Sequence[str] = ("budget",),
-    folded: bool = True,
-) -> list[Fold | Table]:
-    """A table per pool: the first column of `order` (budget or rule), the method, then the numbers of `names`."""
-    key = columns.number("budget", ",") if order[0] == "budget" else columns.text(order[0])
+    caption: str = "",
+) -> list[Table]:
+    """A table per pool: the first column of `order` (budget or rule), the method, then the numbers of `names`.
+
+    Args:
+        caption: a caption in which braces are filled in with the pool.
+    """
     numbers = (columns.number(TITLES.get(name, name), FORMS.get(name, ".3f"), name) for name in names)
-    declared, down = [key, columns.text("method"), *numbers], [name == "tau" for name in order]
+    declared, down = [KEYS[order[0]], columns.text("method"), *numbers], [name == "tau" for name in order]
     ordered = means.sort(*order, descending=down, nulls_last=True, maintain_order=True)
-    tables = [columns.table(ordered.filter(pool=pool), declared, 2, "" if folded else pool) for pool in pools]
-    if not folded:
-        return [*tables]
-    return [Fold(words.ALL_FIGURES.format(pool), [table]) for pool, table in zip(pools, tables, strict=True)]
+    return [columns.table(ordered.filter(pool=pool), declared, 2, caption.format(pool)) for pool in pools]
 
 
+def _folded(
+    means: pl.DataFrame, pools: Sequence[str], names: Sequence[str], order: Sequence[str] = ("budget",)
+) -> list[Fold]:
+    """The tables of `_details`, folded."""
+    tables = zip(pools, _details(means, pools, names, order), strict=True)
+    return [Fold(words.ALL_FIGURES.format(pool), [table]) for pool, table in tables]
+
+
+KEYS = {"budget": columns.number("budget", ","), "rule": columns.text("rule")}
+"""The first column of a table of details."""
 FORMS = dict.fromkeys(("judged", "most"), ",.0f")
 """Forms of the numbers that are not between 0 and 1."""
 
 
 def _ranking_quality(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     names = ("judged", "recall", "tau", "tau_ap", "drop", "bias", "inf_tau", "inf_tau_ap", "inf_drop")
-    folds = _details(over_seeds(frame, "budget"), pools, names, ("budget", "tau"))
+    folds = _folded(over_seeds(frame, "budget"), pools, names, ("budget", "tau"))
     drawing = Drawing("ranking_quality", draw.ranking_quality(frame), words.RANKING_FIGURE)
     return Section(words.RANKING_QUALITY.title, [*words.RANKING_QUALITY.explained(), *folds, drawing])
 
 
 def _stopping(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     names = ("judged", "saved", "found", "recall", "lowest_recall", "reached", "tau", "drop")
-    folds = _details(over_seeds(frame, "rule"), pools, names, ("rule", "judged"))
+    folds = _folded(over_seeds(frame, "rule"), pools, names, ("rule", "judged"))
     drawing = Drawing("stopping", draw.stopping(frame), words.STOPPING_FIGURE)
     return Section(words.STOPPING.title, [*words.STOPPING.explained(), *folds, drawing])
 
@@ -229,14 +239,14 @@ def _stopping(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
 def _estimates(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     names = ["relevant", "relevant_true", "bias", "rmse", "covered", "topics_covered", "map_bias", "map_rmse"]
     names += ["map_covered", "p10_bias", "p10_covered", "tau"]
-    tables = _details(estimate_errors(frame), pools, names, folded=False)
+    tables = _details(estimate_errors(frame), pools, names, caption="{}")
     drawing = Drawing("estimates", draw.estimates(frame), words.ESTIMATES_FIGURE)
     return Section(words.ESTIMATES.title, [*words.ESTIMATES.explained(), *tables, drawing])
 
 
 def _fairness(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     names = ("unique", "depth", "depth_least", "crowded")
-    tables = _details(over_seeds(frame, "budget"), pools, names)
+    tables = _folded(over_seeds(frame, "budget"), pools, names)
     return Section(words.FAIRNESS.title, [*words.FAIRNESS.explained(), *tables])
 
 
@@ -244,6 +254,6 @@ def _reuse(frame: pl.DataFrame, pools: Sequence[str]) -> Section:
     means = frame.group_by("pool", "budget", "method", maintain_order=True).agg(
         pl.col("lost").mean(), pl.col("fallen").mean(), most=pl.col("fallen").max()
     )
-    folds = _details(means, pools, ("lost", "fallen", "most"), ("budget", "fallen"))
+    folds = _folded(means, pools, ("lost", "fallen", "most"), ("budget", "fallen"))
     drawing = Drawing("reuse", draw.reuse(frame), words.REUSE_FIGURE)
     return Section(words.REUSE.title, [*words.REUSE.explained(), *folds, drawing])

@@ -28,11 +28,14 @@ FOUND = SectionWords(
 FOUND_TABLE = "Relevant documents found per topic, after N judgements"
 BOLD = "Bold: the most found."
 MARK = " * differs from {}: t-test over topics, p < .05, Holm."
+GAINED_FIGURE = (
+    "Relevant documents found beyond those of {}, against judgements on a log scale; means over topics and seeds. A "
+    "line may leave the panel."
+)
 FOUND_FIGURE = (
     "Relevant documents found against judgements, means over topics and seeds. A small pool is judged whole "
     "before the budget of a large one is spent."
 )
-GAINED_FIGURE = "The same, as the difference to {}; judgements on a log scale. A line may leave the panel."
 CONTRASTS = SectionWords("Contrasts named beforehand", "Paired t-test over topics, each contrast by itself; * p < .05.")
 CONTRASTS_TABLE = "Contrasts named beforehand: how many more relevant documents per topic"
 EFFORT = SectionWords(
@@ -118,8 +121,8 @@ TESTED: Sequence[Case] = (
 WITHOUT_JUDGEMENT = "without a judgement, taken as not relevant: {count:,} of {documents} ({share:.0%}); {remedy}"
 FITS = "the judgements fit depth={}"
 NO_DEPTH = "none of its depths is judged throughout: use other judgements"
-LEADS = "{} finds most up to {:,} judgements"
-BY_BUDGET = " By budget: {}, then {}."
+LEADS = "{} up to {:,} judgements"
+BY_BUDGET = " By budget, within 5% of the most found: {}, then {}."
 
 
 def pool_sentence(conclusion: PoolConclusion) -> str:

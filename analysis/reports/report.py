@@ -7,12 +7,12 @@ figures become files next to the page.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import polars as pl
 from markupsafe import Markup, escape
@@ -58,16 +58,19 @@ class Cell:
     long: bool = False  # a text that takes several lines on the page
 
     def to_html(self) -> Markup:
-        shown = escape("–" if self.text is None else self.text)
+        shown = escape(self.shown)
         shown = _tag("b", shown) if self.best else _tag("code", shown) if self.code else shown
-        shown += " " + _tag("small", self.small) if self.small else ""
-        shown += _tag("sup", self.marks) if self.marks else ""
-        return shown + (Markup("<br>") + _tag("small", self.below) if self.below else "")
+        shown += _filled(Markup(" <small>{}</small>"), self.small) + _filled(Markup("<sup>{}</sup>"), self.marks)
+        return shown + _filled(Markup("<br><small>{}</small>"), self.below)
 
     def to_rich(self) -> Text:
-        text = Text("–" if self.text is None else str(self.text), "bold" if self.best else "")
-        text.append(f" {self.small}" if self.small else "", "dim")
-        return text.append(self.marks)
+        text = Text(str(self.shown), "bold" if self.best else "")
+        return text.append(_filled(" {}", self.small), "dim").append(self.marks)
+
+    @property
+    def shown(self) -> object:
+        """The text, or a dash."""
+        return "–" if self.text is None else self.text
 
 
 class CellRow(list[Cell]):
@@ -115,8 +118,8 @@ class Table:
         kinds = [""] * self.words + ["number"] * (len(self.head) - self.words)
         head = [_tag("th", name, class_=kind) for name, kind in zip(self.head, kinds, strict=True)]
         lines = [line.to_html(kinds) for line in self.lines]
-        caption = _tag("caption", self.caption) if self.caption else ""
-        note = _tag("p", self.note, class_="soft") if self.note else ""
+        caption = _filled(Markup("<caption>{}</caption>"), self.caption)
+        note = _filled(Markup('<p class="soft">{}</p>'), self.note)
         body = _tag("thead", _tag("tr", *head)), _tag("tbody", *lines)
         return _tag("div", _tag("table", caption, *body), class_="wide", tabindex="0") + note
 
@@ -164,8 +167,13 @@ class Drawing:
         views = canvas().panels(self.figure)
         narrow = Markup().join(VIEW.format(*box, self.name) for box in views)
         whole = _tag("div", Markup(canvas().svg(self.figure, self.name)), class_="whole" if views else "")
-        stacked = _tag("div", narrow, class_="panels") if views else ""
+        stacked = _filled(Markup('<div class="panels">{}</div>'), narrow)
         return _tag("figure", whole, stacked, _tag("figcaption", self.caption))
+
+
+def applying(lines: Mapping[str, object]) -> list[str]:
+    """Return the lines whose condition holds, or whose count is not 0."""
+    return [line for line, holds in lines.items() if holds]
 
 
 def items(lines: Iterable[object]) -> Markup:
@@ -221,7 +229,11 @@ class Section:
     last: bool = False  # whether the terminal shows it after all others
 
     def to_html(self) -> Markup:
-        return (_tag("h2", self.title) if self.title else Markup()) + Markup().join(map(_to_html, self.parts))
+        return _filled(Markup("<h2>{}</h2>"), self.title) + Markup().join(map(_to_html, self.parts))
+
+    def if_any(self, found: Sized) -> list[Section]:
+        """Return the section in a list, or none if nothing of what it shows was found."""
+        return [self] if len(found) else []
 
 
 def drawings(parts: Sequence[Part]) -> Iterator[Drawing]:
@@ -268,7 +280,7 @@ class Report:
 def lost_section(lost: Sequence[str]) -> list[Section]:
     """The section of what was lost and repeated, a line each (`failure_summary`); none without any."""
     lines = [TerminalLine(f"[dim]{escaped(line)}[/]") for line in lost[:3]]
-    return [Section("What was lost and repeated", [items(lost)], lines)] if lost else []
+    return Section("What was lost and repeated", [items(lost)], lines).if_any(lost)
 
 
 def _cell(cell: object) -> Cell:
@@ -285,6 +297,14 @@ def _to_html(part: Part) -> Markup:
 
 class TerminalLine(str):
     """A line with Rich's markup."""
+
+
+Template = TypeVar("Template", str, Markup)
+
+
+def _filled(template: Template, text: str) -> Template:
+    """Return a template with a text in it; nothing without a text."""
+    return template.format(text) if text else type(template)()
 
 
 def _tag(name: str, *content: object, **attributes: str) -> Markup:

@@ -12,10 +12,10 @@ from pyrite.analysis.methods import first_stage_of
 from pyrite.analysis.reports import columns
 from pyrite.analysis.reports import study_words as words
 from pyrite.analysis.reports.labels import by_family, title_of, value
-from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table
+from pyrite.analysis.reports.report import Cell, Drawing, Fold, Part, Rows, Section, Table, applying
 from pyrite.analysis.reports.run_figures import curves, hyperparameters
 from pyrite.analysis.statistics.oscillation import dev_losses
-from pyrite.analysis.statistics.summary import MEASURED, budget_of, marks
+from pyrite.analysis.statistics.summary import MEASURED, NO_BASELINE, budget_of, marks
 from pyrite.analysis.study_comparison import Comparison
 
 Row = dict[str, Any]
@@ -43,7 +43,7 @@ def results(summary: pl.DataFrame) -> list[Section]:
 def side_by_side(summary: pl.DataFrame, measure: str) -> Table:
     """A measure with origins of candidates side by side, a section per ranker, BM25 alone last."""
     rows = summary.filter(measure=measure).sort("collection", pl.col("ranker") == "bm25", maintain_order=True)
-    named = rows["baseline"].drop_nulls().unique(maintain_order=True).to_list() if "baseline" in rows.columns else []
+    named = rows.get_column("baseline", default=NO_BASELINE).drop_nulls().unique(maintain_order=True).to_list()
     rows = rows.with_columns(marks=marks("baseline_")) if named else rows
     origins = rows["candidates"].unique(maintain_order=True).to_list()
     mixed = rows.drop_nulls("interpolated_mean")["candidates"].to_list()[:1]
@@ -87,18 +87,20 @@ def cell(row: Row | None, best: float | None) -> Cell:
 
 
 def _runs(part: pl.DataFrame) -> str:
-    mishaps: dict[str, Any] = {name: part[name].max() for name in ("failed", "diverged")}
-    named = ", ".join(f"{count} {name}" for name, count in mishaps.items() if count)
+    mishaps = part.select(pl.col("failed", "diverged").max()).row(0, named=True)
+    named = ", ".join(f"{mishaps[name]} {name}" for name in applying(mishaps))
     runs = "/".join(part["runs"].unique().sort().cast(pl.String))
     return f"{runs} ({named})" if named else runs
 
 
 def figures(trials: pl.DataFrame, measure: str) -> list[Section]:
     """Validation by epoch, and the measure against a swept number."""
-    parts = [] if len(dev_losses(trials)) else [Drawing("curves", curves(trials), words.CURVES_FIGURE)]
+    several_epochs = (trials["curve_validation"].list.len() > 1).any()
+    drawn_apart = len(dev_losses(trials)) or not several_epochs
+    parts = [] if drawn_apart else [Drawing("curves", curves(trials), words.CURVES_FIGURE)]
     if (drawn := hyperparameters(trials, measure)) is not None:
         parts.append(Drawing("hyperparameters", drawn, words.SWEPT_FIGURE.format(measure)))
-    return [Section(words.FIGURES, parts)] if parts else []
+    return Section(words.FIGURES, parts).if_any(parts)
 
 
 def by_query(comparison: Comparison, summary: pl.DataFrame, measure: str) -> list[Section]:

@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from pyrite.analysis.methods import (
     AGENTS,
     CHECKPOINT,
+    LABEL,
     LEARN,
     evaluations,
     factors,
@@ -67,11 +68,12 @@ def curves(trials: pl.DataFrame) -> Figure:
 
 
 def _curve(ax: Axes, runs: list[list[float]], look: Look) -> None:
-    lengths = sorted(len(values) for values in runs if values)
-    if not lengths:
+    runs = [*filter(None, runs)]
+    if not runs:
         return
+    lengths = sorted(map(len, runs))
     epochs, half = lengths[-1], lengths[(len(lengths) - 1) // 2]
-    held = np.stack([np.pad(values, (0, epochs - len(values)), mode="edge") for values in runs if values])
+    held = np.stack([np.pad(values, (0, epochs - len(values)), mode="edge") for values in runs])
     x, mean, sd = np.arange(1, epochs + 1), held.mean(axis=0), held.std(axis=0)
     marker = "o" if epochs == 1 else ""
     ax.plot(x[:half], mean[:half], color=look.colour, ls=look.line, lw=1.8, marker=marker, ms=4)
@@ -92,8 +94,8 @@ def hyperparameters(trials: pl.DataFrame, measure: str) -> Figure | None:
     runs, styles, origins = _measured(trials, measure)
     pairs = swept(trials).join(runs.select("run").unique(), on="run")
     values = pairs.group_by("key").agg(pl.col("value").n_unique())
-    # Rankers from several checkpoints have separate panels, and agents are no hyperparameter.
-    others = [CHECKPOINT, *AGENTS, *LEARN]
+    # Rankers from several checkpoints have separate panels, and agents and labels are no hyperparameter.
+    others = [CHECKPOINT, LABEL, *AGENTS, *LEARN]
     keys = values.filter((pl.col("value") > 1) & ~pl.col("key").is_in(others))["key"].sort().to_list()
     if not keys:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +34,7 @@ from pyrite.analysis.reports.report import (
     Section,
     Table,
     TerminalLine,
+    applying,
     definitions,
     items,
     lost_section,
@@ -39,7 +42,7 @@ from pyrite.analysis.reports.report import (
 )
 from pyrite.analysis.reports.result_sections import measures_of
 from pyrite.analysis.reports.shown_negatives import examples_section, hardness_section, suspects_section
-from pyrite.analysis.reports.verdict_section import Commands, verdict_section
+from pyrite.analysis.reports.verdict_section import NO_COMMANDS, Commands, verdict_section
 from pyrite.analysis.statistics.comparison import named_baseline
 from pyrite.analysis.statistics.contrasts import check_contrasts
 from pyrite.analysis.statistics.crossed import deviation
@@ -48,6 +51,10 @@ from pyrite.analysis.statistics.summary import baseline_of
 from pyrite.analysis.statistics.verdict import Conclusion
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.ranking.errors import BadInput
+
+REPLACED = {"experiment", "methods", "out", "resume", "baseline", "contrasts"}
+REPLACED |= {"function", "policy", "selector", "negatives", "guard"}
+"""Options that the command of another experiment does not take over."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ class StudyResults:
     lost: Sequence[str] = ()  # a sentence for each thing that was lost and repeated
     waiting: int = 0  # the number of runs without a result, if the study is still running
     repeated: Sequence[tuple[str, str, float]] = ()  # run, column and difference of runs repeated with their seed
-    commands: Commands | None = None  # what writes commands to continue with; None shows none
+    commands: Commands = NO_COMMANDS  # what writes commands to continue with
     out: str = "OUT"  # its folder, as commands name it
 
     @property
@@ -104,6 +111,7 @@ def study_report(
         verdict_section(conclusion, summary, trials, letters, results.commands, results.out),
         *_repeated(comparison, results, leading_evaluations(trials)[0]),
         *suspects_section(results.trials, results.samplers, results.out),
+        *_next(results),
         *_comparison(conclusion),
         facts,
         *result_sections.results(summary),
@@ -125,14 +133,22 @@ def study_verdict(results: StudyResults) -> tuple[Conclusion, Section]:
     """Return the conclusion of a study with finished runs, and the section that shows it."""
     comparison, summary = compared(results)
     conclusion = _conclude(results, comparison, summary)
-    return conclusion, verdict_section(
-        conclusion, summary, comparison.trials, commands=results.commands, out=results.out
-    )
+    return conclusion, verdict_section(conclusion, summary, comparison.trials, Letters(), results.commands, results.out)
 
 
 def _conclude(results: StudyResults, comparison: Comparison, summary: pl.DataFrame) -> Conclusion:
-    limit = None if results.commands is None else results.commands.test_limit
-    return comparison.verdict(summary, results.options.get("equal_within"), limit)
+    return comparison.verdict(summary, results.options.get("equal_within"), results.commands.test_limit)
+
+
+def _next(results: StudyResults) -> list[Section]:
+    """The command of the experiment that answers the next question, if the study's experiment names one."""
+    then = results.design.get("then")
+    if not then:
+        return []
+    typed = [text for text in results.config["typed"] if not REPLACED & {re.split("[.=]", text)[0]}]
+    command = shlex.join(["pyrite", "study", f"experiment={then['experiment']}", *typed])
+    line = TerminalLine(f"{then['question']} {escape(command)}")  # on one line, to be copied
+    return [Section("", [then["question"], verbatim(command)], [line, ""], last=True)]
 
 
 def _comparison(conclusion: Conclusion) -> list[Section]:
@@ -142,7 +158,7 @@ def _comparison(conclusion: Conclusion) -> list[Section]:
         "quality": (quality_figure(conclusion.verdicts), words.QUALITY_FIGURE),
     }
     parts = [Drawing(name, figure, caption) for name, (figure, caption) in drawn.items() if figure is not None]
-    return [Section("", parts)] if parts else []
+    return Section("", parts).if_any(parts)
 
 
 def _repeated(comparison: Comparison, results: StudyResults, evaluation: tuple[str, str]) -> list[Section]:
@@ -156,7 +172,7 @@ def _repeated(comparison: Comparison, results: StudyResults, evaluation: tuple[s
         seeds = deviation(same[column].drop_nulls().to_numpy())
         figures = {"difference": value(abs(difference)), "deviation": value(seeds)}
         lines.append(words.REPEATED.format(run=run, measure=measure, **figures))
-    return [Section("", [*lines], [*lines, ""], last=True)] if lines else []
+    return Section("", [*lines], [*lines, ""], last=True).if_any(lines)
 
 
 def compared(
@@ -213,14 +229,13 @@ def _facts(trials: pl.DataFrame, results: StudyResults) -> dict[str, str]:
     origins = dict.fromkeys(origin for origin, _ in evaluations(trials) if origin != EMBEDDINGS)
     seeds = trials["seed"].n_unique()
     ways, each = counted(len(methods), "way"), counted(seeds, "seed") + (" each" if seeds != 1 else "")
-    seconds, steps = done["seconds"].sum(), done["steps"].sum()
     read = [line for lines in results.config.get("read", {}).values() for line in lines]
     return {
         **({"read": "; ".join(read)} if read else {}),
         "collection": "; ".join(f"{name}, fingerprint {fingerprint}" for name, fingerprint in known.iter_rows()),
         "compared": words.COMPARED.format(ways=ways, rankers=" and ".join(rankers), each=each),
         "runs": _counts(trials, results.waiting),
-        "training": words.TRAINING.format(time=duration(float(seconds or 0)), steps=steps or 0),
+        "training": words.TRAINING.format(time=duration(float(done["seconds"].sum())), steps=done["steps"].sum()),
         "evaluated on": " and ".join(map(result_sections.origin_name, origins)),
     }
 
@@ -233,7 +248,7 @@ def _counts(trials: pl.DataFrame, waiting: int) -> str:
         "not started": stopped, words.STOPPED_BY_SEARCH: behind,
         words.TO_FINISH: waiting,
     }  # fmt: skip
-    return ", ".join([f"{len(done):,} done", *(f"{count:,} {name}" for name, count in counts.items() if count)])
+    return ", ".join([f"{len(done):,} done", *(f"{counts[name]:,} {name}" for name in applying(counts))])
 
 
 def _stopped(trials: pl.DataFrame) -> tuple[int, int]:
@@ -249,7 +264,7 @@ def _runs(trials: pl.DataFrame, results: StudyResults) -> list[Section]:
         words.BEFORE_BEGINNING.format(counted(stopped, "run")): stopped,
         words.BEHIND.format(counted(behind, "run")): behind,
     }
-    lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line, count in counts.items() if count]
+    lines = [TerminalLine(f"[yellow]stopped[/] {line}") for line in applying(counts)]
     theirs = trials["overrides"].str.contains(r"\btrainer(\.run)?=").any()
     explained = words.COMMANDS.explained(exactly=words.EXACTLY[not theirs])
     commands = Fold(counted(len(done), "run"), [_commands(trials)])
@@ -270,7 +285,7 @@ def _failed(runs: pl.DataFrame) -> list[Section]:
         TerminalLine(f"[red]failed[/] {escape(f'{run}: {error}')}")
         for run, error in known.select("run", "error").iter_rows()
     ]
-    return [Section(words.FAILED, [columns.table(known, FAILED, words=3)], lines)] if lines else []
+    return Section(words.FAILED, [columns.table(known, FAILED, words=3)], lines).if_any(lines)
 
 
 def _diverged(runs: pl.DataFrame) -> list[Section]:
@@ -280,7 +295,7 @@ def _diverged(runs: pl.DataFrame) -> list[Section]:
         for run, epochs in runs.select("run", "epochs").iter_rows()
     ]
     parts: list[Part] = [*words.DIVERGED.explained(), columns.table(runs, DIVERGED, words=2)]
-    return [Section(words.DIVERGED.title, parts, lines)] if lines else []
+    return Section(words.DIVERGED.title, parts, lines).if_any(lines)
 
 
 def _command(overrides: str) -> Cell:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import polars as pl
@@ -39,13 +40,13 @@ from pyrite.analysis.reports.labels import (
     value,
     with_cut,
 )
-from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalLine, verbatim
+from pyrite.analysis.reports.report import Cell, Part, Section, Table, TerminalLine, applying, verbatim
 from pyrite.analysis.reports.result_sections import origin_name
 from pyrite.analysis.reports.verdict_words import depends, sentence, training, verdict_table
 from pyrite.analysis.statistics.best_settings import best_settings
 from pyrite.analysis.statistics.summary import budget_of
 from pyrite.analysis.statistics.training_length import training_length
-from pyrite.analysis.statistics.verdict import Conclusion, Verdict
+from pyrite.analysis.statistics.verdict import Conclusion, Verdict, all_queries
 
 MOST = 20
 """The number of methods in a table of the terminal; the page has all of them."""
@@ -66,38 +67,44 @@ class Commands:
     test_limit: Callable[[str], int | None]
 
 
+NO_COMMANDS = Commands(mine=lambda overrides: None, compare=lambda methods, seed: "", test_limit=all_queries)
+"""No command is shown."""
+
+
 def verdict_section(
     conclusion: Conclusion,
     summary: pl.DataFrame,
-    trials: pl.DataFrame | None = None,
-    letters: Letters | None = None,
-    commands: Commands | None = None,
+    trials: pl.DataFrame,
+    letters: Letters,
+    commands: Commands = NO_COMMANDS,
     out: str = "OUT",
 ) -> Section:
     """The verdicts, for the top of the page and the end of the terminal.
 
     Args:
+        trials: the runs of which it says how long they trained, and how to continue with them; those of several studies
+            have nothing in common to be said, and are left out.
         out: the study's folder, as commands name it.
     """
     verdicts = conclusion.verdicts
-    several, letters = len({verdict.place["collection"] for verdict in verdicts}) > 1, letters or Letters()
+    several = len({verdict.place["collection"] for verdict in verdicts}) > 1
     sections = [_of_verdict(verdict, summary, trials, letters, several, out) for verdict in verdicts]
     sections.append(Section("", [], (), {"verdict.csv": verdict_table(conclusion)}))
-    if trials is not None:
-        sections += [*_mining(conclusion, trials, commands), *_settings(trials, commands)]
-    queries = "other queries" if any(verdict.known_queries for verdict in verdicts) else "these queries"
-    note = [words.NOTE.format(queries)] if any(verdict.tests for verdict in verdicts) else []
-    note += [words.BUDGET_NOTE] if budget_of(summary) else []
-    last = [*depends(conclusion), *note]
-    taken = any(verdict.take is not None for verdict in verdicts)
-    bold = [words.BOLD] if taken else []
+    sections += [*_mining(conclusion, trials, commands), *_settings(trials, commands)]
+    queries = "other queries" if any(map(attrgetter("known_queries"), verdicts)) else "these queries"
+    notes = {
+        words.NOTE.format(queries): any(map(attrgetter("tests"), verdicts)),
+        words.BUDGET_NOTE: bool(budget_of(summary)),
+    }
+    last = [*depends(conclusion), *applying(notes)]
+    bold = applying({words.BOLD: any(map(attrgetter("take"), verdicts))})
     parts, terminal = (chain(*(getattr(section, name) for section in sections)) for name in ("parts", "terminal"))
     frames = dict(chain(*(section.frames.items() for section in sections)))
     return Section("", [*parts, *last, *bold], [*terminal, *last], frames, last=True)
 
 
 def _of_verdict(
-    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, letters: Letters, several: bool, out: str
+    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame, letters: Letters, several: bool, out: str
 ) -> Section:
     """One verdict: a sentence and its table."""
     place = verdict.place
@@ -107,21 +114,24 @@ def _of_verdict(
     caption = f"{title}: {place['measure']}, {origin_name(place['candidates'])}"
     untrained = family.filter(pl.lit(verdict.baseline != UNTRAINED), method=UNTRAINED)
     alone = pl.concat([untrained, summary.filter(**{**place, "ranker": "bm25"})]).rows(named=True)
-    said = [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone, out)]
-    verdict_said = " ".join(filter(None, said))
+    first, *more_said = filter(
+        None, [sentence(verdict, names), training(verdict, names), *_remarks(verdict, summary, trials, alone, out)]
+    )
+    verdict_said = " ".join([first, *more_said])
     brief = letters.of(names)
     shown = [row["method"] for at, row in enumerate(verdict.rows) if at < MOST or row["method"] == verdict.take]
     more = len(names) - len(shown)
     left_out = [words.MORE_METHODS.format(counted(more, "more method"))] if more else []
     key = letter_key(brief, {method: names[method] for method in shown})
-    parts: list[Any] = [Cell(f"{caption}. {verdict_said}", best=True), _table(verdict, names, alone, WIDE)]
-    return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, caption, shown), *left_out, verdict_said, ""])
+    rest = [" ".join(more_said)] if more_said else []
+    parts: list[Any] = [Cell(f"{caption}. {first}", best=True), *rest, _table(verdict, names, alone, WIDE, names)]
+    return Section("", parts, [*key, _table(verdict, brief, alone, BRIEF, shown, caption), *left_out, verdict_said, ""])
 
 
-def _settings(trials: pl.DataFrame, commands: Commands | None) -> list[Section]:
+def _settings(trials: pl.DataFrame, commands: Commands) -> list[Section]:
     """The best settings of each method, below the verdict; none if no method ran with several."""
     found = best_settings(trials)
-    if found.is_empty() or commands is None:
+    if found.is_empty() or commands is NO_COMMANDS:
         return []
     leading = leading_evaluations(trials)
     origins = [columns.measure(origin) for origin, _ in leading]
@@ -141,13 +151,12 @@ def _settings(trials: pl.DataFrame, commands: Commands | None) -> list[Section]:
     return [Section("", page, [*tables, line, ""], {"best_settings.parquet": found})]
 
 
-def _mining(conclusion: Conclusion, trials: pl.DataFrame, commands: Commands | None) -> list[Section]:
+def _mining(conclusion: Conclusion, trials: pl.DataFrame, commands: Commands) -> list[Section]:
     """The command that mines the negatives of the first recommended method."""
     verdict = next((verdict for verdict in conclusion.verdicts if verdict.take is not None), None)
-    if verdict is None or commands is None:
+    if verdict is None:
         return []
-    place = {name: verdict.place[name] for name in ("collection", "ranker")}
-    runs = trials.join(with_methods(trials).filter(**place, method=verdict.take).head(1), on="run", how="semi")
+    runs = trials.join(_methods_of(verdict, trials).filter(method=verdict.take).head(1), on="run", how="semi")
     command = commands.mine(shlex.split(runs[0, "overrides"])) if len(runs) else ""
     if not command:
         return []
@@ -155,11 +164,16 @@ def _mining(conclusion: Conclusion, trials: pl.DataFrame, commands: Commands | N
     return [Section("", [words.TO_MINE, verbatim(command)], [line, ""])]
 
 
+def _methods_of(verdict: Verdict, trials: pl.DataFrame) -> pl.DataFrame:
+    """Return the methods of the runs of a verdict's ranker (`with_methods`)."""
+    return with_methods(trials).filter(collection=verdict.place["collection"], ranker=verdict.place["ranker"])
+
+
 def _remarks(
-    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame | None, alone: Sequence[Mapping[str, Any]], out: str
+    verdict: Verdict, summary: pl.DataFrame, trials: pl.DataFrame, alone: Sequence[Mapping[str, Any]], out: str
 ) -> list[str]:
     """Say what is pooled if that leaves one method, what is missing, and whether the first stage alone is better."""
-    pooled = [] if trials is None or len(verdict.rows) > 1 else _pooled(trials, out)
+    pooled = [] if len(verdict.rows) > 1 else _pooled(trials, out)
     failed = summary.filter(pl.col("failed") > 0, **verdict.place)
     none = failed.filter(runs=0)["method"].to_list()
     missing = {
@@ -168,17 +182,23 @@ def _remarks(
     }
     best = max((row["mean"] for row in verdict.rows), default=math.inf)
     ahead = [row for row in alone if row["mean"] > best]
-    lines = [
-        words.ALONE_IS_BETTER.format(f"{row['method'][0].upper()}{row['method'][1:]}", value(row["mean"]))
-        for row in ahead
-    ]
-    asked = {UNTRAINED: words.DOES_IT_KEEP}
     return [
         *pooled,
-        *(line for line, count in missing.items() if count),
-        *(line + asked.get(row["method"], ".") for line, row in zip(lines, ahead, strict=True)),
-        *(_trained_long_enough(verdict, trials) if trials is not None and ahead else []),
+        *applying(missing),
+        *map(_is_better, ahead),
+        *(_trained_long_enough(verdict, trials) if ahead else []),
     ]
+
+
+def _is_better(row: Mapping[str, Any]) -> str:
+    """Say that a ranking without training is better."""
+    method = row["method"]
+    said = words.ALONE_IS_BETTER.format(f"{method[0].upper()}{method[1:]}", value(row["mean"]))
+    return said + ASKED.get(method, ".")
+
+
+ASKED = {UNTRAINED: words.DOES_IT_KEEP}
+"""The question that follows, by the ranking."""
 
 
 def _pooled(trials: pl.DataFrame, out: str) -> list[str]:
@@ -193,8 +213,7 @@ def _pooled(trials: pl.DataFrame, out: str) -> list[str]:
 
 def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
     """Say whether the ranker is trained long enough, by the validation of its runs; nothing if they had none."""
-    place = {name: verdict.place[name] for name in ("collection", "ranker")}
-    length = training_length(trials.join(with_methods(trials).filter(**place).select("run"), on="run", how="semi"))
+    length = training_length(trials.join(_methods_of(verdict, trials), on="run", how="semi"))
     if length is None:
         return []
     answer = "yes" if length.is_enough else words.NOT_YET.format(2 * length.epochs)
@@ -206,14 +225,14 @@ def _table(
     names: Mapping[str, str],
     alone: Sequence[columns.Row],
     layout: Layout,
+    shown: Collection[str],
     caption: str = "",
-    shown: Sequence[str] | None = None,
 ) -> Table:
-    """A row per method, or per method in `shown`: mean, difference from the reference, and cost."""
+    """A row per method in `shown`: mean, difference from the reference, and cost."""
     reference = names.get(verdict.reference, verdict.reference)
     tests = [columns.Column(f"against {reference} (95%)", _difference), columns.Column("p", _p)]
     mean = columns.Column(layout.mean or verdict.place["measure"], layout.cell)
-    budget = BUDGET if any(row.get("examples") is not None for row in verdict.rows) else ()
+    budget = BUDGET * bool(budget_of(pl.DataFrame(verdict.rows, infer_schema_length=None)))
     declared = [layout.method, mean, *(tests if verdict.tests else []), *layout.costs, *budget]
     rows = columns.lines(_facts(verdict, names, shown), declared)
     for row in alone:
@@ -221,14 +240,13 @@ def _table(
     return Table([column.head for column in declared], rows, caption=caption)
 
 
-def _facts(verdict: Verdict, names: Mapping[str, str], shown: Sequence[str] | None) -> Iterator[columns.Row]:
+def _facts(verdict: Verdict, names: Mapping[str, str], shown: Collection[str]) -> Iterator[columns.Row]:
     """Yield what the table has of each method."""
-    seconds = {row["method"]: row["seconds"] for row in verdict.rows}
-    base = seconds.get(verdict.reference)
+    base = verdict.seconds.get(verdict.reference)
     for row in verdict.rows:
         method = row["method"]
         timed = base and row["seconds"] and method != verdict.reference
-        if shown is None or method in shown:
+        if method in shown:
             yield {**row} | {
                 "name": names[method],
                 "baseline": " (baseline)" * (method == verdict.baseline),

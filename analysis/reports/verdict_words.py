@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import polars as pl
 
+from pyrite.analysis.counted import counted
 from pyrite.analysis.reports.labels import known, signed, signed_interval, without_zero
 from pyrite.analysis.statistics.comparison import LEAST_SEEDS
 from pyrite.analysis.statistics.verdict import Conclusion, OriginDependence, RankerTest, Verdict
@@ -13,6 +15,11 @@ from pyrite.analysis.statistics.verdict import Conclusion, OriginDependence, Ran
 WRONG_SIGNS = {50: 0.058, 100: 0.036, 200: 0.024, 400: 0.015}
 """The gain of one seed up to which one sign in ten is wrong, by the number of test queries: AP@100 of static vectors,
 in docs/experiments/one_seed.md."""
+MORE_OF = {
+    **dict.fromkeys(("seeds", "runs"), f"seeds={LEAST_SEEDS}"), "agents": f"policy.agent=range(0,{LEAST_SEEDS})",
+}  # fmt: skip
+"""The option with which a study gets enough to be tested, by what it counts."""
+WHOLE_NAMES: Mapping[str, str] = {}
 LISTED = 4
 """The most methods that a sentence names; of more it gives the number."""
 SCHEMA = {
@@ -35,7 +42,7 @@ class Words:
     def __init__(self, verdict: Verdict, names: Mapping[str, str]) -> None:
         self.verdict = verdict
         self.names = names
-        self.take = verdict.take or verdict.reference
+        self.take = verdict.chosen
 
     def name(self, method: str) -> str:
         """Return the short name of a method."""
@@ -49,10 +56,10 @@ class Words:
         *others, final = map(self.name, methods)
         return f"{', '.join(others)} {last} {final}" if others else final
 
-    def price(self, methods: Sequence[str], than: str | None = None) -> str:
-        """Return the training time of some methods in times of another one's; by default, of the recommended one's."""
-        seconds = {row["method"]: row["seconds"] for row in self.verdict.rows}
-        base, costs = seconds.get(than or self.take), [seconds[method] for method in methods]
+    def price(self, methods: Sequence[str], than: str) -> str:
+        """Return the training time of some methods in times of another one's."""
+        seconds = self.verdict.seconds
+        base, costs = seconds.get(than), [seconds[method] for method in methods]
         if not base or None in costs:
             return ""
         low, high = min(costs) / base, max(costs) / base
@@ -64,19 +71,18 @@ class Words:
 
     def too_few(self) -> str:
         """Say from how many seeds on something is tested."""
-        unit, seeds = self.verdict.unit, self.verdict.seeds
-        option = f"seeds={LEAST_SEEDS}" if unit != "agents" else f"policy.agent=range(0,{LEAST_SEEDS})"
+        unit = self.verdict.unit
         return (
-            f"Nothing is tested with {seeds} {unit if seeds != 1 else unit[:-1]}: a difference can be marked from "
-            f"{LEAST_SEEDS} {unit} on ({option}; --resume keeps the runs so far).{self.coin()}"
+            f"Nothing is tested with {counted(self.verdict.seeds, unit[:-1])}: a difference can be marked from "
+            f"{LEAST_SEEDS} {unit} on ({MORE_OF[unit]}; --resume keeps the runs so far).{self.coin()}"
         )
 
     def coin(self) -> str:
         """Say how large a gain of one seed must be to mean something; nothing with several seeds."""
-        queries = self.verdict.known_queries
+        queries, sizes = self.verdict.known_queries, [*WRONG_SIGNS]
         if self.verdict.seeds != 1 or not queries:
             return ""
-        least = max((size for size in WRONG_SIGNS if size <= queries), default=min(WRONG_SIGNS))
+        least = sizes[max(bisect_right(sizes, queries) - 1, 0)]
         return (
             f" With {queries:,} queries a gain below {places(WRONG_SIGNS[least])} from one seed is little more than a "
             f"coin: one sign in ten or more is wrong (with {least}, in studies of 20 seeds)."
@@ -92,14 +98,22 @@ class Words:
     def others(self) -> list[str]:
         """Return the methods that the recommended one is better than, other than the one of its lead."""
         lead = self.verdict.lead
-        return [method for method in self.verdict.better_than if lead is None or method != lead.against]
+        assert lead is not None
+        return [method for method in self.verdict.better_than if method != lead.against]
 
     def is_close(self) -> str:
         """Say which methods differ by less than the margin."""
-        equal, reference = self.verdict.equal, "it" if self.verdict.take else self.name(self.verdict.reference)
-        differ = "differs" if len(equal) == 1 else "differ"
-        price = self.price(equal) if self.verdict.take else ""
-        return f"{self.listed(equal)} {differ} from {reference} by less than {places(self.verdict.margin)}{price}"
+        return self.within_margin(self.name(self.verdict.reference))
+
+    def is_close_to_it(self) -> str:
+        """Say which methods differ from the recommended one by less than the margin, and their price."""
+        return self.within_margin("it") + self.price(self.verdict.equal, self.take)
+
+    def within_margin(self, reference: str) -> str:
+        """Say which methods differ from another one by less than the margin."""
+        equal = self.verdict.equal
+        differ = "differ" + "s" * (len(equal) == 1)
+        return f"{self.listed(equal)} {differ} from {reference} by less than {places(self.verdict.margin)}"
 
     def open(self) -> list[str]:
         """Return the methods that may be the best and are not shown to differ little."""
@@ -107,8 +121,8 @@ class Words:
 
     def may_be_better(self) -> str:
         """Say which methods may be better, and by how much at most."""
-        ahead = f"up to {places(self.verdict.ahead, '.4f')}"
-        return f"{self.listed(self.open())} may be better, by {ahead},{self.price(self.open())}".removesuffix(",")
+        ahead, price = f"up to {places(self.verdict.ahead, '.4f')}", self.price(self.open(), self.take)
+        return f"{self.listed(self.open())} may be better, by {ahead},{price}".removesuffix(",")
 
     def sample(self) -> str:
         """Return the sample that would show a small difference; empty if it is not known."""
@@ -176,7 +190,8 @@ FIRST: Sequence[Rule] = (
 )
 """Beginnings of a verdict; the first whose condition holds is used."""
 THEN: Sequence[Rule] = (
-    (lambda w: bool(w.verdict.equal), Words.is_close),
+    (lambda w: w.verdict.take is None and bool(w.verdict.equal), Words.is_close),
+    (lambda w: w.verdict.take is not None and bool(w.verdict.equal), Words.is_close_to_it),
     (lambda w: w.verdict.take is not None and bool(w.open()), Words.may_be_better),
 )
 """What follows; all whose condition holds are used."""
@@ -188,27 +203,30 @@ LAST: Sequence[Rule] = (
 )
 
 
-def sentence(verdict: Verdict, names: Mapping[str, str] | None = None) -> str:
+def sentence(verdict: Verdict, names: Mapping[str, str] = WHOLE_NAMES) -> str:
     """Return the verdict in words, with short names of methods if they are given."""
-    words = Words(verdict, names or {})
-    for condition, say in ALONE:
-        if condition(words):
-            return say(words)
-    begin = next(say(words) for condition, say in FIRST if condition(words))
-    parts = [begin, *(say(words) for condition, say in THEN if condition(words))]
-    return "; ".join(parts) + "." + "".join(say(words) for condition, say in LAST if condition(words))
+    words = Words(verdict, names)
+    alone = next(_said(ALONE, words), None)
+    if alone is not None:
+        return alone
+    parts = [next(_said(FIRST, words)), *_said(THEN, words)]
+    return "; ".join(parts) + "." + "".join(_said(LAST, words))
 
 
-def training(verdict: Verdict, names: Mapping[str, str] | None = None) -> str:
+def _said(rules: Sequence[Rule], words: Words) -> Iterator[str]:
+    """Yield the sentences whose condition holds."""
+    return (say(words) for condition, say in rules if condition(words))
+
+
+def training(verdict: Verdict, names: Mapping[str, str] = WHOLE_NAMES) -> str:
     """Say whether training helps a ranker that starts from a checkpoint; empty if that is not tested."""
     if verdict.trained is None:
         return ""
     method, test = verdict.trained
-    name = Words(verdict, names or {}).name(method)
+    name = Words(verdict, names).name(method)
     low, high = (places(bound, "+.4f") for bound in (test.low, test.high))
     shown = f"{name} has {places(test.difference, '+.4f')} against the ranker before training (95%: {low} to {high})"
-    answers = {(True, True): "Training helps", (True, False): "Training harms"}
-    return f"{answers.get((test.differs, test.difference > 0), 'Whether training helps is open')}: {shown}."
+    return f"{TRAINING[test.direction]}: {shown}."
 
 
 def depends(conclusion: Conclusion) -> list[str]:
@@ -222,24 +240,19 @@ def _of_origins(found: OriginDependence) -> str:
     return f"It depends on the candidates (p = {found.p:.2g}): {chosen}."
 
 
-RANKERS: Sequence[tuple[Callable[[RankerTest], bool], str]] = (
-    (
-        lambda found: found.test.pair.pairs < LEAST_SEEDS,
-        "{name} against {reference}: {figures}; nothing is tested with fewer than {least} seeds.",
-    ),
-    (lambda found: not found.test.differs, "{name} can't be told from {reference}: {figures}."),
-    (lambda found: found.test.difference > 0, "{name} is better than {reference}: {figures}."),
-    (lambda found: True, "{name} is worse than {reference}: {figures}."),
-)
-"""What is said of two rankers; the first whose condition holds is used."""
+TRAINING = {1: "Training helps", -1: "Training harms", 0: "Whether training helps is open"}
+RANKERS = {1: "is better than", -1: "is worse than", 0: "can't be told from"}
+"""What is said of a test, by its direction."""
+UNTESTED = "{name} against {reference}: {figures}; nothing is tested with fewer than {least} seeds."
 
 
 def _of_rankers(found: RankerTest) -> str:
     test = found.test
     figures = "".join(filter(None, [signed(test.difference), IN_BRACKETS(test.low, test.high), P_OF(test.p)]))
     name = f"{found.ranker} with {found.method}" + (f" on {found.collection}" if found.collection else "")
-    text = next(text for holds, text in RANKERS if holds(found))
-    return text.format(name=name, reference=found.reference, figures=figures, least=LEAST_SEEDS)
+    if test.pair.pairs < LEAST_SEEDS:
+        return UNTESTED.format(name=name, reference=found.reference, figures=figures, least=LEAST_SEEDS)
+    return f"{name} {RANKERS[test.direction]} {found.reference}: {figures}."
 
 
 IN_BRACKETS = known(lambda low, high: f" ({signed_interval(low, high)})")

@@ -36,7 +36,7 @@ def untrained_twin(runs: MethodRuns, results: pl.DataFrame) -> MethodRuns | None
 
 
 def untrained_rows(
-    results: pl.DataFrame, columns: Sequence[str], by_query: Mapping[str, Floats] | None, about: int
+    results: pl.DataFrame, columns: Sequence[str], by_query: Mapping[str, Floats], about: int
 ) -> list[dict[str, object]]:
     """Return the rows of a summary for a ranker before its training; none if it starts from nothing.
 
@@ -46,13 +46,13 @@ def untrained_rows(
     Args:
         results: the rows of `measurements` of one ranker, on one collection, origin and measure.
         columns: the columns that identify a method.
-        by_query: the values of each run by query; None if they are not known.
+        by_query: the values of each run by query; empty if they are not known.
         about: the seed of the resamples.
     """
     rows = []
     known = results.drop_nulls("untrained").unique("untrained", keep="first", maintain_order=True)
     for run, ranker, mean in known.select("run", "ranker", "untrained").iter_rows():
-        values = (by_query or {}).get(untrained_of(run), np.zeros(0))
+        values = by_query.get(untrained_of(run), np.zeros(0))
         low, high = bootstrap_interval(values[~np.isnan(values)], np.random.default_rng([0, about]))
         row: dict[str, object] = {**dict.fromkeys(columns, "-"), "ranker": ranker, "method": UNTRAINED}
         rows.append(row | {"runs": 0, "failed": 0, "diverged": 0, "mean": mean, "ci_low": low, "ci_high": high})

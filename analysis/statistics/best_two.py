@@ -10,7 +10,7 @@ import polars as pl
 from pyrite.analysis.methods import evaluations
 from pyrite.analysis.statistics.by_query import named_values
 from pyrite.analysis.statistics.comparison import MethodRuns
-from pyrite.analysis.statistics.crossed import Floats
+from pyrite.analysis.statistics.crossed import Floats, mean
 from pyrite.analysis.statistics.places import Places
 from pyrite.ranking.evaluation.significance import holm, paired_t_test
 
@@ -52,7 +52,7 @@ def _compared(a: Floats, b: Floats) -> tuple[object, ...]:
     """Return the differences of two methods by query, and what follows from them."""
     d = a - b
     counts = int((d > TIE).sum()), int((np.abs(d) <= TIE).sum()), int((d < -TIE).sum())
-    return (d.tolist(), float(d.mean()) if len(d) else None, *counts, paired_t_test(a, b))
+    return (d.tolist(), mean(d), *counts, paired_t_test(a, b))
 
 
 def _means(method: MethodRuns, by_run: Mapping[str, Floats]) -> Floats:

@@ -15,7 +15,7 @@ Queries: TypeAlias = pl.DataFrame | pl.LazyFrame
 """The frame of `queries.parquet`."""
 
 
-def values_by_run(queries: Queries | None, trials: pl.DataFrame, measure: str) -> dict[str, dict[str, Floats]]:
+def values_by_run(queries: Queries, trials: pl.DataFrame, measure: str) -> dict[str, dict[str, Floats]]:
     """Read the values of a measure in finished runs, by origin and run: one per query of the study, NaN if missing.
 
     Nothing is read if there are no queries, or no column of the measure.
@@ -25,14 +25,14 @@ def values_by_run(queries: Queries | None, trials: pl.DataFrame, measure: str) -
 
 
 def named_values(
-    queries: Queries | None, runs: Collection[str], measure: str
+    queries: Queries, runs: Collection[str], measure: str
 ) -> tuple[list[str], dict[str, dict[str, Floats]]]:
     """Return the names of the queries, and `values_by_run`: queries and runs are in the order of the table.
 
     The values of a run's ranker before its training are under the name of `untrained_of`.
     """
-    columns = [] if queries is None else queries.lazy().collect_schema().names()
-    if queries is None or measure not in columns:
+    columns = queries.lazy().collect_schema().names()
+    if measure not in columns:
         return [], {}
     before = [name for name in (untrained_of(measure),) if name in columns]
     chosen = queries.lazy().select("run", "query", "origin", measure, *before).filter(pl.col("run").is_in(list(runs)))

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from pyrite.analysis.methods import LABEL, UNTRAINED, column_of, is_learned
-from pyrite.analysis.statistics.crossed import NAN, UNTESTED, CrossedDifference, Floats, crossed_difference
-from pyrite.analysis.statistics.paired import MeasuredRun, agent_cells, are_means, differences, units
+from pyrite.analysis.statistics.crossed import NAN, CrossedDifference, Floats, crossed_difference, mean
+from pyrite.analysis.statistics.paired import UNKNOWN, MeasuredRun, agent_cells, are_means, differences, units
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.evaluation.significance import (
     effect_size,
@@ -64,8 +64,18 @@ class MethodRuns:
         return self.identity["method"]
 
     @property
+    def agents(self) -> set[str]:
+        """The seeds with which the agents of the runs were learned."""
+        return {run.agent for run in self.runs}
+
+    @property
+    def seeds(self) -> set[int]:
+        """The seeds of the runs."""
+        return {run.seed for run in self.runs}
+
+    @property
     def mean(self) -> float:
-        return float(self.values.mean()) if len(self.values) else NAN
+        return mean(self.values)
 
     @property
     def rank(self) -> tuple[float, str]:
@@ -109,14 +119,14 @@ def baselines(family: Iterable[MethodRuns]) -> list[MethodRuns]:
 def compare(
     family: Sequence[MethodRuns],
     against: Mapping[str, MethodRuns],
-    by_query: Mapping[str, Floats] | None = None,
+    by_query: Mapping[str, Floats] = UNKNOWN,
     equal_within: float | None = None,
 ) -> dict[str, dict[str, float]]:
     """Test each method against its opponent, and adjust for the number of distinct comparisons by Holm's method.
 
     Args:
         against: the opponent by method; methods without an opponent other than themselves are not compared.
-        by_query: the values of each run by query, by its name; None if they are not known.
+        by_query: the values of each run by query, by its name; empty if they are not known.
         equal_within: the margin of the test of equivalence; None makes none.
 
     Returns:
@@ -125,11 +135,13 @@ def compare(
     able = [runs for runs in family if len(runs.values) and against.get(runs.method, runs) is not runs]
     # The best two are each other's opponents, which is one comparison.
     pairs = {frozenset((a.method, against[a.method].method)): a for a in able}
-    tests = {pair: _tests(a, against[a.method], by_query, equal_within) for pair, a in pairs.items()}
+    tests = {
+        (a.method, against[a.method].method): _tests(a, against[a.method], by_query, equal_within)
+        for a in pairs.values()
+    }
     adjust(list(tests.values()), ADJUSTED)
-    turned = {(against[a.method].method, a.method): _turned(tests[pair]) for pair, a in pairs.items()}
     # Two rankers may have a method of one name: its own test comes last.
-    rows = turned | {(a.method, against[a.method].method): tests[pair] for pair, a in pairs.items()}
+    rows = {(b, a): _turned(test) for (a, b), test in tests.items()} | tests
     return {a.method: rows[a.method, against[a.method].method] for a in able}
 
 
@@ -141,7 +153,7 @@ def adjust(rows: Sequence[dict[str, Any]], names: Iterable[str]) -> None:
 
 
 def _tests(
-    a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None, equal_within: float | None
+    a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats], equal_within: float | None
 ) -> dict[str, float]:
     """Return the tests of a pair by the names of TESTS, without those that are adjusted for others."""
     both = compare_both(a, b, by_query)
@@ -164,17 +176,16 @@ def _turned(test: Mapping[str, float]) -> dict[str, float]:
     return {**test, **{name: -test[column] for name, column in TURNED.items()}}
 
 
-def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats] | None) -> CrossedDifference:
+def compare_both(a: MethodRuns, b: MethodRuns, by_query: Mapping[str, Floats]) -> CrossedDifference:
     """Compare two methods over seeds and queries, and over agents if one has several; UNTESTED if there are too few.
 
     If the values per query are not known, agents are compared over seeds alone, and other methods not at all.
     """
-    known = by_query is not None and {run.name for run in (*a.runs, *b.runs)} <= by_query.keys()
-    if not known:
-        cells = agent_cells(a.runs, b.runs)
-        return UNTESTED if cells is None else crossed_difference(cells)
+    if not {run.name for run in (*a.runs, *b.runs)} <= by_query.keys():
+        return crossed_difference(agent_cells(a.runs, b.runs))
     cells = agent_cells(a.runs, b.runs, by_query)
-    cells = differences(a.runs, b.runs, by_query) if cells is None else cells
+    if min(cells.shape) < 2:
+        cells = differences(a.runs, b.runs, by_query)
     return crossed_difference(known_queries(cells))
 
 
@@ -186,9 +197,8 @@ def known_queries(cells: Floats) -> Floats:
 
 def _tests_of_runs(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun]) -> dict[str, float]:
     """Return p of the paired t-test, the sign test, Student's t-test, and Kolmogorov and Smirnov's test."""
-    paired, cells = differences(a, b), agent_cells(a, b)
+    paired, crossed = differences(a, b), crossed_difference(agent_cells(a, b))
     zero = np.zeros(len(paired))
-    crossed = UNTESTED if cells is None else crossed_difference(cells)
     means = are_means(a) or are_means(b)  # which spread less than runs, whatever the methods do
     return {
         "paired_p": crossed.p if crossed.is_known else paired_t_test(paired, zero),
@@ -209,10 +219,11 @@ def named_baseline(methods: pl.DataFrame, baseline: str) -> tuple[str, set[str]]
     Returns:
         The method, and the rankers to compare with it: all that have it, unless `ranker=…` names one.
     """
-    labelled = LABEL in methods.columns and baseline in set(methods[LABEL])
-    if baseline == UNTRAINED and not labelled:
+    matching = methods.filter(methods.get_column(LABEL, default=pl.lit(None)) == baseline)
+    if matching.is_empty() and baseline == UNTRAINED:
         return UNTRAINED, set(methods["ranker"])
-    matching = methods.filter(pl.col(LABEL) == baseline) if labelled else _with_pairs(methods, baseline)
+    if matching.is_empty():
+        matching = _with_pairs(methods, baseline)
     names = matching["method"].unique()
     if len(names) != 1:
         matched = f"names {len(names)} methods" if len(names) else "names no method of this study"

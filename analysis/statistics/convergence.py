@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
+from polars.selectors import by_name, matches
 from scipy import stats
 
 from pyrite.analysis.methods import METHOD, is_learned
@@ -43,7 +44,8 @@ def convergence(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         and whether its mean is the higher one.
     """
     settled = pl.DataFrame(schema={"run": TEXT, "converged": pl.Boolean()})
-    settled = pl.concat([settled, trials.select(settled.columns)]) if "converged" in trials.columns else settled
+    known = trials.select(by_name(settled.columns, require_all=False))
+    settled = pl.concat([settled, known], how="diagonal_relaxed")
     rates, agents = list[Row](), [pl.DataFrame(schema=AGENTS)]
     for place in Places(trials).in_order(finished=True):
         results = place.results.join(settled, on="run", how="left", maintain_order="left")
@@ -57,8 +59,9 @@ def convergence(trials: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _of_family(place: Row, family: pl.DataFrame, columns: Sequence[str]) -> Iterator[tuple[Row, pl.DataFrame]]:
     """Yield the rate and the agents of each learned method of a ranker in one place, the highest mean first."""
     runs = methods_of(family, columns)
-    methods = [dict(runs[method].identity) for method in sorted(runs)]
-    random = {method["method"]: _random(method, methods) for method in methods if is_learned(method)}
+    methods = family.select(columns).unique("method", keep="first", maintain_order=True).sort("method")
+    learned_ones = filter(is_learned, methods.iter_rows(named=True))
+    random = {method["method"]: _random(method, methods) for method in learned_ones}
     against = {method: runs[other] for method, other in random.items() if other}
     tests = compare([runs[method] for method in random], against)
     for method in sorted(random, key=lambda name: runs[name].rank):
@@ -71,8 +74,8 @@ def _of_family(place: Row, family: pl.DataFrame, columns: Sequence[str]) -> Iter
             rate |= {"better": len(better), "rate": len(better) / len(agents), **tests.get(method, {})}
             rate["rate_low"], rate["rate_high"] = rate_interval(learned, chance)
             rate["better_mean"] = learned.filter(pl.col("agent").is_in(better))["value"].mean()
-        known = agents["converged"].drop_nulls()
-        yield rate | {"converged": int(known.sum()) if len(known) else None}, agents
+        converged = pl.col("converged")
+        yield rate | agents.select(pl.when(converged.count() > 0).then(converged.sum())).row(0, named=True), agents
 
 
 def _agents(learned: pl.DataFrame, row: Row) -> pl.DataFrame:
@@ -120,18 +123,18 @@ def rate_interval(runs: pl.DataFrame, chance: pl.DataFrame, seed: int = 0) -> tu
     return float(min(low, exact.low)), float(max(high, exact.high))
 
 
-def _random(method: Mapping[str, str], methods: Sequence[Mapping[str, str]]) -> str | None:
+def _random(method: Mapping[str, str], methods: pl.DataFrame) -> str | None:
     """Return the method that chooses at random what a learned method has learned to choose, all else alike.
 
     For a learned policy that is the random policy; if there is none of the same functions and selector, one of
     others, preferably with selector uniform. For a learned selector it is the uniform one over the same
     function, or else a random policy.
     """
-    alike = [key for key in method if key not in (*METHOD, "method") and not key.startswith(("policy.", "selector."))]
-    others = [other for other in methods if not is_learned(other) and all(other[key] == method[key] for key in alike)]
-    ranked = sorted((_distance(other, method), other["method"]) for other in others)
-    able = [name for distance, name in ranked if not distance[0]]
-    return able[0] if able else None
+    alike = methods.select(~(by_name(*METHOD, "method") | matches(r"^(policy|selector)\."))).columns
+    same = methods.filter(**{key: method[key] for key in alike})
+    others = same.filter(pl.col("policy") != "learned", pl.col("selector") != "learned")
+    ranked = sorted((_distance(other, method), other["method"]) for other in others.iter_rows(named=True))
+    return next((name for distance, name in ranked if not distance[0]), None)
 
 
 def _distance(other: Mapping[str, str], method: Mapping[str, str]) -> tuple[bool, bool, bool, bool, bool]:

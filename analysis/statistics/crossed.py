@@ -51,6 +51,11 @@ UNTESTED = CrossedDifference(*[NAN] * len(CrossedDifference._fields))
 """The difference if it can't be tested."""
 
 
+def mean(sample: Floats) -> float:
+    """Return the mean; nan without values."""
+    return float(sample.mean()) if len(sample) else NAN
+
+
 def deviation(sample: Floats) -> float:
     """Return the sample standard deviation; nan with fewer than two values."""
     return float(sample.std(ddof=1)) if len(sample) > 1 else NAN

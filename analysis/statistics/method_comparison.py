@@ -13,7 +13,7 @@ import scipy  # its `stats` is imported when it is first used
 
 from pyrite.analysis.statistics.comparison import LEVEL, MethodRuns, compare_both
 from pyrite.analysis.statistics.crossed import CrossedDifference, Floats, deviation, p_equal
-from pyrite.analysis.statistics.paired import differences, mean_difference
+from pyrite.analysis.statistics.paired import UNKNOWN, differences, mean_difference
 from pyrite.ranking.evaluation.significance import holm, paired_t_test
 
 
@@ -86,8 +86,11 @@ class MethodTest:
         return self.p < LEVEL
 
     @property
-    def is_better(self) -> bool:
-        return self.differs and self.difference > 0
+    def direction(self) -> int:
+        """1 if the first method is better, -1 if it is worse, 0 if neither is shown."""
+        if not self.differs:
+            return 0
+        return 1 if self.difference > 0 else -1
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,10 @@ class MethodComparison:
 
     Args:
         methods: the runs of each method, the highest mean first.
-        by_query: the values of each run by query, by its name; None if they are not known.
+        by_query: the values of each run by query, by its name; empty if they are not known.
     """
 
-    def __init__(self, methods: Mapping[str, MethodRuns], by_query: Mapping[str, Floats] | None = None) -> None:
+    def __init__(self, methods: Mapping[str, MethodRuns], by_query: Mapping[str, Floats] = UNKNOWN) -> None:
         self.methods = methods
         self.by_query = by_query
         self._pairs: dict[tuple[str, str], PairDifference] = {}

@@ -17,8 +17,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import polars as pl
 
-from pyrite.analysis.statistics.crossed import NAN, Floats, deviation, student
+from pyrite.analysis.statistics.crossed import Floats, deviation, mean, student
 
+UNKNOWN: Mapping[str, Floats] = {}
+"""The values by query of runs for which they are not known."""
 Key = TypeVar("Key", bound=Hashable)
 Unit = tuple[tuple[str, str], ...]
 """A seed and the settings that runs of both methods have."""
@@ -70,11 +72,11 @@ def mean_difference(differences: Sequence[float] | Floats) -> Difference:
     """
     values = np.asarray(differences, np.float64)
     count = len(values)
-    mean = float(values.mean()) if count else NAN
+    middle = mean(values)
     error = deviation(values) / float(np.sqrt(max(count, 1)))
     if error == 0:
-        return Difference(mean, mean, mean, float(mean == 0), count)
-    return Difference(mean, *student(mean, error, count - 1), count)
+        return Difference(middle, middle, middle, float(middle == 0), count)
+    return Difference(middle, *student(middle, error, count - 1), count)
 
 
 def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:
@@ -82,9 +84,7 @@ def by_seed(a: Mapping[int, float], b: Mapping[int, float]) -> Floats:
     return np.array([a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())], np.float64)
 
 
-def differences(
-    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] | None = None
-) -> Floats:
+def differences(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] = UNKNOWN) -> Floats:
     """The differences of two methods' runs, in the order of seeds or agents: float64 [pairs] or [pairs, queries].
 
     A pair has one seed, and one value of each setting that runs of both have; runs that share all that are averaged. If
@@ -92,7 +92,7 @@ def differences(
     have several, it is an agent of the same name.
 
     Args:
-        by_query: the values of each run by query, float64 [queries], by its name; None compares the runs' values.
+        by_query: the values of each run by query, float64 [queries], by its name; UNKNOWN compares the runs' values.
     """
     by_agent, several = _by_agent(a, b, by_query)
     pairs = [[pair[unit] for unit in sorted(pair)] for pair in by_agent]
@@ -101,21 +101,19 @@ def differences(
     return np.array([*chain(*pairs)], np.float64)
 
 
-def agent_cells(
-    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] | None = None
-) -> Floats | None:
+def agent_cells(a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] = UNKNOWN) -> Floats:
     """Return the differences of each agent's run of each seed: float64 [agents, seeds] or [agents, seeds, queries].
 
-    The seeds are those that all agents have. None if no method has several agents, or they share fewer than two seeds:
-    agents that were tried with different seeds share no luck.
+    The seeds are those that all agents have; there are none if no method has several agents. With fewer than two of
+    either nothing is crossed: agents that were tried with different seeds share no luck.
     """
     by_agent, several = _by_agent(a, b, by_query)
     units = sorted(set.intersection(*map(set, by_agent))) if several and len(by_agent) > 1 else []
-    return np.array([[pair[unit] for unit in units] for pair in by_agent], np.float64) if len(units) > 1 else None
+    return np.array([[pair[unit] for unit in units] for pair in by_agent], np.float64)
 
 
 def _by_agent(
-    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats] | None
+    a: Sequence[MeasuredRun], b: Sequence[MeasuredRun], by_query: Mapping[str, Floats]
 ) -> tuple[list[dict[Unit, Any]], bool]:
     """Return the differences of each agent's runs by unit, if it has any, and whether a method has several agents."""
     known = [set(run.settings) for run in (*a, *b)] or [set[str]()]
@@ -155,13 +153,11 @@ def _means(values: Iterable[tuple[Key, Any]]) -> dict[Key, Any]:
 
 
 def _by_unit(
-    runs: Sequence[MeasuredRun], shared: Sequence[str], by_query: Mapping[str, Floats] | None
+    runs: Sequence[MeasuredRun], shared: Sequence[str], by_query: Mapping[str, Floats]
 ) -> dict[str, dict[Unit, Any]]:
     """Return the mean value by agent and unit."""
-    by_agent: dict[str, dict[Unit, Any]] = {run.agent: {} for run in runs}
-    means = _means(
-        ((run.agent, _unit(run, shared)), run.value if by_query is None else by_query[run.name]) for run in runs
-    )
+    by_agent = defaultdict[str, dict[Unit, Any]](dict)
+    means = _means(((run.agent, _unit(run, shared)), by_query[run.name] if by_query else run.value) for run in runs)
     for (agent, unit), value in means.items():
         by_agent[agent][unit] = value
     return by_agent

@@ -21,6 +21,8 @@ from pyrite.analysis.statistics.by_query import Queries, values_by_run
 from pyrite.analysis.statistics.comparison import MethodRuns, methods_of, named_baseline
 from pyrite.analysis.statistics.crossed import Floats
 
+COLUMN = ("collection", "candidates", "measure")
+"""What the methods of a summary are listed by: one column of the table of results."""
 Values = Mapping[str, Floats]
 """The values of each run by query, by its name."""
 
@@ -41,10 +43,20 @@ class Place:
     columns: Sequence[str]
     study: Places = field(repr=False)
 
+    @property
+    def column(self) -> dict[str, str]:
+        """Collection, candidates and measure: the column of the table of results that it is in."""
+        return {name: self.key[name] for name in COLUMN}
+
     @cached_property
     def methods(self) -> dict[str, MethodRuns]:
         """The runs of every method, by its name."""
         return methods_of(self.results, self.columns)
+
+    @cached_property
+    def finished(self) -> dict[str, MethodRuns]:
+        """The methods that have finished runs."""
+        return {method: runs for method, runs in self.methods.items() if len(runs.values)}
 
     @property
     def able(self) -> set[str]:
@@ -52,9 +64,9 @@ class Place:
         return {method for method, runs in self.methods.items() if not is_learned(runs.identity)}
 
     @property
-    def by_query(self) -> Values | None:
-        """The values of each run by query; None if they are not known."""
-        return self.study.values(self.key["measure"]).get(self.key["candidates"])
+    def by_query(self) -> Values:
+        """The values of each run by query; empty if they are not known."""
+        return self.study.values(self.key["measure"]).get(self.key["candidates"], {})
 
 
 class Places:
@@ -67,7 +79,7 @@ class Places:
 
     def __init__(self, trials: pl.DataFrame, queries: Queries | None = None) -> None:
         self.trials = trials
-        self.queries = queries
+        self.queries: Queries = pl.DataFrame() if queries is None else queries
         self._values: dict[str, dict[str, dict[str, Floats]]] = {}
 
     @cached_property

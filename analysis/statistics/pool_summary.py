@@ -165,6 +165,10 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
+CLOSE = 0.95
+"""The share of the most found that a method finds which is taken to lead."""
+
+
 @dataclass(frozen=True)
 class PoolConclusion:
     """The order of judging that a pool is advised to take, as facts.
@@ -215,11 +219,13 @@ def conclude_pool(pool: str, summary: pl.DataFrame, effort: pl.DataFrame, baseli
 def _leaders(summary: pl.DataFrame) -> list[tuple[str, int]]:
     """Return the methods that find most, each with the last budget at which it leads.
 
-    At a budget at which several find most, the one of the budget before is kept.
+    The one of the budget before is kept while it finds almost as much as the best one (`CLOSE`).
     """
     leaders: list[tuple[str, int]] = []
     for budget in summary.filter(pl.col("budget") != WHOLE)["budget"].unique().sort():
-        best = summary.filter("best", budget=budget)["method"].to_list()
+        here = summary.filter(budget=budget)
+        close = here.filter(pl.col("found_mean") >= CLOSE * pl.col("found_mean").max())
+        best = close.sort("best", descending=True, maintain_order=True)["method"].to_list()
         before = leaders[-1][0] if leaders else ""
         name = before if before in best else best[0]
         leaders[-1 if name == before else len(leaders) :] = [(name, budget)]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.analysis.statistics.comparison import compare_both
-from pyrite.analysis.statistics.crossed import Floats
+from pyrite.analysis.statistics.crossed import Floats, mean
 from pyrite.analysis.statistics.paired import by_seed, values_by_seed
 from pyrite.analysis.statistics.places import Places
 from pyrite.ranking.errors import BadInput
@@ -124,8 +124,8 @@ def compare_all(
     pilot = set(seeds[: rule.first]) if rule.clip is None else set[int]()
     bound = _bound(values, pairs, pilot, rule)
     evidence = [_of_seeds(values, a, b, values[a].keys() - pilot) for a, b in pairs]
-    differ = np.array([_differ(part, bound) for part in evidence])
-    equal = np.array([_equal(part, rule.equal_within, bound) for part in evidence])
+    tested = np.array([_tested(part, rule.equal_within, bound) for part in evidence], np.float64)
+    differ, equal = tested.reshape(-1, 2).T
     tests = map(PairTests, holm(differ), holm(equal), _steps(differ), _steps(equal))
     compared: dict[tuple[str, str], SequentialComparison] = {}
     for (a, b), part, test in zip(pairs, evidence, tests, strict=True):
@@ -172,17 +172,14 @@ class SequentialPair:
         verdict, count = self._verdict(), len(self.every)
         low, high = self._interval(verdict) if intervals and len(self.evidence) else (-self.bound, self.bound)
         more = self._more(pairs) if verdict == "open" else None
-        mean = float(self.every.mean()) if count else math.nan
-        return SequentialComparison(verdict, mean, low, high, self.bound, count, float(self.tests.p), more)
+        return SequentialComparison(verdict, mean(self.every), low, high, self.bound, count, float(self.tests.p), more)
 
     def _verdict(self) -> Decision:
-        mean = np.clip(self.evidence, -self.bound, self.bound).mean() if len(self.evidence) else 0.0
-        cases: tuple[tuple[bool, Decision], ...] = (
-            (len(self.every) < self.rule.first, "open"),
-            (self.tests.p <= ALPHA, "better" if mean > 0 else "worse"),
-            (self.tests.equal <= ALPHA, "equal"),
-        )
-        return next((verdict for holds, verdict in cases if holds), "open")
+        if len(self.every) < self.rule.first:
+            return "open"
+        if self.tests.p <= ALPHA:
+            return "better" if mean(np.clip(self.evidence, -self.bound, self.bound)) > 0 else "worse"
+        return "equal" if self.tests.equal <= ALPHA else "open"
 
     def _interval(self, verdict: Decision) -> tuple[float, float]:
         margin, bound = self.rule.equal_within, self.bound
@@ -205,7 +202,8 @@ class SequentialPair:
 def best_baseline(values: Values, baselines: Collection[str], other_than: str = "") -> str | None:
     """Return the baseline with the highest mean over the seeds that all share, or over the seeds of each if none."""
     able = [name for name in baselines if values.get(name) and name != other_than]
-    common = set.intersection(*(set(values[name]) for name in able)) if able else set()
+    every = [values[name] for name in able]
+    common = set[int]().union(*every).intersection(*every)
     means = {name: float(np.mean([values[name][seed] for seed in sorted(common or values[name])])) for name in able}
     return min(able, key=lambda name: (-means[name], name), default=None)
 
@@ -264,18 +262,14 @@ def hopeless(seeds: int, more: float | None, rule: SequentialRule) -> bool:
     return late and more is not None and more > HOPELESS * (rule.most - seeds)
 
 
-def _differ(difference: Floats, bound: float) -> float:
+def _tested(difference: Floats, delta: float, bound: float) -> tuple[float, float]:
+    """Return p of a difference, and of one of `delta` or more; 1 without evidence."""
     if not len(difference):
-        return 1.0
+        return 1.0, 1.0
     above, below = p_values(difference, 0.0, -bound, bound)
-    return float(min(1.0, 2 * min(above[-1], below[-1])))
-
-
-def _equal(difference: Floats, delta: float, bound: float) -> float:
-    if not len(difference):
-        return 1.0
-    less, more = (p_values(difference, side * delta, -bound, bound)[side > 0][-1] for side in (1, -1))
-    return float(max(less, more))
+    less, _ = p_values(difference, -delta, -bound, bound)
+    _, more = p_values(difference, delta, -bound, bound)
+    return min(1.0, 2 * float(min(above[-1], below[-1]))), float(max(less[-1], more[-1]))
 
 
 def _steps(p: Floats) -> NDArray[np.int64]:

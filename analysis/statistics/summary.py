@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
 from zlib import crc32
 
 import numpy as np
 import polars as pl
+from polars.selectors import by_name
 
-from pyrite.analysis.methods import BM25, RUN, UNTRAINED, first_stage_of
+from pyrite.analysis.methods import ALONE, UNTRAINED, first_stage_of
 from pyrite.analysis.statistics.before_training import untrained_rows, untrained_twin
 from pyrite.analysis.statistics.comparison import LEAST_SEEDS, LEVEL, TESTS, MethodRuns, best_baselines, compare
-from pyrite.analysis.statistics.crossed import NAN, Floats, deviation
+from pyrite.analysis.statistics.crossed import deviation, mean
 from pyrite.analysis.statistics.paired import MeasuredRun
 from pyrite.analysis.statistics.places import Place, Places
 from pyrite.ranking.evaluation.significance import bootstrap_interval
@@ -49,10 +49,18 @@ PAIRED_TESTS = (
 )
 UNPAIRED_TESTS = ("t_p", "t_p_holm", "ks_p", "ks_p_holm")
 
-COLUMN = ("collection", "candidates", "measure")
-"""What the methods of a summary are listed by: one column of the table of results."""
 LEAST = "least_runs"
 """A column of the summary that is being made: the runs of the method with fewer of the two compared."""
+TEXT, NUMBER, WHOLE = pl.String(), pl.Float64(), pl.Int64()
+SPENT = {"run": TEXT, **dict.fromkeys((*COSTS, *BUDGET), NUMBER), "cut": TEXT}
+"""What is read of the trials; a study may lack some of it."""
+TESTED = {**dict.fromkeys(TESTS, NUMBER), "pairs": WHOLE, LEAST: WHOLE}
+"""The columns of a comparison with an opponent."""
+AGAINST_BASELINE = {"baseline": TEXT, **{f"baseline_{name}": kind for name, kind in TESTED.items()}}
+"""The columns of the comparison with the baseline that the user names."""
+NO_BASELINE = pl.Series("baseline", [], dtype=pl.String)
+OPPONENT = {"": "against", "baseline_": "baseline"}
+"""The column of the opponent's name, by the start of those of its tests."""
 
 Row = dict[str, object]
 
@@ -72,20 +80,18 @@ def summarise(places: Places, baseline: str | None = None, equal_within: float |
         equal_within: the margin of the tests of equivalence; None makes none.
     """
     named = Baseline(places, baseline)
-    columns = ["run", *(name for name in (*COSTS, *budget_of(places.trials), "cut") if name in places.trials.columns)]
-    spent = dict(zip(places.trials["run"], places.trials.select(columns).iter_rows(named=True), strict=True))
+    budget = budget_of(places.trials)
+    known = places.trials.select(by_name(*SPENT, require_all=False))
+    spent = pl.concat([pl.DataFrame(schema=SPENT), known], how="diagonal_relaxed")
     rows: list[Row] = []
-    columns_of = itemgetter(*COLUMN)
-    for _, together in groupby(places.in_order(), key=lambda place: columns_of(place.key)):
+    for _, together in groupby(places.in_order(), key=attrgetter("column")):
         beside = list(together)
         for place in beside:
             rows += _of_place(place, named.of(place, beside), spent, equal_within)
         rows += _first_stage(beside)
-    schema = _schema(places.columns, baseline is not None, budget_of(places.trials))
-    frame = pl.DataFrame(rows, schema=schema).fill_nan(None)
-    prefixes = ("", "baseline_") if baseline is not None else ("",)
-    enough = [test for prefix in prefixes for test in _with_enough(prefix)]
-    return frame.with_columns(enough).drop(f"{prefix}{LEAST}" for prefix in prefixes).with_columns(marks=marks())
+    frame = pl.DataFrame(rows, schema=_schema(places.columns, budget)).fill_nan(None)
+    enough = frame.with_columns(*_with_enough(""), *_with_enough("baseline_")).drop(LEAST, f"baseline_{LEAST}")
+    return enough.drop(AGAINST_BASELINE if baseline is None else (), strict=False).with_columns(marks=marks())
 
 
 class Baseline:
@@ -109,44 +115,49 @@ class Baseline:
             twins = {method: untrained_twin(runs, place.results) for method, runs in place.methods.items()}
             return {method: twin for method, twin in twins.items() if twin is not None}
         among = beside if self.is_of_one_ranker else [place]
-        able = [other.methods.get(self.method) for other in among if other.key["ranker"] in self.rankers]
-        return {method: runs for runs in able if runs is not None and len(runs.values) for method in place.methods}
+        able = [other.finished for other in among if other.key["ranker"] in self.rankers]
+        return {
+            method: finished[self.method] for finished in able if self.method in finished for method in place.methods
+        }
 
 
 def _of_place(
-    place: Place, fixed: Mapping[str, MethodRuns], spent: Mapping[str, Row], equal_within: float | None
+    place: Place, fixed: Mapping[str, MethodRuns], spent: pl.DataFrame, equal_within: float | None
 ) -> list[Row]:
     """Return the rows of the methods of a place, and those of its ranker before its training."""
-    family, key = sorted(place.methods.values(), key=lambda runs: runs.rank), {name: place.key[name] for name in COLUMN}
-    opponents = {"": ("against", best_baselines(family)), "baseline_": ("baseline", fixed)}
-    compared = [
-        (name, prefix, against, compare(family, against, place.by_query, equal_within))
-        for prefix, (name, against) in opponents.items()
-    ]
+    family = sorted(place.methods.values(), key=lambda runs: runs.rank)
+    done = place.results.drop_nulls("value")
+    best = _against("", best_baselines(family), family, place, equal_within)
+    named = _against("baseline_", fixed, family, place, equal_within)
     rows: list[Row] = []
     for runs in family:
         # Its resamples depend on what a row is about alone, not on which other rows there are.
-        row: Row = {**key, **runs.identity, **_spread(runs, np.random.default_rng([0, _about(place, runs.method)]))}
-        row |= _costs([spent[run.name] for run in runs.runs])
-        for name, prefix, against, tests in compared:
-            row |= _against(name, prefix, runs, against.get(runs.method), tests.get(runs.method, {}))
-        rows.append(row)
-    cut = {"cut": rows[-1]["cut"]}
+        spread = _spread(runs, np.random.default_rng([0, _about(place, runs.method)]))
+        costs = _costs(spent.join(done.filter(method=runs.method), on="run", how="semi", maintain_order="left"))
+        rows.append(
+            {**place.column, **runs.identity, **spread, **costs}
+            | best.get(runs.method, {}) | named.get(runs.method, {})
+        )  # fmt: skip
     before = untrained_rows(place.results, place.columns, place.by_query, _about(place, UNTRAINED))
-    return rows + [{**key, **row, **cut} for row in before]
+    return rows + [{**place.column, **row, "cut": rows[-1]["cut"]} for row in before]
 
 
 def _about(place: Place, method: str) -> int:
     """Return a number that names a row."""
-    return crc32("\n".join((*(place.key[name] for name in COLUMN), place.key["ranker"], method)).encode())
+    return crc32("\n".join((*place.column.values(), place.key["ranker"], method)).encode())
 
 
-def _against(name: str, prefix: str, runs: MethodRuns, other: MethodRuns | None, tests: Mapping[str, float]) -> Row:
-    """Return a method's comparison with an opponent, for a row; nothing if there is none."""
-    if other is None or not tests:
-        return {}
-    least = min(len(runs.runs), len(other.runs))
-    return {name: other.method, f"{prefix}{LEAST}": least, **{prefix + test: p for test, p in tests.items()}}
+def _against(
+    prefix: str, against: Mapping[str, MethodRuns], family: Sequence[MethodRuns], place: Place, within: float | None
+) -> dict[str, Row]:
+    """Return each method's comparison with its opponent, for its row."""
+    compared: dict[str, Row] = {}
+    for method, tests in compare(family, against, place.by_query, within).items():
+        other = against[method]
+        least = min(len(place.methods[method].runs), len(other.runs))
+        compared[method] = {OPPONENT[prefix]: other.method, f"{prefix}{LEAST}": least}
+        compared[method] |= {prefix + test: p for test, p in tests.items()}
+    return compared
 
 
 def _with_enough(prefix: str) -> Iterable[pl.Expr]:
@@ -155,14 +166,11 @@ def _with_enough(prefix: str) -> Iterable[pl.Expr]:
         yield pl.when(pl.col(f"{prefix}{unit}") >= LEAST_SEEDS).then(pl.col([prefix + test for test in tests]))
 
 
-def _costs(runs: Sequence[Row]) -> Row:
+def _costs(spent: pl.DataFrame) -> Row:
     """Return what the runs of a method cost, and what they have of their checkpoint."""
-    named = [name for name in (*COSTS, *BUDGET) if runs and name in runs[0]]
-    known: dict[str, list[Any]] = {name: [run[name] for run in runs if run[name] is not None] for name in named}
-    middle = {"seconds": np.median}
-    costs: Row = {name: float(middle.get(name, np.mean)(values)) for name, values in known.items() if values}
-    cuts = dict.fromkeys(str(run["cut"]) for run in runs if run.get("cut"))
-    return costs | {"cut": "; ".join(cuts) or None}
+    means = {name: mean(spent[name].drop_nulls().to_numpy()) for name in (*COSTS, *BUDGET)}
+    cuts = spent["cut"].drop_nulls().unique(maintain_order=True)
+    return {**means, "seconds": spent["seconds"].median(), "cut": "; ".join(cuts) or None}
 
 
 def marks(prefix: str = "") -> pl.Expr:
@@ -185,30 +193,26 @@ def _spread(runs: MethodRuns, generator: np.random.Generator) -> Row:
         "all_": np.sort(np.concatenate([values, np.zeros(runs.failed)])),
         "interpolated_": np.array(runs.interpolated),
     }
-    least, most = values[[0, -1]].tolist() if len(values) else (NAN, NAN)
-    spread: Row = {"runs": len(values), "failed": runs.failed, "diverged": len(runs.diverged), "min": least,
-                   "max": most, "ci_low": low, "ci_high": high}  # fmt: skip
+    ordered = pl.Series(values)
+    spread: Row = {"runs": len(values), "failed": runs.failed, "diverged": len(runs.diverged), "min": ordered.min(),
+                   "max": ordered.max(), "ci_low": low, "ci_high": high}  # fmt: skip
     for name, sample in samples.items():
-        spread |= {f"{name}mean": _mean(sample), f"{name}std": deviation(sample)}
+        spread |= {f"{name}mean": mean(sample), f"{name}std": deviation(sample)}
     return spread
-
-
-def _mean(sample: Floats) -> float:
-    return float(sample.mean()) if len(sample) else NAN
 
 
 def _first_stage(beside: Sequence[Place]) -> list[Row]:
     """Return the row of the first stage alone over the same candidates: one value if all runs agree, as they do on one
     split."""
-    key = {name: beside[0].key[name] for name in COLUMN}
+    column = beside[0].column
     values = pl.concat([place.results["bm25"] for place in beside]).drop_nulls().sort().to_numpy()
     if not len(values):
         return []
     values = values if np.ptp(values) > 1e-12 else values[:1]
-    method = BM25 if first_stage_of(key["candidates"]) == "BM25" else RUN
+    method = ALONE.format(first_stage_of(column["candidates"]))
     identity = {**dict.fromkeys(beside[0].columns, "-"), "ranker": "bm25", "method": method}
     spread = _spread(MethodRuns(identity, [MeasuredRun(value) for value in values]), np.random.default_rng(0))
-    return [{**key, **identity, **spread, "ci_low": None, "ci_high": None}]
+    return [{**column, **identity, **spread, "ci_low": None, "ci_high": None}]
 
 
 def budget_of(frame: pl.DataFrame) -> list[str]:
@@ -217,22 +221,16 @@ def budget_of(frame: pl.DataFrame) -> list[str]:
     return [*BUDGET] if trained_elsewhere else []
 
 
-def _schema(columns: list[str], baseline: bool, budget: Sequence[str]) -> dict[str, pl.DataType]:
-    text, number = pl.String(), pl.Float64()
-    schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *columns), text)
-    schema |= dict.fromkeys(("measure", "candidates", "cut"), text)
-    schema |= dict.fromkeys(("runs", "failed", "diverged"), pl.Int64())
-    schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), number)
-    schema |= dict.fromkeys((*COSTS, *budget), number)
-    schema |= {f"{name}_{figure}": number for name in ("trained", "all", "interpolated") for figure in ("mean", "std")}
-    tests = {**dict.fromkeys(TESTS, number), "pairs": pl.Int64(), LEAST: pl.Int64()}
-    schema |= {"against": text, **tests, "marks": text}
-    if baseline:
-        schema |= {"baseline": text, **{f"baseline_{name}": kind for name, kind in tests.items()}}
-    return schema
+def _schema(columns: list[str], budget: Sequence[str]) -> dict[str, pl.DataType]:
+    schema: dict[str, pl.DataType] = dict.fromkeys(("collection", *columns), TEXT)
+    schema |= dict.fromkeys(("measure", "candidates", "cut"), TEXT)
+    schema |= dict.fromkeys(("runs", "failed", "diverged"), WHOLE)
+    schema |= dict.fromkeys(("mean", "std", "min", "max", "ci_low", "ci_high"), NUMBER)
+    schema |= dict.fromkeys((*COSTS, *budget), NUMBER)
+    schema |= {f"{name}_{figure}": NUMBER for name in ("trained", "all", "interpolated") for figure in ("mean", "std")}
+    return schema | {"against": TEXT, **TESTED, "marks": TEXT, **AGAINST_BASELINE}
 
 
 def baseline_of(summary: pl.DataFrame) -> str | None:
     """Return the method that is the study's baseline; None if it has none."""
-    named = summary["baseline"].drop_nulls() if "baseline" in summary.columns else pl.Series([], dtype=pl.String)
-    return None if named.is_empty() else str(named[0])
+    return summary.get_column("baseline", default=NO_BASELINE).drop_nulls().first()  # type: ignore[return-value]

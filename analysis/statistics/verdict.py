@@ -89,6 +89,16 @@ class Verdict:
     unit: str = "seeds"
     trained: tuple[str, MethodTest] | None = None
 
+    @property
+    def seconds(self) -> dict[str, Any]:
+        """The seconds that each method trains; None if they are not known."""
+        return {row["method"]: row["seconds"] for row in self.rows}
+
+    @property
+    def chosen(self) -> str:
+        """The recommended method, or else the reference; empty if there is neither."""
+        return self.take or self.reference
+
 
 @dataclass(frozen=True)
 class OriginDependence:
@@ -127,11 +137,15 @@ class Conclusion:
 TestLimit = Callable[[str], "int | None"]
 
 
+def all_queries(overrides: str) -> None:
+    """Return the limit of test queries of runs that have none."""
+
+
 def conclude(
     places: Places,
     summary: pl.DataFrame,
     equal_within: float | None = None,
-    test_limit: TestLimit | None = None,
+    test_limit: TestLimit = all_queries,
 ) -> Conclusion:
     """Conclude a study by its leading measure.
 
@@ -163,9 +177,9 @@ def conclude(
     return Conclusion(verdicts, origins, list(_across_rankers(places)))
 
 
-def _limited(verdict: Verdict, trials: pl.DataFrame, test_limit: TestLimit | None) -> Verdict:
+def _limited(verdict: Verdict, trials: pl.DataFrame, test_limit: TestLimit) -> Verdict:
     """Add to a verdict that asks for more queries how many the runs may take."""
-    if verdict.queries is None or test_limit is None:
+    if verdict.queries is None:
         return verdict
     runs = trials.filter(collection=verdict.place["collection"], ranker=verdict.place["ranker"])
     return replace(verdict, limit=next(map(test_limit, runs["overrides"]), None))
@@ -190,7 +204,7 @@ def _against_untrained(
     verdict: Verdict, family: Mapping[str, MethodRuns], place: Place
 ) -> tuple[str, MethodTest] | None:
     """Return the method that a verdict recommends or refers to, and its test against the ranker before its training."""
-    method = verdict.take or verdict.reference or next(iter(family))
+    method = verdict.chosen or next(iter(family))
     twin = None if UNTRAINED in family else untrained_twin(family[method], place.results)
     if twin is None or len(twin.runs) < LEAST_SEEDS:
         return None
@@ -221,12 +235,11 @@ def verdict_of(
 def _paired_least(comparison: MethodComparison) -> tuple[int, str]:
     """Return the least number of runs that two methods share, and its unit."""
     first, second = min(combinations(comparison.methods, 2), key=lambda pair: comparison.pair(*pair).pairs)
-    seeds = comparison.pair(first, second).pairs
-    runs = [comparison.methods[method].runs for method in (first, second)]
-    agents = [{run.agent for run in of_method} for of_method in runs]
-    if max(map(len, agents)) > 1:
-        return seeds, "agents"
-    return seeds, "runs" if seeds > len({run.seed for of_method in runs for run in of_method}) else "seeds"
+    pairs = comparison.pair(first, second).pairs
+    one, two = comparison.methods[first], comparison.methods[second]
+    if max(len(one.agents), len(two.agents)) > 1:
+        return pairs, "agents"
+    return pairs, "runs" if pairs > len(one.seeds | two.seeds) else "seeds"
 
 
 COSTS = ("documents_read", "seconds")
@@ -249,8 +262,8 @@ class Choice:
         self.comparison = comparison
         self.so_far = verdict
         self.pairs = comparison.all_pairs(verdict.margin)
-        differing = [(pair, test) for pair, test in self.pairs.items() if test.differs]
-        self.worse = {pair[::-1] if test.difference > 0 else pair for pair, test in differing}
+        differing = {pair: test for pair, test in self.pairs.items() if test.differs}
+        self.worse = {(b, a) if test.difference > 0 else (a, b) for (a, b), test in differing.items()}
         self.costs = {row["method"]: tuple(map(_known, map(row.get, COSTS))) for row in verdict.rows}
 
     def verdict(self) -> Verdict:
@@ -268,25 +281,32 @@ class Choice:
         best, comparison = self.comparison.best, self.comparison
         take = self.cheapest(best.possible)
         lead = Lead(*comparison.lead(take)) if len(best.possible) == 1 else None
-        verdict = self._with(take, lead, self._against(take))
+        tests = comparison.against_chosen(take, self.so_far.margin)
+        verdict = self._with(take, tests, lead)
         told = verdict.better_than or len(best.possible) < len(self.costs)
-        tests = comparison.against_chosen(take, verdict.margin)
         return replace(verdict, take=take if told else None, reference=take, tests=tests)
 
     def _over_baseline(self, baseline: str) -> Verdict:
         """Choose from those that are better than the baseline, or else the baseline."""
         tests = self.comparison.against(baseline, self.so_far.margin)
-        better = [method for method, test in tests.items() if test.is_better]
+        better = [method for method, test in tests.items() if test.direction > 0]
         if not better:
-            return replace(self._with(baseline, None, tests), reference=baseline, tests=tests)
+            return replace(self._with(baseline, tests), reference=baseline, tests=tests)
         possible = self.comparison.best.possible
         take = self.cheapest([method for method in better if method in possible] or better[:1])
         lead = Lead(baseline, tests[take].difference, tests[take].low, tests[take].high)
-        return replace(self._with(take, lead, self._against(take)), reference=baseline, tests=tests)
+        close = self.comparison.against_chosen(take, self.so_far.margin)
+        return replace(self._with(take, close, lead, [baseline]), reference=baseline, tests=tests)
 
-    def _with(self, take: str, lead: Lead | None, close: Mapping[str, MethodTest]) -> Verdict:
-        """Return the verdict that recommends a method, with its tests against the others."""
-        best, beaten = self.comparison.best, self._beaten(take, lead)
+    def _with(
+        self, take: str, close: Mapping[str, MethodTest], lead: Lead | None = None, over: Sequence[str] = ()
+    ) -> Verdict:
+        """Return the verdict that recommends a method, with its tests against the others.
+
+        Args:
+            over: the baseline, if the method is better, which comes first in the rows.
+        """
+        best, beaten = self.comparison.best, [*dict.fromkeys([*over, *self._beaten(take)])]
         return replace(
             self.so_far,
             take=take,
@@ -298,22 +318,17 @@ class Choice:
             equal=[method for method, test in close.items() if test.equal < LEVEL and method not in beaten],
         )
 
-    def _beaten(self, take: str, lead: Lead | None) -> list[str]:
+    def _beaten(self, take: str) -> list[str]:
         """Return the methods that one is better than: all if it is the best."""
         others = [name for name in self.costs if name != take]
-        sole = len(self.comparison.best.possible) == 1
-        beaten = others if sole else [name for name in others if (name, take) in self.worse]
-        return beaten if lead is None or lead.against in beaten else [lead.against, *beaten]
-
-    def _against(self, take: str) -> dict[str, MethodTest]:
-        """Return the tests of the other methods against one, in the family of all pairs."""
-        return {a if b == take else b: test for (a, b), test in self.pairs.items() if take in (a, b)}
+        is_best = len(self.comparison.best.possible) == 1
+        return others if is_best else [name for name in others if (name, take) in self.worse]
 
 
 def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
     """Return the verdict with the sample that would show a small difference from the nearest other method."""
-    take = verdict.take or verdict.reference
-    nearest = next(method for method in [*verdict.possible, *comparison.methods] if method != take)
+    take = verdict.chosen
+    nearest, *_ = *verdict.possible, *comparison.others(take)
     pair, level = comparison.pair(nearest, take), LEVEL / max(len(comparison.methods) - 1, 1)
     known = _known_queries(comparison, take) if pair.both.is_known else 0
     verdict = replace(verdict, known_queries=known)
@@ -327,7 +342,7 @@ def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
 
 def _known_queries(comparison: MethodComparison, method: str) -> int:
     """Return the number of queries whose values are known for a method."""
-    return len((comparison.by_query or {}).get(comparison.methods[method].runs[0].name, ()))
+    return len(comparison.by_query.get(comparison.methods[method].runs[0].name, ()))
 
 
 def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) -> list[OriginDependence]:
@@ -336,12 +351,11 @@ def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) ->
     It does if two origins recommend different methods, whose difference has another sign in each, and the difference of
     these differences is tested (over seeds and queries, Holm over the pairs of origins).
     """
-    pairs = combinations(((origin, verdict.take) for origin, (_, verdict) in compared.items() if verdict.take), 2)
+    chosen = [(origin, family, verdict.take) for origin, (family, verdict) in compared.items() if verdict.take]
     dependences = []
-    for (one, a), (other, b) in pairs:
-        families = (compared[one][0], compared[other][0])
-        known = [differences(each.methods[a].runs, each.methods[b].runs, each.by_query) for each in families]
-        if a != b and _turns(*known):
+    for (one, first, a), (other, second, b) in combinations(chosen, 2):
+        known = [differences(each.methods[a].runs, each.methods[b].runs, each.by_query) for each in (first, second)]
+        if _turns(*known):
             dependences.append(OriginDependence((one, other), (a, b), _p_of(known[0] - known[1])))
     adjusted = holm(np.array([each.p for each in dependences], np.float64)).tolist()
     return [replace(each, p=p) for each, p in zip(dependences, adjusted, strict=True) if p < LEVEL]
@@ -366,10 +380,9 @@ def _across_rankers(places: Places) -> Iterator[RankerTest]:
     for collection, (first, *others) in by_collection.items():
         for other in others:
             rankers = other.key["ranker"], first.key["ranker"]
-            shared = sorted(other.methods.keys() & first.methods.keys())
-            able = [name for name in shared if len(other.methods[name].values) and len(first.methods[name].values)]
-            both = [dict(zip(rankers, (other.methods[name], first.methods[name]), strict=True)) for name in able]
+            shared = sorted(other.finished.keys() & first.finished.keys())
+            both = [dict(zip(rankers, (other.finished[name], first.finished[name]), strict=True)) for name in shared]
             pairs = [MethodComparison(runs, other.by_query).pair(*rankers) for runs in both]
             on = collection if len(by_collection) > 1 else ""
-            for name, test in zip(able, tested(pairs, SMALL), strict=True):
+            for name, test in zip(shared, tested(pairs, SMALL), strict=True):
                 yield RankerTest(*rankers, name, on, test)

@@ -118,9 +118,13 @@ def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str
         out,
         "choose another out=",
     )
-    if config["judgements"] is not None and resized and drawn != min(config["budget"], len(sample)):
-        what = f"the sample in {out} has {counted(drawn, 'negative')}"
-        raise BadInput(what, f"budget={config['budget']}", "leave it out, or draw again first, without judgements=")
+    what = f"the sample in {out} has {counted(drawn, 'negative')}"
+    refuse(
+        config["judgements"] is not None and resized and drawn != min(config["budget"], len(sample)),
+        what,
+        f"budget={config['budget']}",
+        "leave it out, or draw again first, without judgements=",
+    )
 
 
 def _by_bandit(
@@ -182,9 +186,13 @@ def read_shown(place: str, name: str | None = None) -> pl.DataFrame:
         method (in front of it the name of the study, if it has one among several), query, document, function, times,
         margin, score.
     """
-    if "://" not in place and not Path(place).is_dir():
-        what = "is no folder" if Path(place).exists() else "no such folder"
-        raise BadInput(what, place, "name the out= of a `pyrite study` or a `pyrite mine`")
+    what = "is no folder" if Path(place).exists() else "no such folder"
+    refuse(
+        "://" not in place and not Path(place).is_dir(),
+        what,
+        place,
+        "name the out= of a `pyrite study` or a `pyrite mine`",
+    )
     storage = Storage(place)
     if storage.names("ids"):
         return _read_mined(storage, name or Path(place).name)
@@ -284,7 +292,6 @@ def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from:
         path,
         "judge what audit's runs/audit.run lists",
     )
-    if missing:
-        what = f"lacks {counted(missing, 'judgement')} of the sample"
-        raise BadInput(what, path, "judge all, or draw fewer (budget=…)")
+    what = f"lacks {counted(missing, 'judgement')} of the sample"
+    refuse(missing, what, path, "judge all, or draw fewer (budget=…)")
     return table.with_columns(relevant=(pl.col("grade") >= relevant_from).cast(pl.Float64))

@@ -16,6 +16,7 @@ from rich.console import Console
 from pyrite.analysis.methods import METHOD, SWEPT, column_of, evaluations, factors, told_apart, with_methods
 from pyrite.analysis.reports import analysis_sections, columns
 from pyrite.analysis.reports import comparison_words as words
+from pyrite.analysis.reports.labels import Letters
 from pyrite.analysis.reports.report import Report, Section, Table, items, verbatim
 from pyrite.analysis.reports.result_sections import measures_of, origin_name, results, side_by_side
 from pyrite.analysis.reports.verdict_section import verdict_section
@@ -24,12 +25,13 @@ from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose_recorded
-from pyrite.cluster.config.override import key_of, root_of
+from pyrite.cluster.config.override import key_of, root_of, without
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.tables import required_scan, required_trials
+from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.plan.sweep import UNTRAINED
 from pyrite.cluster.reports.publish import publish
 from pyrite.cluster.reports.study_results import test_limit
@@ -58,7 +60,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     folders = [Storage(folder) for folder in chosen.words]
     refuse_repeated(folders)
     storage = Storage(given.get("out") or new_place("compare"))
-    page = storage.read("report.html") or b""
+    page = storage.content("report.html")
     refuse_other_files(storage, own=f"<title>{words.TITLE}".encode() in page[:1000])
     report = compare(folders, given.get("baseline"))
     publish(report, storage, console)
@@ -93,9 +95,8 @@ def common_evaluations(studies: Sequence[Compared]) -> list[str]:
     """Return the columns of evaluations that all studies have, in the order of the first study's."""
     made = [[f"{origin}:{measure}" for origin, measure in evaluations(study.trials)] for study in studies]
     common = [name for name in made[0] if all(name in names for names in made)]
-    if not common:
-        named = "; ".join(f"{study.name}: {', '.join(names)}" for study, names in zip(studies, made, strict=True))
-        raise BadInput(f"the studies have no measure over the same candidates in common ({named})")
+    named = "; ".join(f"{study.name}: {', '.join(names)}" for study, names in zip(studies, made, strict=True))
+    refuse(not common, f"the studies have no measure over the same candidates in common ({named})")
     return common
 
 
@@ -118,14 +119,15 @@ def over_seeds(
         words.OTHERS.format(others): others,
         words.LEFT_OUT.format(len(ignored)): ignored,
     }
-    lines = [line for line, holds in said.items() if holds]
+    lines = holding(said)
     sections = [Section("", [*differences, items(lines)], [*differences, *lines])]
     if compared and (paired := paired_table(trials, compared)).lines:
         sections.append(Section(words.PAIRED, [paired], [paired]))
     comparison = Comparison(trials, queries_once(studies))
     summary = comparison.summary(baseline)
     methods = side_by_side(summary, measures_of(summary)[0])
-    verdict = verdict_section(comparison.verdict(summary, test_limit=test_limit), summary)
+    conclusion = comparison.verdict(summary, test_limit=test_limit)
+    verdict = verdict_section(conclusion, summary, comparison.trials.clear(), Letters())
     return [verdict, *sections, *(replace(section, terminal=[methods]) for section in results(summary))]
 
 
@@ -166,9 +168,8 @@ def over_places(
         keys = map(column_of, factors(trials))
         baseline, _ = named_baseline(with_methods(trials).select("method", *METHOD, *keys).unique(), baseline)
     frame = Comparison(trials, pl.concat(queries, how="diagonal_relaxed")).across(baseline)
-    if frame.is_empty():
-        named = "; ".join(map(_named_collections, studies))
-        raise BadInput(f"the studies have neither a collection nor two methods in common ({named})")
+    named = "; ".join(map(_named_collections, studies))
+    refuse(frame.is_empty(), f"the studies have neither a collection nor two methods in common ({named})")
     shown = analysis_sections.across_terminal(frame)
     return [replace(section, terminal=shown) for section in analysis_sections.across(frame)]
 
@@ -231,7 +232,7 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
     An option that one study does not give has its default there. What names a method or a seed is left out.
     """
     keys = {key_of(text) for study in studies for line in study.trials["overrides"] for text in shlex.split(line)}
-    compared = [key for key in sorted(keys - NOT_COMPARED) if root_of(key) != "collection"]
+    compared = without(sorted(keys - NOT_COMPARED), {"collection"}, root_of)
     values = {key: [_values(study, key) for study in studies] for key in compared}
     return {key: list(map(", ".join, each)) for key, each in values.items() if any(one != each[0] for one in each)}
 

@@ -29,7 +29,7 @@ from pyrite.cluster.plan.size import RAY_START
 from pyrite.cluster.runs import what_was_read
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from pyrite.cluster.executors.processes import Processes
@@ -279,8 +279,7 @@ def runs_here(options: Mapping[str, Any], load: Load) -> bool:
     A running or named Ray needs no start.
     """
     local = options.get("local", False)
-    if local is True and load.left and load.needs:
-        raise BadInput(f"{load.needs} needs Ray", "local=true", "leave it out")
+    refuse(local is True and load.left and load.needs, f"{load.needs} needs Ray", "local=true", "leave it out")
     if local != "auto":
         return bool(local)
     if ray_is_there(options["address"]) or load.needs is not None:

@@ -19,7 +19,7 @@ from pyrite.cluster.commands.judging_folder import OVERRIDES, folder_of, grown, 
 from pyrite.cluster.commands.judging_inputs import opened
 from pyrite.cluster.commands.resuming import RESUME, is_automatic
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.override import key_of, replaced
+from pyrite.cluster.config.override import replaced, without
 from pyrite.cluster.config.trust import from_folder, named_classes, trusting
 from pyrite.cluster.output.manifest import refuse_other_files
 from pyrite.cluster.output.storage import Storage
@@ -29,7 +29,7 @@ from pyrite.pooling.judging.imports import read_made
 from pyrite.pooling.judging.opening import Judging
 from pyrite.pooling.judging.requests import Refused
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -49,8 +49,12 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
         resume: a folder whose pool may grow: the runs in `overrides` are added to its runs, and its depth may rise.
     """
     storage, merged, config, grow = _requested(overrides, resume)
-    if len(config["method"]) > 1:
-        raise BadInput(f"{len(config['method'])} methods are given", "method", "a pool is judged in one order")
+    refuse(
+        len(config["method"]) > 1,
+        f"{len(config['method'])} methods are given",
+        "method",
+        "a pool is judged in one order",
+    )
     if storage.read(OVERRIDES) is None:
         refuse_other_files(storage, own=True)
     listening = listen(config["host"], config["port"])
@@ -76,10 +80,10 @@ def judge(overrides: Sequence[str], console: Console, resume: str | None = None)
 def _requested(overrides: Sequence[str], resume: str | None) -> tuple[Storage, list[str], dict[str, Any], bool]:
     """Return the folder, the overrides with those it remembers, their configuration, and whether the pool may grow."""
     automatic = is_automatic(overrides, resume)
-    overrides = [text for text in overrides if key_of(text) != RESUME]
+    overrides = without(overrides, {RESUME})
     with from_folder(), trusting(named_classes(overrides)):
         if automatic and remembered(begun := folder_of(overrides)):
-            resume, overrides = begun.path(""), [text for text in overrides if key_of(text) != "out"]
+            resume, overrides = begun.path(""), without(overrides, {"out"})
         if resume is not None:
             overrides = grown(resume, overrides)
         storage = folder_of(overrides)

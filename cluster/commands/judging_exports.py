@@ -18,7 +18,7 @@ from pyrite.pooling.judging.backup import back_up
 from pyrite.pooling.judging.log_check import check_log
 from pyrite.pooling.judging.options import Options
 from pyrite.ranking.bounds import check_arguments
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels
 
 OF_AN_EXPORT = Taken(("out", "resolve"), "{key} has no effect on an export", "give out=, and resolve= if you need it")
@@ -37,9 +37,8 @@ def write_qrels(overrides: Sequence[str], path: str, console: Console) -> None:
     given = OF_AN_EXPORT.read(overrides)
     storage = folder_of(overrides)
     as_table = export_files.ending_of(Path(path))[0] == export_files.TABLE
-    if as_table and "resolve" in given:
-        what = "has no effect on a table of all judgements"
-        raise BadInput(what, "resolve", "leave it out, or export qrels (no .csv)")
+    what = "has no effect on a table of all judgements"
+    refuse(as_table and "resolve" in given, what, "resolve", "leave it out, or export qrels (no .csv)")
     stored: dict[str, str] = {}
     with suppress(BadInput):  # an export needs none of the options of the folder, which may be lost
         stored = values_by_key(remembered(storage))

@@ -12,11 +12,11 @@ from pyrite.cluster.commands.first_folder import STARTED_IN, absolute, recorded_
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.moved import with_present_paths
-from pyrite.cluster.config.override import key_of, replaced
+from pyrite.cluster.config.override import key_of, of_keys, replaced, without
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.judging.folder import private_file
 from pyrite.pooling.runs import files_of, listed
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 OVERRIDES = "overrides.json"
 OUT = "outputs/judging"
@@ -29,9 +29,8 @@ OF_A_START = {"out", "host", "hosts", "url", "port", "open_browser"}
 def folder_of(overrides: Sequence[str]) -> Storage:
     """Return the folder that overrides name, or the default."""
     # Composed as a study, since required options of this verb may be remembered in the folder.
-    out = compose([text for text in overrides if key_of(text) == "out"], "study")["out"] or OUT
-    if "://" in out:
-        raise BadInput("is not a folder on this machine", out, "SQLite needs one; give another out=")
+    out = compose(of_keys(overrides, {"out"}), "study")["out"] or OUT
+    refuse("://" in out, "is not a folder on this machine", out, "SQLite needs one; give another out=")
     return Storage(out)
 
 
@@ -54,7 +53,7 @@ def remember(storage: Storage, overrides: Sequence[str], config: Mapping[str, An
     Args:
         config: the options composed, with those that were not given.
     """
-    kept = [text for text in overrides if key_of(text) not in OF_A_START | BEFORE.keys()]
+    kept = without(overrides, OF_A_START | BEFORE.keys())
     kept += [f"{key}={config[key]}" for key in BEFORE]
     storage.write(OVERRIDES, json.dumps({STARTED_IN: os.getcwd(), "overrides": kept}).encode())
     private_file(Path(storage.path(OVERRIDES)))
@@ -62,16 +61,17 @@ def remember(storage: Storage, overrides: Sequence[str], config: Mapping[str, An
 
 def grown(folder: str, overrides: Sequence[str]) -> list[str]:
     """Return the overrides for a folder whose pool grows: with its runs and then those that these do not hold."""
-    if any(key_of(text) == "out" for text in overrides):
-        raise BadInput("out= is given with --resume", remedy="--resume FOLDER is the folder: leave out= out")
+    refuse(
+        any(key_of(text) == "out" for text in overrides),
+        "out= is given with --resume",
+        remedy="--resume FOLDER is the folder: leave out= out",
+    )
     given = [f"out={as_override(folder)}", *overrides]
     stored = remembered(folder_of(given))
-    if not stored:
-        raise BadInput("no judgements in it", folder, "start with: pyrite judge out=FOLDER runs=…")
+    refuse(not stored, "no judgements in it", folder, "start with: pyrite judge out=FOLDER runs=…")
     before, after = compose(stored, "judge"), compose([*stored, *overrides], "judge")
-    if after["depth"] < before["depth"]:
-        what = f"the depth was {before['depth']}, and may only rise"
-        raise BadInput(what, f"depth={after['depth']}", f"give depth={before['depth']} or more")
+    what = f"the depth was {before['depth']}, and may only rise"
+    refuse(after["depth"] < before["depth"], what, f"depth={after['depth']}", f"give depth={before['depth']} or more")
     if not any(key_of(text) == "runs" for text in overrides):
         return given
     inside = _files(listed(before["runs"]))

@@ -31,7 +31,7 @@ from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.lines import lines
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels
 
 OF_DUPLICATES: Mapping[str, Mapping[str, str]] = {
@@ -99,10 +99,11 @@ def _hosts(config: Mapping[str, Any]) -> list[str]:
     if config["url"] is None:
         return hosts
     url = urlsplit(config["url"])
-    if url.scheme not in ("http", "https") or not url.hostname:
-        what = "is no address of a page"
-        raise BadInput(what, f"url={config['url']}", "write it as https://judging.example.org")
-    return [*hosts, url.hostname]
+    named = url.hostname or ""
+    addressed = url.scheme in ("http", "https") and named
+    remedy = "write it as https://judging.example.org"
+    refuse(not addressed, "is no address of a page", f"url={config['url']}", remedy)
+    return [*hosts, named]
 
 
 def _judgements(config: Mapping[str, Any], key: str, faults: Faults) -> pl.DataFrame | None:
@@ -114,8 +115,12 @@ def _judgements(config: Mapping[str, Any], key: str, faults: Faults) -> pl.DataF
 
 def _pooled(config: Mapping[str, Any], console: Console) -> tuple[Runs, Pool]:
     """Read the runs, and pool them."""
-    if Path(config["out"]).resolve() in (Path(folder).resolve() for folder in listed(config["runs"])):
-        raise BadInput("is the folder of the runs", config["out"], "its files would be read as runs; give another out=")
+    refuse(
+        Path(config["out"]).resolve() in (Path(folder).resolve() for folder in listed(config["runs"])),
+        "is the folder of the runs",
+        config["out"],
+        "its files would be read as runs; give another out=",
+    )
     with shown_progress(console) as on_progress:
         runs = read_runs(
             config["runs"], config["order"], config["groups"], config["strict"], config["encoding"], config["depth"],
@@ -207,9 +212,7 @@ def _by_topic(path: str, encoding: str, what: str) -> dict[str, str]:
     for number, line in lines(path, Faults(), encoding):
         sign = next(filter(line.strip().__contains__, SIGNS), SIGNS[0])
         topic, _, text = line.strip().partition(sign)
-        if not topic or not text.strip():
-            raise BadInput(f"broken line: not a topic, a tab and {what}", f"{path}:{number}")
-        if topic in found:
-            raise BadInput(f"topic {topic} is given twice", f"{path}:{number}")
+        refuse(not topic or not text.strip(), f"broken line: not a topic, a tab and {what}", f"{path}:{number}")
+        refuse(topic in found, f"topic {topic} is given twice", f"{path}:{number}")
         found[topic] = text.strip()
     return found

@@ -19,8 +19,8 @@ from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.agents import actions_of
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of, root_of
-from pyrite.cluster.config.precision import with_precision
+from pyrite.cluster.config.override import key_of, of_keys, root_of
+from pyrite.cluster.config.precision import precision_lines, with_precision
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
@@ -71,7 +71,7 @@ def prepare(experiment: Experiment, console: Console) -> LearnWork:
         named += f" episodes={config['episodes']}"
         console.print(escape(f"{named} over {'+'.join(config['function'])} on {collection.name}, results in {storage}"))
         artifacts.make([config])
-        note(*artifacts.cut_texts([config]))
+        note(*artifacts.cut_texts([config]), *precision_lines(config))
         shared = sum(artifacts.bytes_of(config).values())
     return LearnWork(
         experiment=experiment,
@@ -201,7 +201,7 @@ def _last_episodes(episodes: pl.DataFrame, measure: str, names: Sequence[str]) -
 def _comparison(config: dict[str, Any], overrides: Sequence[str], where: str) -> list[str]:
     """Return the overrides of a study that compares the agent with chance, in runs like those it learned on."""
     run_options = {*SHAPES["config"].model_fields, "scale"} - {"seed"}
-    own = [text for text in overrides if root_of(text) in run_options]
+    own = of_keys(overrides, run_options, root_of)
     given, shared = {key_of(text) for text in own}, {key: config[CHOICES][key] for key in ("ranker", "scale")}
     if config["actions"]["documents"] is None:
         shared |= {"function": f"[{','.join(config['function'])}]", "selector": config[CHOICES]["selector"]}

@@ -34,6 +34,7 @@ from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of
+from pyrite.cluster.runs.trained import precision_line
 from pyrite.cluster.runs.what_was_read import cut_words, sentence
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.ranking.collections.collection import Collection
@@ -92,12 +93,13 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
     queries, done = sum(len(shard.queries) for shard in shards), len(shards) - len(waiting)
     words = cut_words(miner.encoded, config["encoding"]) if miner.reads_words else ""  # BM25 reads whole texts
     says = sentence(collection, config)
-    print_lines(console, says, *filter(None, [words]))
+    print_lines(console, says, *filter(None, [words, precision_line(miner.ranker)]))
     split = "" if config["queries"] == "all" else f"{config['queries']} "
     named = f"{collection.name} ({collection.fingerprint})"
     line = f"{counted(queries, f'{split}query')} of {named} in {counted(len(shards), 'shard')}"
-    if split:
-        line += " (queries=all mines for all splits)"
+    most = [f"most_queries={config['most_queries']:,} takes no more"] if config["most_queries"] == queries else []
+    if notes := [*most, *(["queries=all mines for all splits"] if split else [])]:
+        line += f" ({'; '.join(notes)})"
     print_lines(console, f"{line}, {done} done; results in {storage}")
     reads = list(local_paths({key: value for key, value in config.items() if key not in ("out", "cache")}))
     return MineWork(
@@ -173,11 +175,10 @@ class MineWork(Work):
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
         totals, functions = finish(self.store, self.shards, self.config, self.experiment.command, about)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)
-        if not totals["rows"]:
-            what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
-            remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
-            remedy += "a weaker guard; if queries share no word with any document, a line above says what to set"
-            raise BadInput(what, self.storage.place, remedy)
+        what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
+        remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "
+        remedy += "a weaker guard; if queries share no word with any document, a line above says what to set"
+        refuse(not totals["rows"], what, self.storage.place, remedy)
         advice = remarks(totals, functions, self.miner.guard.active, self.storage.place, self.config["count"])
         ids = read_table(self.storage, f"ids/{self.shards[0].name}") if self.shards else None
         shown = [] if ids is None else _example(ids, collection)

@@ -29,7 +29,7 @@ from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.cut_checkpoints import cut_of_node
-from pyrite.cluster.runs.trained import read_ranker
+from pyrite.cluster.runs.trained import precision_line, read_ranker
 from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.cluster.telemetry.reading_line import reading_shown
 from pyrite.pooling.judging.topics import read_topics
@@ -37,7 +37,7 @@ from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.encoding import EncodedCollection, Encoder
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.measures import parse
 from pyrite.ranking.evaluation.origins import Candidates, itself_among
@@ -86,16 +86,17 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
     read = trained.read(collection, encoded)
     words = cut_words(read, trained.encoding) if trained.encoding else ""
-    print_lines(console, *filter(None, [f"of the checkpoint only {cut}" if cut else "", words]))
+    lines = [f"of the checkpoint only {cut}" if cut else "", words, precision_line(trained.ranker)]
+    print_lines(console, *filter(None, lines))
     (node,) = config["origin"].values()
     candidates = build(node, "origin", trust="composed").of(sources, queries)
-    print_lines(console, f"ranking for {counted(len(queries), 'query')} …")
+    split = "" if len(queries) == len(encoded.queries) else f"{config['queries']} "
+    print_lines(console, f"ranking for {counted(len(queries), f'{split}query')} …")
     with reading_shown(console):
         lists = _ranked(trained.ranker, read, candidates, config["depth"])
     present = lists.documents >= 0
-    if not present.any():
-        what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"
-        raise BadInput(what, "origin", "does it have documents for these queries (queries=, topics=)?")
+    what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"
+    refuse(not present.any(), what, "origin", "does it have documents for these queries (queries=, topics=)?")
     content = as_run(lists, collection, queries, tag)
     storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
     counts = f"{counted(int(present.sum()), 'line')} of {counted(len(queries), 'query')}"

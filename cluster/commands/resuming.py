@@ -16,7 +16,7 @@ from typing import Any
 from pyrite.cluster.commands.experiment import Experiment, Plan, Verb
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
 from pyrite.cluster.config.aliases import QUOTES, quoted_baseline
-from pyrite.cluster.config.override import key_of, replaced, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, values_by_key, without
 from pyrite.cluster.config.quoting import override_of, quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.secrets import concealed
@@ -25,8 +25,9 @@ from pyrite.cluster.config.trust import check_classes, from_folder, named_classe
 from pyrite.cluster.executors.address import is_foreign
 from pyrite.cluster.output.manifest import CONFIG, read_config_of, refuse_taken
 from pyrite.cluster.output.storage import Storage
+from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.plan.extension import GROWING
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 
 MOVED = "moved"
 """Key in `config.yaml` of the new paths of collections, by the old ones."""
@@ -47,7 +48,7 @@ def read(verb: Verb, arguments: Sequence[str], resume: str | None = None) -> Exp
     """
     typed = [quoted_baseline(quoted_path(text)) for text in arguments]
     automatic = is_automatic(typed, resume)
-    typed = [text for text in typed if key_of(text) != RESUME]
+    typed = without(typed, {RESUME})
     if automatic and holds_results(out := output_of(typed)):
         return _continued(verb, typed, out, again=True)
     return started(verb, typed) if resume is None else _continued(verb, typed, resume)
@@ -63,7 +64,7 @@ def started(verb: Verb, typed: list[str]) -> Experiment:
 
 def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
     """Return whether overrides contain `resume=auto`; refuse other values, and `--resume` with it."""
-    given = [text for text in arguments if key_of(text) == RESUME]
+    given = of_keys(arguments, {RESUME})
     for text in given:
         refuse(
             text.partition("=")[2].strip(QUOTES) != "auto",
@@ -126,9 +127,9 @@ def _continued(verb: Verb, typed: list[str], folder: str, again: bool = False) -
             plan = (verb.continued or _planned_again(verb))(changes, saved, storage)
         _refuse_foreign_cluster(plan.options.get("address"), typed, folder)
         joined = entered.pop_all()
-    additions = [text for text in changes if root_of(text) not in verb.may_change]
+    additions = without(changes, verb.may_change, root_of)
     first = recorded(saved, first=True)
-    chosen = [text for text in _texts(saved.get("overrides")) if key_of(text) not in map(key_of, first)]
+    chosen = without(_texts(saved.get("overrides")), set(map(key_of, first)))
     return Experiment(verb, plan, first, chosen, resumed=True, moved=moved, additions=additions, joined=joined)
 
 
@@ -136,10 +137,9 @@ def _planned_again(verb: Verb) -> Any:
     """Return what plans a verb from the overrides in its manifest, and those that are given again."""
 
     def plan(changes: list[str], saved: dict[str, Any], storage: Storage) -> Plan:
-        overrides = saved.get("overrides")
-        if not isinstance(overrides, list):
-            what = f"is not the configuration of a {verb.noun}"
-            raise BadInput(what, f"{storage}/{CONFIG}", "name the folder of one")
+        overrides: Any = saved.get("overrides")
+        what = f"is not the configuration of a {verb.noun}"
+        refuse(not isinstance(overrides, list), what, f"{storage}/{CONFIG}", "name the folder of one")
         return verb.plan(replaced(list(map(str, overrides)), [override_of("out", storage.place), *changes]))
 
     return plan
@@ -154,28 +154,35 @@ def _changes(
     """
     texts = recorded(saved)
     if not again:  # seeds=1 is not known where seeds=2 came after it
-        last = {key_of(each): each for each in texts}
-        texts = [each for each in texts if key_of(each) not in GROWING or last[key_of(each)] == each]
+        growing = {key_of(each): each for each in of_keys(texts, GROWING)}
+        texts = [*without(texts, GROWING), *growing.values()]
     known = {*texts, *absolute(texts, os.path.abspath(start))}
-    left_out = {KEY} if moved else set()
-    left_out |= {"out"} if again else set()
+    new = without(typed, holding({KEY: moved, "out": again}))
+    return [
+        text
+        for text in new
+        if root_of(text) in verb.may_change
+        or not (_trusts_again(text, texts) or known & {text, concealed(text), *absolute([text], started_in)})
+    ]
 
-    def is_known(text: str) -> bool:
-        classes = named_classes([text])
-        repeated = any(key_of(each) == key_of(text) and named_classes([each]) == classes for each in texts)
-        return bool(known & {text, concealed(text), *absolute([text], started_in)}) or bool(classes and repeated)
 
-    new = [text for text in typed if key_of(text) not in left_out]
-    return [text for text in new if root_of(text) in verb.may_change or not is_known(text)]
+def _trusts_again(text: str, recorded: Sequence[str]) -> bool:
+    """Return whether an override names the classes of a recorded one, which trusts them."""
+    classes = named_classes([text])
+    return bool(classes) and classes in [named_classes([each]) for each in of_keys(recorded, {key_of(text)})]
 
 
 def _refuse_shorter(verb: Verb, typed: Sequence[str], saved: Mapping[str, Any], folder: str) -> None:
     """Refuse a command that lacks an option of the one that it resumes: another was probably meant."""
     given = {*map(key_of, typed), "out"}
     for text in recorded(saved, first=True):
-        if key_of(text) not in given and root_of(text) not in verb.may_change:
-            what = f"holds a {verb.noun} with {text}, and resume=auto goes on with the same overrides"
-            raise BadInput(what, folder, f"give {text} too, or choose another out=")
+        what = f"holds a {verb.noun} with {text}, and resume=auto goes on with the same overrides"
+        refuse(
+            key_of(text) not in given and root_of(text) not in verb.may_change,
+            what,
+            folder,
+            f"give {text} too, or choose another out=",
+        )
 
 
 def _refuse_foreign_cluster(address: str | None, typed: Sequence[str], folder: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.commands.study_methods import check_comparison, distinct, needs_of, planned_with_agents
 from pyrite.cluster.commands.study_plan import check_change, continued, plan
 from pyrite.cluster.commands.study_search import EARLY, callbacks_of, proposals_of, scheduler_of
-from pyrite.cluster.commands.study_time import LEAST, RunsAhead, Timing
+from pyrite.cluster.commands.study_time import RunsAhead, Timing
 from pyrite.cluster.config.agents import checkpoint_of
 from pyrite.cluster.config.aliases import read_overrides
 from pyrite.cluster.config.trainer_option import trains_elsewhere
@@ -76,15 +76,14 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     repeated = repetitions(runs)
     collections = {each.name: artifacts.collection(each.config) for each in [*known, *repeated]}
     check_comparison(plan.options, known, collections, complete=not adaptive)
-    store = run_store(plan.storage, [*runs, *repeated], artifacts.provenance)
-    done, outdated = store.finished(each.name for each in [*runs, *repeated])
-    stopped = scheduler.stopped if scheduler else {}
-    done |= {each.name for each in runs} & set(stopped)
+    done, outdated = run_store(plan.storage, [*runs, *repeated], artifacts.provenance).finished(
+        each.name for each in [*runs, *repeated]
+    )
+    if scheduler:
+        done |= {each.name for each in runs} & set(scheduler.stopped)
     again = [each for each in repeated if each.name not in done]
     print_lines(console, *outdated_lines(outdated))
-    # Seed by seed: an interrupted study then compares all methods, and slow methods do not all come last.
-    order = plan.seeds.index
-    waiting = sorted((run for run in runs if run.name not in done), key=lambda run: order(run.config["seed"])) + again
+    waiting = [*_by_seed(plan, runs, done), *again]
     work = StudyWork(
         experiment=experiment,
         load=Load(False),
@@ -103,13 +102,19 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
         callbacks=callbacks,
     )
     total = len(runs) + len(repeated) + proposals.total
-    names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in collections.values())
-    line = f"{counted(total, 'run')} ({work.ready} done) over {', '.join(names)}, results in {plan.storage}"
-    about = [plan.reduced, plan.untyped, line, *([REPEATED] if again else []), *disk_line(waiting)]
-    print_lines(console, *work.read_lines, *filter(None, about))
+    print_lines(console, *work.read_lines, *work.about(total, bool(again)))
     facts = {"runs": total, "done": work.ready}
     work.load = work.loaded(console, facts) if work.ready < total else Load(False, facts=facts)
     return work
+
+
+def _by_seed(plan: StudyPlan, runs: Sequence[Planned], done: Container[str]) -> list[Planned]:
+    """Return the runs that are left, seed by seed.
+
+    An interrupted study then compares all methods, and slow methods do not all come last.
+    """
+    left, order = [run for run in runs if run.name not in done], plan.seeds.index
+    return sorted(left, key=lambda run: order(run.config["seed"]))
 
 
 def _with_precision(plan: StudyPlan, artifacts: Artifacts, console: Console) -> StudyPlan:
@@ -147,6 +152,13 @@ class StudyWork(Work):
     errors: Mapping[str, str] = field(default_factory=dict)
     shown: int = 0
     budget: TimeBudget | None = None
+
+    def about(self, total: int, again: bool) -> list[str]:
+        """Return lines about a study of a number of runs; `again` is whether one is repeated."""
+        names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
+        line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {self.plan.storage}"
+        repeated = [REPEATED] if again else []
+        return [*filter(None, [self.plan.reduced, self.plan.untyped]), line, *repeated, *disk_line(self.waiting)]
 
     def loaded(self, console: Console, facts: dict[str, Any]) -> Load:
         """Make what the runs share that are left, and return what they take."""
@@ -263,7 +275,7 @@ class StudyWork(Work):
     def _estimate(self, console: Console) -> float | None:
         """Print how long the runs will take, here or on Ray; None if nothing can be timed."""
         timing = self._timing_here() if self.experiment.local else self._timing_on_ray()
-        return self._ahead.print_time(self.artifacts, timing, LEAST not in self.plan.arguments, console)
+        return self._ahead.print_time(self.artifacts, timing, self.plan.arguments, self.collections, console)
 
     def _timing_here(self) -> Timing:
         return Timing(LocalExecutor(shared={"opened": OpenedParts(artifacts=self.artifacts)}), self._processes)

@@ -26,11 +26,16 @@ from pyrite.ranking.cores import cores
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:
-    from pyrite.cluster.training.estimate import RunTime
+    from pyrite.cluster.training.estimate import Estimate, RunTime
 
 TIME = "pyrite.cluster.training.estimate:time_method"
-LEAST = "scale=tiny"
-"""The override of the smallest scale, whose time is printed next to that of the study."""
+SHORTER = ("scale=tiny", "training.max_epochs=1", "limits.examples=100", "origin=bm25")
+"""Overrides whose time is printed next to that of the study, if they are not typed and shorten it."""
+NOT_SHORTER = "shorter: fewer methods, seeds or documents; limits save little"
+SHORT = 0.8
+"""The share of its time that a shorter study takes at most."""
+BUSY = 0.9
+"""The share of a core below which other programs slow the timing down."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +107,16 @@ class RunsAhead:
         total = sum(count * each for count, each in zip(times, known, strict=True)) if known == seconds else None
         return saved(total, at_once)
 
-    def print_time(self, artifacts: Artifacts, timing: Timing, small: bool, console: Console) -> float | None:
+    def print_time(
+        self, artifacts: Artifacts, timing: Timing, typed: Sequence[str], collections: Mapping[str, Collection],
+        console: Console,
+    ) -> float | None:  # fmt: skip
         """Time a few steps of each method, print how long all runs take, and return it; None if nothing can be timed.
 
         Args:
-            small: whether to print the time of the smallest scale too.
+            typed: the user's overrides.
         """
-        from pyrite.cluster.training.estimate import can_be_timed, whole_seconds
+        from pyrite.cluster.training.estimate import Estimate, can_be_timed
 
         methods = [each for each in distinct(self.known) if can_be_timed(each.config)]
         if not methods:
@@ -116,19 +124,40 @@ class RunsAhead:
         print_lines(console, f"timing a few steps of {counted(len(methods), 'method')} …")
         timed = timing.times([(each.config, artifacts.keys(each.config)) for each in methods])
         times = {seedless(each): time for each, time in zip(methods, timed, strict=True)}
-        at_once = timing.at_once
         runs = [*self.waiting, *chain(*([each] * round(self.times) for each in self.examples))]
-        found = [times.get(seedless(each)) for each in runs]
-        seconds = whole_seconds(found, at_once)
-        if seconds is None:
+        estimate = Estimate([times.get(seedless(each)) for each in runs], timing.at_once)
+        if estimate.seconds is None:
             return None
-        line = f"{counted(len(runs), 'run')}, about {duration(seconds)} at most"
-        if small:
-            pairs = zip(runs, found, strict=True)
-            least = [time and time.reduced(compose([*run.overrides, LEAST])) for run, time in pairs]
-            line += f"; with {LEAST} about {duration(whole_seconds(least, at_once) or 0.0)}"
-        print_lines(console, line)
-        return seconds
+        shorter = {
+            override: estimate.reduced([compose([*each.overrides, override]) for each in runs]).seconds or 0.0
+            for override in SHORTER if override not in typed
+        }  # fmt: skip
+        largest = max(collections[each.name].size for each in self.known)
+        print_lines(console, *_time_lines(estimate, shorter, largest))
+        return estimate.seconds
+
+
+def _time_lines(estimate: Estimate, shorter: Mapping[str, float], documents: int) -> list[str]:
+    """Return lines on how long runs take, why, and which overrides make them shorter.
+
+    Args:
+        shorter: the seconds with each override.
+        documents: the documents of the largest collection.
+    """
+    seconds = estimate.seconds or 0.0
+    line = f"{counted(len(estimate.times), 'run')}, about {duration(seconds)} at most"
+    if estimate.share < BUSY:
+        line += f" while other programs use the processor (about {duration(seconds * estimate.share)} without them)"
+    read = f"all {documents:,} documents" if estimate.reads_all else "documents"
+    parts = {
+        f"trains on {counted(estimate.examples, 'pair')}": 1 - estimate.reading,
+        f"reads {read} to validate and test": estimate.reading,
+    }
+    (first, share), (second, rest) = sorted(parts.items(), key=lambda part: -part[1])
+    line += f"; {share:.0%} of it {first}, {rest:.0%} {second}"
+    less = [f"{name} about {duration(time)}" for name, time in shorter.items() if time <= SHORT * seconds]
+    advice = f"shorter: {', '.join(less)}" if less else NOT_SHORTER
+    return [line, advice]
 
 
 def _seconds(run: Planned, collection: Collection) -> float | None:

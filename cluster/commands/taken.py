@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from pyrite.cluster.config.override import key_of, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key, without
 from pyrite.ranking.errors import BadInput
 
 
@@ -33,5 +33,4 @@ class Taken:
 
 def divided(overrides: Sequence[str], keys: Container[str]) -> tuple[list[str], list[str]]:
     """Return the overrides of some options, or of groups of them, and the others."""
-    of_keys = [text for text in overrides if root_of(text) in keys]
-    return of_keys, [text for text in overrides if text not in of_keys]
+    return of_keys(overrides, keys, root_of), without(overrides, keys, root_of)

@@ -18,7 +18,7 @@ from pyrite.cluster.commands.train_tables import by_collection, figures, samplin
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.precision import with_precision
+from pyrite.cluster.config.precision import precision_lines, with_precision
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.task import Done, Watch
@@ -126,7 +126,7 @@ def prepare(experiment: Experiment, console: Console) -> TrainWork:
         artifacts=artifacts,
         collection=collection,
     )
-    print_lines(console, *work.read_lines, *artifacts.cut_texts([planned.config]))
+    print_lines(console, *work.read_lines, *artifacts.cut_texts([planned.config]), *precision_lines(planned.config))
     console.print(f"collection {collection.name} ({collection.fingerprint})", markup=False)
     return work
 

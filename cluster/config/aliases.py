@@ -27,15 +27,16 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from pyrite.cluster.config.groups import chosen_by_default, group_options, groups_of, option
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of, of_keys
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.relocated import new_path
@@ -231,9 +232,9 @@ FORMS: tuple[tuple[str, str, str, Form], ...] = (
 
 def _checkpoint_of(overrides: Sequence[str], text: str) -> str:
     """Return the checkpoint of the ranker among overrides, by which it guards its training."""
-    given = [value.strip(QUOTES) for key, _, value in (each.partition("=") for each in overrides) if key in CHECKPOINTS]
+    given = of_keys(overrides, CHECKPOINTS)
     refuse(not given, "the ranker starts from no checkpoint", text, "name one by ranker.checkpoint=FOLDER")
-    return given[-1]
+    return given[-1].partition("=")[2].strip(QUOTES)
 
 
 def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:
@@ -242,18 +243,9 @@ def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str
     These are the ranker of `rank`, the runs and judgements of `evaluate`, the folders of `audit`, the file of `study`
     and `--relabel`. A study's baseline is a line of key=value pairs, which Hydra reads as one text only in quotes.
     """
-    overrides = list(overrides)
-    if chosen.verb == "audit" and chosen.words:
-        overrides.append(f"studies={as_override(chosen.words)}")
-    if chosen.verb == "evaluate":
-        overrides += _runs_and_judgements(chosen.words, {key_of(text) for text in overrides})
-    if chosen.verb == "study":
-        overrides = [*(text for path in chosen.words for text in read_overrides(path)), *overrides]
-    if getattr(chosen, "relabel", None):
-        overrides.append(f"relabel={chosen.relabel}")
-    if getattr(chosen, "trained", None):
-        overrides.append(named_checkpoint(chosen.trained))
-    return list(map(quoted_baseline, overrides))
+    of_words = WORDS[chosen.verb](chosen.words, set(map(key_of, overrides))) if chosen.verb in WORDS else ()
+    of_flags = [write(value) for name, write in FLAGS.items() if (value := getattr(chosen, name, None))]
+    return list(map(quoted_baseline, [*of_words, *overrides, *of_flags]))
 
 
 def _quoted_measures(value: str) -> str:
@@ -295,11 +287,14 @@ def read_overrides(path: str) -> list[str]:
     content, remedy = read_yaml(path), "write a line `- key=value` for each option"
     if isinstance(content, dict):
         return [own_experiment(content, path)]
-    if not isinstance(content, list):
-        raise BadInput("is not a list of overrides", path, remedy)
+    refuse(not isinstance(content, list), "is not a list of overrides", path, remedy)
     for place, text in enumerate(content):
-        if not isinstance(text, str) or "=" not in text:
-            raise BadInput(f"is not a list of overrides: entry {place + 1} is {text!r}", path, remedy)
+        refuse(
+            not isinstance(text, str) or "=" not in text,
+            f"is not a list of overrides: entry {place + 1} is {text!r}",
+            path,
+            remedy,
+        )
         if (key := text.partition("=")[0]) in [other.partition("=")[0] for other in content[:place]]:
             raise BadInput(f"gives {key} twice", path, "remove one of them")
     return content
@@ -315,12 +310,16 @@ def own_experiment(content: dict[str, Any], path: str) -> str:
     return f"experiment={as_override(content)}"
 
 
+QUOTED = {"trainer": " ", "trainer.run": " ", "baseline": "="}
+"""What a value has in it that Hydra reads only in quotes, by the key."""
+
+
 def quoted_baseline(override: str) -> str:
     """Return an override, with a baseline of several key=value pairs, or a command that trains, in quotes."""
     key, _, value = override.partition("=")
-    if key in ("trainer", "trainer.run") and " " in value and value[0] not in QUOTES:
-        return f"{key}={as_override(value)}"
-    return f"{key}='{value}'" if key == "baseline" and "=" in value and value[0] not in QUOTES else override
+    if key not in QUOTED or QUOTED[key] not in value or value[0] in QUOTES:
+        return override
+    return f"{key}={as_override(value)}"
 
 
 def is_override(text: str) -> bool:
@@ -337,6 +336,27 @@ def named_checkpoint(trained: str) -> str:
         "name it first: pyrite rank RANKER key=value …",
     )
     return f"checkpoint={as_override(trained)}"
+
+
+def _of_studies(words: Sequence[str], given: set[str]) -> Iterator[str]:
+    """Yield the override of `pyrite audit STUDY…`."""
+    if words:
+        yield f"studies={as_override(list(words))}"
+
+
+def _of_files(words: Sequence[str], given: set[str]) -> Iterator[str]:
+    """Yield the overrides of `pyrite study FILE…`, before those that are typed."""
+    return chain.from_iterable(map(read_overrides, words))
+
+
+WORDS: Mapping[str, Callable[[Sequence[str], set[str]], Iterable[str]]] = {
+    "audit": _of_studies,
+    "evaluate": _runs_and_judgements,
+    "study": _of_files,
+}
+"""What words stand for that are no overrides, by the verb; each is called with them and the keys that are typed."""
+FLAGS: Mapping[str, Callable[[str], str]] = {"relabel": "relabel={}".format, "trained": named_checkpoint}
+"""What other arguments stand for."""
 
 
 def as_override(value: Any) -> str:

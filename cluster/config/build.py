@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import is_dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from pyrite.cluster.config.moved import moved_error
@@ -59,12 +60,14 @@ def _base_of(at: str) -> tuple[type, ...]:
 
 def _bases_in(target: type, option: str) -> tuple[type, ...]:
     """Return the classes that an option of a class of ours declares; nothing if it takes others too."""
-    declared = _types_of(target).get(option) if _is_ours(target) else None
-    kinds = [each for each in get_args(declared) or (declared,) if each is not type(None)]
-    ours = [
-        each for each in kinds if isinstance(each, type) and _is_ours(each) and not getattr(each, "_is_protocol", False)
-    ]
-    return tuple(ours) if len(ours) == len(kinds) else ()
+    declared = _types_of(target).get(option)
+    kinds = tuple(each for each in get_args(declared) or (declared,) if each is not NoneType)
+    return kinds if all(map(_is_base, kinds)) else ()
+
+
+def _is_base(kind: Any) -> bool:
+    """Return whether a type is a class of ours whose subclasses are parts."""
+    return isinstance(kind, type) and _is_ours(kind) and not getattr(kind, "_is_protocol", False)
 
 
 def _check_tree(node: dict[str, Any], at: str, bases: tuple[type, ...], kind: str) -> None:
@@ -76,41 +79,50 @@ def _check_tree(node: dict[str, Any], at: str, bases: tuple[type, ...], kind: st
     if inspect.isabstract(target):
         missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
         raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
-    _check_names(target, [key for key in node if not key.startswith("_")], at)
-    for key, part in parts_in(node).items():
-        inner = f"{at}.{key}" if at else key
-        _check_tree(part, inner, _bases_in(target, key), f"{key} of {target.__name__}")
+    _check_names(target, node, at)
+    for key, value in node.items():
+        if not isinstance(value, dict):
+            continue
+        inner, kinds = f"{at}.{key}".lstrip("."), _bases_in(target, key)
+        if "_target_" in value:
+            _check_tree(value, inner, kinds, f"{key} of {target.__name__}")
+        elif len(kinds) == 1:  # which `_check_types` refuses without a class
+            _check_names(*kinds, value, inner)
 
 
 def _construct(node: dict[str, Any], at: str, given: dict[str, Any]) -> Any:
     target = locate(node["_target_"])
-    parts = {key: _construct(value, f"{at}.{key}" if at else "", {}) for key, value in parts_in(node).items()}
-    options = {key: value for key, value in node.items() if key not in parts and not key.startswith("_")}
+    options = {key: value for key, value in node.items() if not key.startswith("_")}
+    options |= {key: _construct(value, f"{at}.{key}" if at else "", {}) for key, value in parts_in(node).items()}
     if _is_ours(target):
-        _check_types(target, options | parts, at)
+        _check_types(target, options, at)
     else:
         _check_methods(target)
     # Not by Hydra's instantiate: it would take parts that are dataclasses apart into mappings.
-    construct = functools.partial(target, **options, **parts, **given)
+    construct = functools.partial(target, **options, **given)
     if node.get("_partial_"):
         return construct
     try:
         with called() as functions:
             built = construct()
-        _check_base_called(target, functions)
-        return built
     except BadInput as error:
-        # The bound of a class inside this one, which the user does not know by name.
-        if at and re.fullmatch(r"[A-Z]\w*", str(error.where)) and re.match(r"(\w+) is ", error.what):
-            raise BadInput(f"{at}.{error.what}", remedy=error.remedy) from None
-        outer, _, name = at.rpartition(".")
-        if outer and str(error.where).startswith(f"{name}."):  # refresh.lag of function.dense.refresh
-            raise BadInput(error.what, f"{outer}.{error.where}", error.remedy) from None
-        raise
+        raise _by_key(error, at) from None
     except TypeError as error:
-        if "missing" in str(error):  # an option without a default that was deleted
-            raise BadInput(str(error), node["_target_"], "see `pyrite options`") from None
+        refuse("missing" in str(error), str(error), node["_target_"], "see `pyrite options`")  # an option was deleted
         raise
+    _check_base_called(target, functions)
+    return built
+
+
+def _by_key(error: BadInput, at: str) -> BadInput:
+    """Return the refusal of a part's constructor with the key of the configuration that it is about."""
+    where, (outer, _, name) = str(error.where), at.rpartition(".")
+    # The bound of a class inside this one, which the user does not know by name.
+    if at and re.match(r"[A-Z]\w*: \w+ is ", f"{where}: {error.what}"):
+        return BadInput(f"{at}.{error.what}", remedy=error.remedy)
+    if outer and where.startswith(f"{name}."):  # refresh.lag of function.dense.refresh
+        return BadInput(error.what, f"{outer}.{where}", error.remedy)
+    return error
 
 
 def locate(path: str) -> type:
@@ -166,12 +178,11 @@ def _positional(method: Any) -> list[inspect.Parameter]:
 
 def _check_base_called(target: type, functions: Collection[Any]) -> None:
     """Refuse a user's class whose constructor did not call the `checked` one of our base, and so lacks what it sets."""
-    base = next((each for each in target.__mro__ if _is_ours(each) and "__init__" in vars(each)), None)
-    constructor: Any = vars(base)["__init__"] if base is not None else None
+    base = next(each for each in target.__mro__ if each is object or (_is_ours(each) and "__init__" in vars(each)))
+    constructor: Any = vars(base)["__init__"]
     # The constructor of a dataclass sets the fields of its bases itself, and `Part` sets those of `FIELDS`.
-    if base is None or is_dataclass(base) or not getattr(constructor, "checked", False):
-        return
-    if issubclass(base, Part) and parameters_of(base.__init__).keys() <= set(base.FIELDS):
+    by_part = issubclass(base, Part) and parameters_of(constructor).keys() <= set(base.FIELDS)
+    if by_part or is_dataclass(base) or not getattr(constructor, "checked", False):
         return
     where = f"{target.__module__}.{target.__name__}.__init__"
     refuse(
@@ -199,11 +210,9 @@ def _check_names(target: type, options: Iterable[str], at: str) -> None:
     parameters = {name: each for name, each in inspect.signature(target).parameters.items() if name not in fields}
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return
-    for name in options:
-        if name not in parameters:
-            known = ", ".join(parameters) or "none"
-            what = f"there is no option {at}.{name}" if at else f"{target.__name__} has no option {name}"
-            raise BadInput(what, remedy=f"{target.__name__} has {known}")
+    unknown = [name for name in options if not name.startswith("_") and name not in parameters]
+    what = f"there is no option {at}.{{}}" if at else f"{target.__name__} has no option {{}}"
+    refuse(unknown, what, remedy=f"{target.__name__} has {', '.join(parameters) or 'none'}")
 
 
 def _check_types(target: type, options: dict[str, Any], at: str) -> None:
@@ -224,7 +233,8 @@ def _check_types(target: type, options: dict[str, Any], at: str) -> None:
 
 @functools.cache
 def _types_of(target: type) -> dict[str, Any]:
-    return get_type_hints(target.__init__)  # type: ignore[misc]
+    """Return the types of the options of a class of ours."""
+    return get_type_hints(target.__init__) if _is_ours(target) else {}  # type: ignore[misc]
 
 
 @functools.cache

@@ -70,10 +70,15 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     _take_classes(resolved, choices, given)
     check_shape(resolved, config)
     _resolve_negatives(resolved, given)
+    return with_new_paths(resolved) | {CHOICES: _named(choices, resolved, required)}
+
+
+def _named(choices: Mapping[str, Any], config: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    """Return the chosen name of each group; of those that were only filled in, none."""
     named = {group: name for group, name in choices.items() if not group.startswith("hydra") and group not in required}
     if named.get("objective") == "weighted_sum":  # named after its terms
-        named["objective"] = "+".join(parts_in(resolved["objective"])) or named["objective"]
-    return with_new_paths(resolved) | {CHOICES: named}
+        named["objective"] = "+".join(parts_in(config["objective"])) or named["objective"]
+    return named
 
 
 def _check(texts: Sequence[str], config: str) -> None:
@@ -81,9 +86,9 @@ def _check(texts: Sequence[str], config: str) -> None:
     for override in map(parsed, texts):
         key = override.get_key_element().lstrip("+~")
         if chooses(override):
-            if key != override.key_or_group and not override.is_add():  # of another package, which nothing has chosen
-                raise no_group(key, texts, config, compose)
-            if key == override.key_or_group and key not in chosen_by_default(config):
+            # Of another package nothing is chosen, but something may be added.
+            known = key in chosen_by_default(config) if key == override.key_or_group else override.is_add()
+            if not known:
                 raise no_group(key, texts, config, compose)
             check_names(override, config)
         value = override.value()
@@ -229,13 +234,18 @@ def _with_signs(overrides: Sequence[str], config: str) -> list[str]:
     are, and what the user marked by `+`. A group that a verb has needs no sign.
     """
     classes = tuple(key.removesuffix("_target_") for key in map(key_of, overrides) if key.endswith("._target_"))
-    groups = chosen_by_default(config)
-    adding = [not text.startswith("~") and (text[:1] == "+" or key_of(text).startswith(classes)) for text in overrides]
-    signed = {False: "", True: "++"}
-    return [
-        text if "@" in key_of(text) or not adds else f"{signed[key_of(text) not in groups]}{text.lstrip('+')}"
-        for text, adds in zip(overrides, adding, strict=True)
-    ]
+    return [_with_sign(text, classes, config) for text in overrides]
+
+
+def _with_sign(text: str, classes: tuple[str, ...], config: str) -> str:
+    """Return an override with its sign; `classes` are the beginnings of the options of classes that are named."""
+    key, plain = key_of(text), text.lstrip("+")
+    if text.startswith("~") or "@" in key:
+        return text
+    if key in chosen_by_default(config):
+        return plain
+    adds = text.startswith("+") or key.startswith(classes)
+    return f"++{plain}" if adds else text
 
 
 def _take_classes(config: dict[str, Any], choices: dict[str, Any], given: Mapping[str, Any]) -> None:
@@ -243,14 +253,14 @@ def _take_classes(config: dict[str, Any], choices: dict[str, Any], given: Mappin
 
     Options that the class has too, and those that are given, stay. The other options of the part are removed.
     """
-    for group in (group for group in SINGLE_GROUPS if f"{group}._target_" in given):
-        node = config.get(group)
-        if not isinstance(node, dict) or not isinstance(node.get("_target_"), str):
-            continue  # which the shape refuses
-        target = locate(node["_target_"])
-        kept = {*inspect.signature(target).parameters, *(key.removeprefix(f"{group}.") for key in given)}
-        config[group] = {key: value for key, value in node.items() if key.startswith("_") or key in kept}
-        choices[group] = target.__name__
+    for group in SINGLE_GROUPS:
+        node: Any = config.get(group)
+        path = node.get("_target_") if isinstance(node, dict) else None
+        if f"{group}._target_" in given and isinstance(path, str):  # the shape refuses what names no class
+            target = locate(path)
+            kept = {*inspect.signature(target).parameters, *(key.removeprefix(f"{group}.") for key in given)}
+            config[group] = {key: value for key, value in node.items() if key.startswith("_") or key in kept}
+            choices[group] = target.__name__
 
 
 OF_TEXTS = ("collection", "vectors", "encoding", "strict", "cache")

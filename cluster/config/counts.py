@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 if TYPE_CHECKING:
     from pyrite.sampling.policies.policy import SamplingPolicy
@@ -20,11 +20,9 @@ def counts_of(
     Numbers and selectors of functions that the run does not have are refused.
     """
     given = {name: count for name, count in config["negatives"].items() if count is not None}
-    for key, named in (("negatives", given), ("selector", config["selectors"])):
-        for name in (name for name in named if name not in functions):
-            raise BadInput(
-                f"there is no function {name} in this run", f"{key}.{name}", f"it has {', '.join(functions)}"
-            )
+    for name in (*given, *config["selectors"]):
+        what, key = f"there is no function {name} in this run", "negatives" if name in given else "selector"
+        refuse(name not in functions, what, f"{key}.{name}", f"it has {', '.join(functions)}")
     if not given and (policy.chooses or len(functions) == 1):
         return None
     default = config["sampling"]["negatives"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.groups import group_options
 from pyrite.cluster.config.override import key_of
@@ -43,36 +44,53 @@ def parsed(text: str) -> Override:
 def _of_pattern(text: str, pattern: Glob) -> Override:
     known = group_options().get(key_of(text), [])
     names = pattern.filter(known)
-    if not names:
-        remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
-        raise BadInput("matches no name", text, remedy)
+    remedy = f"choose from {', '.join(known)}" if known else "glob(…) is for names of a group, such as function"
+    refuse(not names, "matches no name", text, remedy)
     return parsed(f"{text.split('=', 1)[0]}={','.join(names)}")
 
 
-def by_key(texts: Iterable[str]) -> dict[str, Override]:
-    """Return overrides by their keys, the last of each key."""
-    return {key_of(override.get_key_element()): override for override in map(parsed, texts)}
+@dataclass(frozen=True)
+class Choices:
+    """What an override gives: one value, several that it sweeps over, or an interval.
+
+    Args:
+        key: its key, with the signs that add an option.
+        texts: an override for each value, as it is typed; none of an interval.
+        swept: the values that it sweeps over; none without a sweep, and none of an interval.
+        interval: the interval that it sweeps over, as Hydra reads it.
+    """
+
+    key: str
+    texts: tuple[str, ...] = ()
+    swept: tuple[str, ...] = ()
+    interval: Any = None
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether it sweeps over values or an interval."""
+        return bool(self.swept) or self.interval is not None
 
 
-def interval_of(text: str) -> bool:
-    """Return whether an override sweeps over an interval."""
+def choices_of(text: str) -> Choices:
+    """Return what an override gives."""
     override = parsed(text)
-    return override.is_sweep_override() and override.is_interval_sweep()
+    key = override.get_key_element()
+    if not override.is_sweep_override():
+        return Choices(key, (str(override.input_line),))
+    if override.is_interval_sweep():
+        return Choices(key, interval=override.value())
+    values = tuple(override.sweep_string_iterator())
+    return Choices(key, tuple(f"{key}={value}" for value in values), values)
+
+
+def by_key(texts: Iterable[str]) -> dict[str, Choices]:
+    """Return what overrides give by their keys, the last of each key."""
+    return {key_of(choices.key): choices for choices in map(choices_of, texts)}
 
 
 def values_of(text: str) -> list[str]:
     """Return the values of an override: one, unless it sweeps over several. A sweep over an interval is refused."""
-    override = parsed(text)
-    if not override.is_sweep_override():
-        return [text.split("=", 1)[1]]
-    refuse(
-        override.is_interval_sweep(),
-        f"{text!r} sweeps over an interval",
-        remedy="name the values: a list, choice(…) or range(…)",
-    )
-    return list(override.sweep_string_iterator())
-
-
-def swept_values(text: str) -> list[str]:
-    """Return the values of an override that sweeps over named values; none of any other."""
-    return values_of(text) if parsed(text).is_sweep_override() and not interval_of(text) else []
+    choices = choices_of(text)
+    remedy = "name the values: a list, choice(…) or range(…)"
+    refuse(choices.interval is not None, f"{text!r} sweeps over an interval", remedy=remedy)
+    return [each.partition("=")[2] for each in choices.texts]

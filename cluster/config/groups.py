@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import yaml
 
+from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.signatures import defaults
 from pyrite.ranking.errors import BadInput
@@ -75,6 +76,13 @@ def _option(group: str, name: str) -> dict[str, Any]:
     return node
 
 
+@cache
+def brought(group: str, name: str | None) -> dict[str, Any]:
+    """Return what the file of a name chooses of other groups, by group; an unknown name chooses nothing."""
+    entries = option(group, name).get("defaults", []) if name in group_options()[group] else []
+    return {key.partition("@_global_.")[2]: names for entry in entries for key, names in entry.items()}
+
+
 def name_of(group: str, path: str) -> str | None:
     """Return the name in a group that refers to a class; None if it has none.
 
@@ -99,10 +107,6 @@ def part_node(group: str, name: str) -> dict[str, Any]:
 
 def fill_defaults(node: Any) -> None:
     """Add to each part, in place, the options that its class declares and the configuration leaves out."""
-    if not isinstance(node, dict):
-        return
-    if isinstance(target := node.get("_target_"), str):
-        for key, value in defaults(target).items():
-            node.setdefault(key, copy.deepcopy(value))
-    for value in node.values():
-        fill_defaults(value)
+    for part in parts_within(node):
+        for key, value in defaults(str(part["_target_"])).items():
+            part.setdefault(key, copy.deepcopy(value))

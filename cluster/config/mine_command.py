@@ -10,7 +10,7 @@ from typing import Any
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import beneath, key_of
 from pyrite.ranking.errors import BadInput
 
 READ = ("collection", "vectors", "encoding")
@@ -50,25 +50,17 @@ def _command(overrides: list[str]) -> str | None:
 def _taken(overrides: Sequence[str], config: dict[str, Any], names: Sequence[str]) -> list[str]:
     """Return the options of what is read, of the functions with these names, of their selectors and of the guard."""
     functions = names[0] if len(names) == 1 else f"[{','.join(names)}]"
-    left_out = tuple(f"selector.{name}" for name in config["function"] if name not in names)
+    left_out = [f"selector.{name}" for name in config["function"] if name not in names]
+    of_functions = beneath(overrides, [f"function.{name}" for name in names])
+    selectors = beneath(overrides, ["selector"])
     return [
-        *_beginning(overrides, READ),
+        *beneath(overrides, READ),
         f"function={functions}",
-        # An index is built once.
-        *(
-            text
-            for text in _beginning(overrides, [f"function.{name}" for name in names])
-            if REFRESH not in key_of(text)
-        ),
+        *(text for text in of_functions if REFRESH not in key_of(text)),  # an index is built once
         f"selector={config[CHOICES]['selector']}",
-        *(text for text in overrides if key_of(text).startswith("selector.") and not key_of(text).startswith(left_out)),
-        *_beginning(overrides, ["guard"]),
+        *(text for text in selectors if key_of(text) != "selector" and text not in beneath(selectors, left_out)),
+        *beneath(overrides, ["guard"]),
     ]
-
-
-def _beginning(overrides: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Return the overrides of keys and of all that stands below them."""
-    return [text for text in overrides if f"{key_of(text)}.".startswith(tuple(f"{key}." for key in keys))]
 
 
 def _counts(config: dict[str, Any], names: Sequence[str], counts: dict[str, int]) -> list[str]:

@@ -25,15 +25,17 @@ from pyrite.cluster.config.other_tools import (
     SAME_VALUE,
     WITHIN,
 )
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of, of_keys, without
 from pyrite.ranking.errors import BadInput
 
 Compose = Callable[[Sequence[str], str, bool], Mapping[str, Any]]
 OVERRIDES = r"\+?[\w.]+=[^ …|]+( \+?[\w.]+=[^ …|]+)*"
 """A suggestion that is overrides, and no sentence."""
-OF_RUNS, OF_STUDY = ("config", "study"), ("out", "resume", "samples", "seeds", "track")
-"""Primary files of verbs that train, and options that belong to the whole command."""
-UNKNOWN = re.compile(r"there is no option ([\w.]+)")
+OF_STUDY = ("out", "resume", "samples", "seeds", "track")
+"""Options that belong to the whole command."""
+OF_COMMANDS = {"config": OF_STUDY, "study": OF_STUDY}
+"""These, by the primary files of verbs that train."""
+UNKNOWN = re.compile(r"^there is no option ([\w.]+)")
 A_RANKER = {"mine": "ranker=bi_encoder", "rank": "ranker=bi_encoder"}
 """What brings the options of a pretrained ranker, if none is chosen, by primary file; others name its folder too."""
 
@@ -146,10 +148,10 @@ def suggest_all(overrides: Sequence[str], unknown: str, config: str, compose: Co
         config: the primary file of the verb.
         compose: `pyrite.cluster.config.compose.compose`, which tries the suggestion instead of the option.
     """
-    option = Unknown(unknown, next((text for text in overrides if key_of(text) == unknown), unknown), config)
+    option = Unknown(unknown, [*of_keys(overrides, {unknown}), unknown][0], config)
     if end := next((say(option) for applies, say in CASES if applies(option)), ""):
         return end
-    others = [text for text in overrides if text != option.override]
+    others = without(overrides, {unknown})
     instead = suggestion(option.override, config, others)
     if not instead:
         return ""
@@ -161,15 +163,14 @@ def suggest_all(overrides: Sequence[str], unknown: str, config: str, compose: Co
 
 def refusal(instead: str, others: Sequence[str], config: str, compose: Compose) -> str:
     """Return why a suggestion can't be composed with the other overrides, of which unknown ones are left out."""
-    words = [text for text in instead.split() if config not in OF_RUNS or key_of(text) not in OF_STUDY]
-    kept = [text for text in others if key_of(text) not in {key_of(word) for word in words}]
+    words = without(instead.split(), OF_COMMANDS.get(config, ()))
+    kept = without(others, set(map(key_of, words)))
     while True:
         try:
             compose([*kept, *words], config, True)
             return ""
         except BadInput as refused:
-            unknown = UNKNOWN.match(str(refused))
-            fewer = [text for text in kept if not unknown or key_of(text) != unknown[1]]
+            fewer = without(kept, UNKNOWN.findall(str(refused)))
             if fewer == kept:
                 return str(refused)
             kept = fewer

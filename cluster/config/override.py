@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 
 def key_of(override: str) -> str:
@@ -15,6 +15,27 @@ def root_of(override: str) -> str:
     return key_of(override).partition(".")[0]
 
 
+def of_keys(overrides: Iterable[str], keys: Container[str], part: Callable[[str], str] = key_of) -> list[str]:
+    """Return the overrides of some keys; with `root_of`, those of some options or groups."""
+    return [text for text in overrides if part(text) in keys]
+
+
+def without(overrides: Iterable[str], keys: Container[str], part: Callable[[str], str] = key_of) -> list[str]:
+    """Return the overrides of other keys than some; with `root_of`, of other options and groups."""
+    return [text for text in overrides if part(text) not in keys]
+
+
+def beneath(overrides: Iterable[str], keys: Iterable[str]) -> list[str]:
+    """Return the overrides of some keys and of all that stands below them."""
+    outer = list(keys)
+    return [text for text in overrides if is_within(key_of(text), outer)]
+
+
+def is_within(key: str, outer: Iterable[str]) -> bool:
+    """Return whether a key is one of some, or stands below one of them."""
+    return f"{key}.".startswith(tuple(f"{each}." for each in outer))
+
+
 def values_by_key(overrides: Sequence[str]) -> dict[str, str]:
     """Return the values that overrides give, by key; those that delete a key give none."""
     return {key_of(text): text.partition("=")[2] for text in overrides if "=" in text and text[0] != "~"}
@@ -22,5 +43,4 @@ def values_by_key(overrides: Sequence[str]) -> dict[str, str]:
 
 def replaced(overrides: Sequence[str], by: Sequence[str]) -> list[str]:
     """Return overrides after those with the same keys are replaced."""
-    keys = set(map(key_of, by))
-    return [*(text for text in overrides if key_of(text) not in keys), *by]
+    return [*without(overrides, set(map(key_of, by))), *by]

@@ -22,10 +22,23 @@ def with_precision(overrides: Sequence[str], config: Mapping[str, Any], precisio
     return replaced(list(overrides), [f"{key}={precision}" for key in automatic(config)])
 
 
-def automatic(config: Mapping[str, Any], at: str = "") -> Iterator[str]:
+def automatic(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of the options that leave the precision to the machine."""
+    return (key for key, value in _named(config) if value == AUTO)
+
+
+def precision_lines(config: Mapping[str, Any]) -> list[str]:
+    """Return a line for each precision in which transformers of a run compute, with the options that name it."""
+    keys: dict[str, list[str]] = {}
+    for key, value in _named(config):
+        keys.setdefault(value, []).append(key)
+    return [f"transformers compute in {value} ({', '.join(names)})" for value, names in keys.items()]
+
+
+def _named(config: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the keys and values of the options of a precision that are set."""
     for key, value in config.items():
         if isinstance(value, dict):
-            yield from automatic(value, f"{at}{key}.")
-        elif key == OPTION and value == AUTO:
-            yield f"{at}{key}"
+            yield from _named(value, f"{at}{key}.")
+        elif key == OPTION and value is not None:
+            yield f"{at}{key}", value

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyrite.cluster.config.aliases import QUOTES, as_override
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 PATHS = frozenset({
     "cache", "checkpoint", "data", "evaluate", "folder", "gold", "judgements", "machine", "out", "owners", "path",
@@ -46,8 +46,8 @@ def quoted_path(override: str) -> str:
     """
     key, equals, value = override.partition("=")
     name = key.rpartition(".")[2].lstrip("+~")
-    if equals and name in PATHS and not value.strip().strip(QUOTES):  # for example a shell variable that is not set
-        raise BadInput("is empty", key, "name a file or folder, or leave it out")
+    empty = equals and not value.strip().strip(QUOTES)  # for example a shell variable that is not set
+    refuse(empty and name in PATHS, "is empty", key, "name a file or folder, or leave it out")
     if name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or AS_IT_IS.match(value):
         return override
     if name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value):

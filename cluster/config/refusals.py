@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -83,9 +84,8 @@ TYPES = re.compile(r"(constrained-|literal\[|list\[|dict\[).*|int|float|str|bool
 
 def _nearest(errors: Sequence[Any]) -> tuple[Any, str]:
     """Return pydantic's first error and its message; of an option of several types the error of the type that fits."""
-    place = errors[0]["loc"]
-    depth = next((depth for depth, part in enumerate(place) if TYPES.fullmatch(str(part))), len(place))
-    of_option = [each for each in errors if each["loc"][:depth] == place[:depth]] if depth < len(place) else errors[:1]
+    option = tuple(itertools.takewhile(lambda part: not TYPES.fullmatch(str(part)), errors[0]["loc"]))
+    of_option = [each for each in errors if each["loc"][: len(option)] == option]
     deepest = max(len(each["loc"]) for each in of_option)
     near = [each for each in of_option if not each["type"].endswith(("_type", "literal_error"))]
     near = near or [each for each in of_option if len(each["loc"]) == deepest]

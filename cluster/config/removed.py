@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 SEARCH = (
     "search shares of functions by `pyrite study search=optuna policy=schedule 'policy.end=interval(0,1)'`, "
@@ -91,5 +91,9 @@ def refuse_renamed(overrides: Sequence[str], config: str) -> None:
     renamed = RENAMED["every verb"] | RENAMED.get(config, {})
     for text, (old, new) in itertools.product(overrides, renamed.items()):
         key, _, value = text.lstrip("+~").partition("=")
-        if f"{key}.".startswith(f"{old}."):
-            raise BadInput(f"is called {new} now", text, f"write {new}{key.removeprefix(old)}={value or '…'}")
+        refuse(
+            f"{key}.".startswith(f"{old}."),
+            f"is called {new} now",
+            text,
+            f"write {new}{key.removeprefix(old)}={value or '…'}",
+        )

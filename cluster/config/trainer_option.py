@@ -7,11 +7,14 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Formatter
+from types import NoneType
 from typing import Any
 
+from pyrite.cluster.config.nested import nodes
+from pyrite.cluster.config.takes import takes
 from pyrite.ranking.errors import BadInput, refuse
 
 GIVEN = ("data", "seed", "folder")
@@ -44,6 +47,7 @@ def check_trainer(config: Mapping[str, Any]) -> None:
 
     The file is read, not imported.
     """
+    _check_checkpoint(config)
     run = str(config["trainer"]["run"])
     options = [name for name in config["trainer"] if name not in NAMED]
     if is_command(run):
@@ -66,6 +70,18 @@ def check_trainer(config: Mapping[str, Any]) -> None:
         raise BadInput(what, "trainer", remedy) from None
 
 
+def _check_checkpoint(config: Mapping[str, Any]) -> None:
+    """Refuse a ranker without the checkpoint that it is made of, from which the user's training starts."""
+    key = "ranker.checkpoint"
+    absent = config["ranker"].get("checkpoint", "") is None
+    refuse(
+        absent and not takes("config", config, key, {NoneType}),
+        "is null, and the trainer's model starts from a checkpoint",
+        key,
+        f"name its folder or its name: {key}=FOLDER",
+    )
+
+
 def _signature(arguments: ast.arguments) -> inspect.Signature:
     """Return the signature of a function's syntax, in which every default is None. Nothing of the user's is run."""
     none = ast.Constant(None)
@@ -77,17 +93,20 @@ def _signature(arguments: ast.arguments) -> inspect.Signature:
 
 def _function(path: str, name: str, run: str) -> ast.FunctionDef:
     """Return the syntax of a function of the user's; refuse one that is not there."""
-    if not path.endswith(".py") or not Path(path).is_file():
-        what = "there is no such file" if path.endswith(".py") else "names no function"
-        raise BadInput(what, f"trainer={run}", "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}")
+    what = "there is no such file" if path.endswith(".py") else "names no function"
+    refuse(
+        not path.endswith(".py") or not Path(path).is_file(),
+        what,
+        f"trainer={run}",
+        "give FILE.py:FUNCTION, or a command with {data}, {out} and {seed}",
+    )
     try:
         body = ast.parse(Path(path).read_bytes(), path).body
     except (SyntaxError, ValueError) as error:
         raise BadInput(f"is no Python that can be read: {error}", path, "does python run it?") from None
     functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-    if name not in functions:
-        what = f"{path} defines no function {name}"
-        raise BadInput(what, "trainer", f"it defines {', '.join(functions) or 'none'}")
+    what = f"{path} defines no function {name}"
+    refuse(name not in functions, what, "trainer", f"it defines {', '.join(functions) or 'none'}")
     return functions[name]
 
 
@@ -97,14 +116,18 @@ def _check_command(run: str, options: list[str], config: Mapping[str, Any]) -> N
         what = "a command gets negatives that stand still, and no model of Pyrite's has vectors to search"
         raise BadInput(what, f"function={dense[0]}", "give a function, FILE.py:NAME, or mine with checkpoint=")
     fields = _fields(run)
-    if not {"out", "folder"} & {*fields}:
-        raise BadInput("names no folder to leave weights in", "trainer", "write {out} into the command")
+    refuse(
+        not {"out", "folder"} & {*fields},
+        "names no folder to leave weights in",
+        "trainer",
+        "write {out} into the command",
+    )
     for option in options:
-        if option not in fields:
-            raise BadInput(f"the command has no {{{option}}}", f"trainer.{option}", "write it into the command")
+        what = f"the command has no {{{option}}}"
+        refuse(option not in fields, what, f"trainer.{option}", "write it into the command")
     for field in fields:
-        if field not in (*FIELDS, *options):
-            raise BadInput(f"{{{field}}} is no field of a command", "trainer", f"give trainer.{field}=")
+        what = f"{{{field}}} is no field of a command"
+        refuse(field not in (*FIELDS, *options), what, "trainer", f"give trainer.{field}=")
 
 
 def _fields(run: str) -> list[str]:
@@ -147,31 +170,19 @@ def typed_again(arguments: Sequence[str], saved: Mapping[str, Any], verb: str, f
         BadInput: if the folder names a training that was not typed, or another one.
     """
     recorded, typed = trainers_of(saved), trainers_of(list(arguments))
-    if recorded != typed and recorded:
-        command = shlex.join(["pyrite", verb, "--resume", folder, *(f"trainer={each}" for each in recorded)])
-        what = f"its runs train with {', '.join(recorded)}, and no code runs that only a folder names"
-        if typed:
-            what = f"its runs train with {', '.join(recorded)}, not with trainer={', '.join(typed)}"
-        raise BadInput(what, folder, f"see what it does, then type {command}")
-    return [text for text in arguments if not (recorded and RECORDED.fullmatch(text))]
+    if not recorded:
+        return list(arguments)
+    otherwise = f"not with trainer={', '.join(typed)}" if typed else "and no code runs that only a folder names"
+    what = f"its runs train with {', '.join(recorded)}, {otherwise}"
+    command = shlex.join(["pyrite", verb, "--resume", folder, *(f"trainer={each}" for each in recorded)])
+    refuse(recorded != typed, what, folder, f"see what it does, then type {command}")
+    return [text for text in arguments if not RECORDED.fullmatch(text)]
 
 
 def trainers_of(content: Any) -> list[str]:
     """Return the trainings that overrides, or what a folder records, name."""
-    return sorted({*_trainers(content)})
-
-
-def _trainers(content: Any) -> Iterator[str]:
-    """Yield the trainings that a nest of overrides names."""
-    if isinstance(content, str):
-        if found := RECORDED.fullmatch(content):
-            yield found[1].strip("'\"")
-    elif isinstance(content, Mapping):
-        run = content.get("trainer")
-        if isinstance(run, Mapping) and run.get("run"):
-            yield str(run["run"])
-        for each in content.values():
-            yield from _trainers(each)
-    elif isinstance(content, list):
-        for each in content:
-            yield from _trainers(each)
+    texts = [node for node in nodes(content) if isinstance(node, str)]
+    typed = {found[1].strip("'\"") for text in texts if (found := RECORDED.fullmatch(text))}
+    composed = [node["trainer"] for node in nodes(content) if isinstance(node, Mapping) and "trainer" in node]
+    runs = {str(node["run"]) for node in composed if isinstance(node, Mapping) and node.get("run")}
+    return sorted(typed | runs)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from pyrite.cluster.config.declared import options_of
 from pyrite.cluster.config.groups import CONF, option
+from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.config.signatures import defaults
@@ -104,10 +105,7 @@ def check_classes(node: Any, trust: Trust) -> None:
 
 def classes_in(node: Any) -> Iterator[str]:
     """Yield the paths of all classes that a description names."""
-    if isinstance(node, dict) and "_target_" in node:
-        yield str(node["_target_"])
-    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ():
-        yield from classes_in(each)
+    return (str(part["_target_"]) for part in parts_within(node))
 
 
 def named_classes(overrides: Iterable[str]) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.config.groups import group_options, groups_of
+from pyrite.cluster.config.groups import fill_defaults, group_options, groups_of
 from pyrite.cluster.config.other_names import refusal, suggest_all
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import values_by_key, without
 from pyrite.cluster.config.refusals import no_option
 from pyrite.ranking.errors import BadInput
 
@@ -52,11 +52,14 @@ def with_values(
             before = copy.deepcopy(of_files)
             ConfigLoaderImpl._apply_overrides_to_config([*values[:place]], before)
             content: Any = OmegaConf.to_container(before, resolve=False)
+            fill_defaults(content)  # of parts that overrides added
             typed, within = each.key_or_group, getattr(error.__cause__, "full_key", None)  # of a mapping, the inner one
-            absent = [key for key in (typed, within) if key and walk(content, key.split("."))[1]]
-            if not absent:
-                raise
-            raise _unknown(absent[0], content, overrides, config, compose) from None
+            for key in filter(None, (typed, within)):
+                if walk(content, key.split("."))[1]:
+                    raise _unknown(key, content, overrides, config, compose) from None
+            composed = OmegaConf.create(content)
+            OmegaConf.set_struct(composed, True)
+            ConfigLoaderImpl._apply_overrides_to_config([each], composed)
     return composed
 
 
@@ -66,17 +69,17 @@ def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) 
 
 
 def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
-    root, *rest = path = key.split(".")
-    if root == "selectors" and len(path) > 2:  # as `aliases` writes selector.NAME.OPTION
-        written = ".".join(["selector", *rest])
-        return no_option(written, config, f"; is selector.{rest[0]}=NAME missing?")
+    root, *rest = key.split(".")
+    shown = key.replace("selectors.", "selector.", 1) if len(rest) > 1 else key  # as it is typed, before `aliases`
+    if root == "selectors" and len(rest) > 1 and rest[0] not in content[root]:
+        return no_option(shown, config, f"; is selector.{rest[0]}=NAME missing?")
     if root in groups_of(config) and not content.get(root):
         return no_option(key, config, f"; is {root}={'|'.join(group_options()[root])} missing?")
     # The name of another tool is the ranker's option, not that of an agent or of a method.
     of_verb = root in set(groups_of(config)) - set(groups_of("config"))
     siblings = _siblings(key, content, overrides, lambda text, others: refusal(text, others, config, compose))
     instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
-    return no_option(key, config, instead or siblings)
+    return no_option(shown, config, instead or siblings.replace("selectors.", "selector."))
 
 
 def _siblings(
@@ -88,26 +91,30 @@ def _siblings(
         refused: returns why an override is refused next to others, or nothing.
     """
     path = key.split(".")
-    node, (name, *rest) = walk(content, path)
-    outer = ".".join(path[: -len(rest) - 1])
+    node, missing = walk(content, path)
+    outer = ".".join(path[: -len(missing)])
     if not isinstance(node, Mapping):
         return f"; {outer} is a value and has no options"
-    names = [str(each) for each in node if not str(each).startswith("_")]
-    close = difflib.get_close_matches(name, names, 1)
-    value = next((text.partition("=")[2] for text in overrides if key_of(text) == key), "")
-    likely = [f"{outer}.{'.'.join([each, *rest])}" for each in close] if outer else _anywhere(content, path, close)
-    others = [text for text in overrides if key_of(text) != key]
+    names = [name for name in map(str, node) if not name.startswith("_")]
+    value, others = values_by_key(overrides).get(key, ""), without(overrides, {key})
+    likely = _likely(content, path, len(missing), names)
     accepted = [each for each in likely if not value or not refused(f"{each}={value}", others)]
     meant = f"; did you mean {accepted[0]}={value or '…'}?" if accepted else ""
     return f"; {outer} has {', '.join(names) or 'no options'}{meant}" if outer else meant
 
 
-def _anywhere(content: Mapping[str, Any], path: Sequence[str], close: Sequence[str]) -> list[str]:
-    """Return the options of a whole configuration that an unknown one may mean: it has too many to list.
+def _likely(content: Mapping[str, Any], path: Sequence[str], missing: int, names: Sequence[str]) -> Iterator[str]:
+    """Yield the options of a configuration that an unknown one may mean.
+
+    A whole configuration has too many options to list, so an option of a part is meant too, and one outside of it.
 
     Args:
-        close: the most similar name of the first level, if any.
+        missing: how many names at the end of the path there are not.
+        names: what there is instead of the first of them.
     """
-    parts = [*close, *(part for part, inner in content.items() if not walk(inner, path)[1])]
-    paths = [[*close, *path[1:]], [*parts[-1:], *path], path[1:]]
-    return [".".join(each) for each in paths if each and not walk(content, each)[1]]
+    known, (name, *rest) = path[:-missing], path[-missing:]
+    paths = [[*known, close, *rest] for close in difflib.get_close_matches(name, names, 1)]
+    if not known:
+        paths += [[part, *path] for part, inner in content.items() if not walk(inner, path)[1]][-1:]
+        paths += [rest]
+    return (".".join(each) for each in paths if each and not walk(content, each)[1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
@@ -23,6 +23,7 @@ from pyrite.ranking.errors import BadInput, no_teacher, refuse
 
 if TYPE_CHECKING:
     from pyrite.rl.trained import TrainedAgent
+    from pyrite.sampling.retrieval.function import RetrievalFunction
 
 
 def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
@@ -37,11 +38,15 @@ def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
 def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
     """Refuse a file whose `_target_` is a level too high or too low."""
     file = f"conf/{group}/{chosen}.yaml" if chosen else f"conf/{group}"
-    if group in NAMED_GROUPS and isinstance(node.get("_target_"), str):
-        name = chosen or "NAME"
-        begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
-        what = f"{group} takes named parts, and this _target_ has no name"
-        raise BadInput(what, file, f"begin the file {begin}; on the command line write +{group}.NAME._target_=…")
+    name = chosen or "NAME"
+    begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
+    what = f"{group} takes named parts, and this _target_ has no name"
+    refuse(
+        group in NAMED_GROUPS and "_target_" in node,
+        what,
+        file,
+        f"begin the file {begin}; on the command line write +{group}.NAME._target_=…",
+    )
     inner = [key for key, value in node.items() if isinstance(value, dict) and "_target_" in value]
     if group in SINGLE_GROUPS and "_target_" not in node and len(inner) == len(node) == 1:
         what = f"_target_ is under {inner[0]!r}, but {group} is one part without a name"
@@ -84,9 +89,13 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     for group in ("function", "origin"):
         for name, node in config[group].items():
             part = build(node, f"{group}.{name}", trust="composed")
-            if isinstance(part, Dense | Memory) and not elsewhere and not issubclass(ranker, DenseRanker):
-                remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
-                raise BadInput(f"it compares vectors, and {ranker.__name__} has none", f"function={name}", remedy)
+            remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
+            refuse(
+                isinstance(part, Dense | Memory) and not elsewhere and not issubclass(ranker, DenseRanker),
+                f"it compares vectors, and {ranker.__name__} has none",
+                f"function={name}",
+                remedy,
+            )
     check_optimizer(config["optimizer"])
     check_counts(config)
     if agent is not None:
@@ -107,46 +116,54 @@ def check_optimizer(node: dict[str, Any]) -> None:
     known = inspect.signature(factory.func).parameters
     weights = [torch.nn.Parameter(torch.zeros(2, 2))]
     for name, value in factory.keywords.items():
-        if name in known and not _is_of_type(known[name], 0.001 if name == "lr" else known[name].default, value):
+        if name in known and not _may_be(known[name], value):
             raise BadInput(f"optimizer.{name} is {value!r}", remedy=_remedy(known[name]))
     try:
         factory(weights)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except OF_TORCH as error:
         for name, value in factory.keywords.items():
             try:
                 factory.func(weights, **{"lr": 0.001, name: value})
-            except (TypeError, ValueError, RuntimeError):
+            except OF_TORCH:
                 remedy = _remedy(known[name]) if name in known else None
                 raise BadInput(f"optimizer.{name} is {value!r}", remedy=remedy) from None
         raise BadInput(str(error).partition("\n")[0], "optimizer", "see `pyrite options`") from None
 
 
-def _is_of_type(parameter: inspect.Parameter, example: Any, value: Any) -> bool:
-    """Return whether a value may be an option, by its annotation and an example. Torch takes a text as true."""
-    if isinstance(example, bool) or "bool" in str(parameter.annotation):
-        return isinstance(value, bool) or value is example
-    if isinstance(example, int | float):
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+OF_TORCH = (TypeError, ValueError, RuntimeError)
+"""What an optimizer of torch raises for options that it refuses."""
+REMEDIES: Mapping[type, Callable[[Any], str]] = {
+    bool: lambda default: "choose true or false",
+    int: "choose a number from 0 up, as {:g}".format,
+    float: "choose a number from 0 up, as {:g}".format,
+    tuple: lambda default: f"give {len(default)} numbers, as {list(default)}",
+}
+"""What to do about an option that is refused, by its kind."""
+
+
+def _kind_of(parameter: inspect.Parameter) -> type:
+    """Return the type of an option, by its annotation and its default."""
+    return bool if "bool" in str(parameter.annotation) else type(parameter.default)
+
+
+def _may_be(parameter: inspect.Parameter, value: Any) -> bool:
+    """Return whether a value may be an option. Torch takes a text as true."""
+    kind = _kind_of(parameter)
+    if kind is bool:
+        return type(value) in (bool, type(parameter.default))
+    if parameter.name == "lr" or kind in (int, float):
+        return type(value) in (int, float) and math.isfinite(value)
     return True
 
 
 def _remedy(parameter: inspect.Parameter) -> str:
-    default = parameter.default
     if parameter.name == "lr":
         return "choose a number above 0"
-    if isinstance(default, bool) or "bool" in str(parameter.annotation):
-        return "choose true or false"
-    if isinstance(default, int | float):
-        return f"choose a number from 0 up, as {default:g}"
-    if isinstance(default, Sequence) and not isinstance(default, str):
-        return f"give {len(default)} numbers, as {list(default)}"
-    return "see the documentation of its class"
+    return REMEDIES.get(_kind_of(parameter), lambda default: "see the documentation of its class")(parameter.default)
 
 
 def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
-    from pyrite.sampling.retrieval.function import RetrievalFunction
-
     policy = build(config["policy"], "policy", trust="composed")
     objective = build(config["objective"], "objective", trust="composed")
     functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
@@ -167,16 +184,20 @@ def check_counts(config: dict[str, Any]) -> None:
         refuse(len(objective.stages()) > 1, what, "negatives", "give one number for all functions: sampling.negatives")
     for name, node in config["selectors"].items():
         build(node, f"selector.{name}", trust="composed")
-    if objective.needs_teacher and not config.get("teacher"):
+    if objective.needs_teacher:
+        _check_teacher(config, functions)
+
+
+def _check_teacher(config: dict[str, Any], functions: Mapping[str, RetrievalFunction]) -> None:
+    """Refuse an objective that learns from a teacher without one, and without lists that it could score."""
+    from pyrite.sampling.retrieval.function import RetrievalFunction
+
+    if not config.get("teacher"):
         raise no_teacher("there is no teacher to learn from", "objective")
     listed = any(type(function).rank is not RetrievalFunction.rank for function in functions.values())
     what = f"a teacher scores documents in lists made before the training, and {' and '.join(functions)} has none"
-    refuse(
-        objective.needs_teacher and not listed and config["training"]["positives"] == 1,
-        what,
-        "teacher",
-        "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1",
-    )
+    remedy = "add a function with a list, as function=[in_batch,bm25] negatives.bm25=1"
+    refuse(not listed and config["training"]["positives"] == 1, what, "teacher", remedy)
 
 
 def check_agent(config: dict[str, Any], agent: TrainedAgent) -> None:
@@ -212,9 +233,13 @@ def check_candidates(config: dict[str, Any], documents: int) -> None:
     from pyrite.sampling.retrieval.tfidf import TfIdf
 
     functions = config["function"]
-    if len(functions) != 1 or not isinstance(build(next(iter(functions.values())), trust="composed"), TfIdf):
-        what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
-        raise BadInput(what, "function", "give policy=fixed function=tfidf")
+    what = f"documents are picked from the lists of tfidf, not of {', '.join(functions)}"
+    refuse(
+        len(functions) != 1 or not isinstance(build(next(iter(functions.values())), trust="composed"), TfIdf),
+        what,
+        "function",
+        "give policy=fixed function=tfidf",
+    )
     name, node = next(iter(functions.items()))
     what = f"the agent picks from {documents} documents and the lists have {node['depth']}"
     where = f"function.{name}.depth"

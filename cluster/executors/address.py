@@ -11,6 +11,13 @@ from pyrite.cluster.limits import CONNECT_TIMEOUT_S, PROBE_S
 from pyrite.ranking.errors import BadInput
 
 MODE = "RAY_AUTH_MODE"
+JOB_SERVER = ("is a job server, which takes submitted jobs", "{address}")
+OTHER_PORTS = {
+    "http": JOB_SERVER,
+    "https": JOB_SERVER,
+    "ray": ("is Ray Client's port, through which no study can run", "http://{host}:8265"),
+}
+"""What another port of a cluster is for, and where its job server is, by the scheme of the address."""
 TOKEN = "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
 
 
@@ -37,11 +44,10 @@ def is_foreign(address: str | None) -> bool:
 def check_address(address: str | None) -> None:
     """Raise `BadInput` for an address of another kind, and for one where nothing answers: Ray would try for minutes."""
     scheme, _, rest = (address or "").rpartition("://")
-    if scheme in ("http", "https", "ray"):
+    if scheme in OTHER_PORTS:
         host = rest.rpartition(":")[0] or rest
-        what, server = "is a job server, which takes submitted jobs", address
-        if scheme == "ray":
-            what, server = "is Ray Client's port, through which no study can run", f"http://{host}:8265"
+        what, server = OTHER_PORTS[scheme]
+        server = server.format(address=address, host=host)
         remedy = f"give {host}:6379, the port of `ray start`, or run `pyrite submit --address {server}`"
         raise BadInput(what, address, remedy)
     host, _, port = (address or "").rpartition(":")

@@ -106,28 +106,32 @@ class LocalExecutor(Executor):
             watch.started(task)
             if process is None and self._built is None:
                 self._built = built({**self.shared, **self.here})
-        while True:
+        done = None
+        while done is None:
             try:
                 done = Done(task, self._body(task, report, process)())
             except _TaskEnded:
                 return Done(task, stopped=True)
-            except Exception as error:  # the caller of `run` decides what an error ends
-                lost = process if isinstance(error, ProcessLost) else None
+            except ProcessLost as lost:
                 # A signal to the process group, such as Ctrl-C, ends both processes in any order.
-                if lost is not None and self._over.wait(AFTER_LOSS_S):
+                if self._over.wait(AFTER_LOSS_S):
                     return Done(task, stopped=True)
-                final = attempts.after(task.key, error, None if lost is None else str(error))
-                if final is None:
-                    if lost is not None:
-                        lost.restart()
-                    with self._lock:
-                        watch.retrying(task.key, error)
-                    continue
-                done = Done(task, error=final)
-            break
+                done = self._after(lost, task, attempts.after_loss(task.key, str(lost)), watch)
+                if done is None and process is not None:
+                    process.restart()
+            except Exception as error:  # the caller of `run` decides what an error ends
+                done = self._after(error, task, attempts.after_error(task.key, error), watch)
         with self._lock:
             watch.ended(done)
         return done
+
+    def _after(self, error: Exception, task: Task, final: Exception | None, watch: Watch) -> Done | None:
+        """Return how a task ends after an error; None if it runs again."""
+        if final is not None:
+            return Done(task, error=final)
+        with self._lock:
+            watch.retrying(task.key, error)
+        return None
 
     def _body(self, task: Task, report: Report, process: WarmProcess | None) -> Callable[[], Any]:
         """Return what runs a task, here or in another process."""

@@ -16,7 +16,8 @@ If a machine is taken away on notice, runs and learnings save their state first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import ray
@@ -26,12 +27,14 @@ from ray.exceptions import RayActorError
 from pyrite.cluster.executors.session import connected
 from pyrite.ranking.errors import BadInput
 
-LOW_MEMORY = ("node running low on memory", "OutOfMemoryError")
+LOW_MEMORY = re.compile("node running low on memory|OutOfMemoryError")
 """Parts of Ray's messages about processes that were killed for memory."""
 OOM = "oom_context"
 """How Ray's table of actors names such an end."""
 KILLED = "killed by Ray's memory monitor"
 """The reason of such a loss in our messages."""
+WRAPPING: Mapping[type[Exception], str] = {exceptions.RayTaskError: "cause", exceptions.RaySystemError: "client_exc"}
+"""Errors of Ray around another, and the attribute that holds it."""
 LOST = (
     exceptions.RayActorError,
     exceptions.WorkerCrashedError,
@@ -46,13 +49,8 @@ LOST = (
 
 def cause_of(error: BaseException) -> BaseException:
     """Return the error that a task raised, or that was raised while it was unpacked, without Ray's wrapping."""
-    while True:
-        if isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
-            error = error.cause
-        elif isinstance(error, exceptions.RaySystemError) and isinstance(error.client_exc, BaseException):
-            error = error.client_exc
-        else:
-            return error
+    inner = next((getattr(error, name) for kind, name in WRAPPING.items() if isinstance(error, kind)), None)
+    return cause_of(inner) if isinstance(inner, BaseException) else error
 
 
 def bad_input(error: Exception) -> Exception:
@@ -69,9 +67,8 @@ def is_loss(error: BaseException) -> bool:
 def killed_for_memory(error: BaseException) -> bool:
     """Return whether Ray's memory monitor has ended a process. At the start of a process only the text reports it."""
     error = cause_of(error)
-    if isinstance(error, exceptions.OutOfMemoryError):
-        return True
-    return isinstance(error, exceptions.RayActorError) and any(sign in str(error) for sign in LOW_MEMORY)
+    killed = isinstance(error, exceptions.RayActorError) and LOW_MEMORY.search(str(error)) is not None
+    return killed or isinstance(error, exceptions.OutOfMemoryError)
 
 
 def loss_reason(error: BaseException) -> str:
@@ -138,8 +135,11 @@ def killed_processes() -> set[tuple[str, int]]:
     """Return address and process of the actors of this job that Ray's memory monitor has ended."""
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
     dead = ray._private.state.state.actor_table(None, job, "DEAD").values()
-    killed = (actor for actor in dead if actor["DeathCause"] and actor["DeathCause"].WhichOneof("context") == OOM)
-    return {(actor["Address"]["IPAddress"], actor["Pid"]) for actor in killed}
+    return {
+        (actor["Address"]["IPAddress"], actor["Pid"])
+        for actor in dead
+        if actor["DeathCause"] and actor["DeathCause"].WhichOneof("context") == OOM
+    }
 
 
 def leave(keep: Callable[[], object], nodes: Callable[[], Collection[str]] = own_node) -> None:

@@ -28,17 +28,18 @@ def run_pieces(function: Callable[[int], None], count: int) -> None:
     Args:
         function: writes files that every machine sees. It is pickled.
     """
-    if count < 2 or (connected() and _is_actor()) or (not connected() and (count < LEAST_PIECES or cores() < 2)):
+    if count < 2 or not _has_ray(count):
         in_turn(function, count)
         return
     with session(dashboard=False):
         tasks = [Task(f"piece {number}", partial(function, number)) for number in range(count)]
-        errors = {done.task.key: done.error for done in RayExecutor().run(tasks) if done.error is not None}
+        ended = {done.task.key: done for done in RayExecutor().run(tasks)}
     for task in tasks:
-        if error := errors.get(task.key):
-            raise error
+        ended[task.key].result()
 
 
-def _is_actor() -> bool:
-
-    return ray.get_runtime_context().get_actor_id() is not None
+def _has_ray(count: int) -> bool:
+    """Return whether a Ray that this process has joined runs the pieces, or one is worth its start."""
+    if connected():
+        return ray.get_runtime_context().get_actor_id() is None
+    return count >= LEAST_PIECES and cores() > 1

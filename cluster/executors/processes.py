@@ -13,6 +13,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
+from pyrite.cluster.config.override import values_by_key
 from pyrite.cluster.executors.task import Report, Task
 from pyrite.cluster.executors.worker import origin_of
 from pyrite.cluster.limits import LOCAL_PROCESSES
@@ -118,12 +119,11 @@ class Processes:
         They import what trains rankers while this process reads, plans and prepares. A study on a cluster has none, and
         one with `concurrent=N` at most N including this process.
         """
-        elsewhere = "RAY_ADDRESS" in os.environ or any(
-            text.startswith(("local=false", "address=")) for text in overrides
-        )
-        requested = [text.removeprefix("concurrent=") for text in overrides if text.startswith("concurrent=")]
+        given = values_by_key(overrides)
+        elsewhere = "RAY_ADDRESS" in os.environ or "address" in given or given.get("local") == "false"
+        requested = given.get("concurrent", "null")
         # Anything else is refused later, or is null.
-        most = int(requested[-1]) - 1 if requested and requested[-1].isdecimal() else LOCAL_PROCESSES
+        most = int(requested) - 1 if requested.isdecimal() else LOCAL_PROCESSES
         return cls(0 if elsewhere else max(0, min(cores() - 1, LOCAL_PROCESSES, most)), warm_up)
 
     def __len__(self) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.executors.object_store import fetched
@@ -57,13 +56,10 @@ class RayExecutor(Executor):
         self.shared, self.at_once, self.actors, self.name = shared or {}, at_once, actors, name
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
-        running: dict[ray.ObjectRef, tuple[Task, Any]] = {}
-
-        def asks() -> list[Ask]:
-            return self._asks([task for task, _ in list(running.values())])
-
-        with waits_said(asks, watch.waits):
-            yield from self._ended(source, watch, retries, stop, running)
+        running: dict[ray.ObjectRef, Task] = {}
+        workers = _InTasks() if self.actors is None else _InActors(self.actors, self.name)
+        with waits_said(lambda: workers.asks(list(running.values())), watch.waits):
+            yield from self._ended(source, watch, retries, stop, running, workers)
 
     def _ended(
         self,
@@ -71,30 +67,28 @@ class RayExecutor(Executor):
         watch: Watch,
         retries: int,
         stop: Callable[[], bool],
-        running: dict[ray.ObjectRef, tuple[Task, Any]],
+        running: dict[ray.ObjectRef, Task],
+        workers: _InTasks | _InActors,
     ) -> Iterator[Done]:
-        """Run tasks; `running` holds the task and the actor of each that has started."""
+        """Run tasks; `running` holds those that have started."""
 
         from pyrite.cluster.executors.lost_process import answer_of, is_draining, is_loss, loss_reason
 
         shared, attempts = _stored(self.shared), Attempts(retries)
-        idle: list[Any] = []
         again: list[Task] = []
         try:
             while True:
                 for task in self._new(source, again, running, stop):
-                    ref, actor = self._start(task, shared, idle)
-                    running[ref] = task, actor
+                    running[workers.start(task, shared)] = task
                     watch.started(task)
                 if not running:
                     return
                 (ref,), _ = ray.wait(list(running))
-                task, actor = running.pop(ref)
+                task = running.pop(ref)
                 value, error = answer_of(ref)
                 draining = is_draining(error)
                 lost = error is not None and not draining and is_loss(error)
-                if actor is not None and not lost:
-                    idle.append(actor)
+                workers.ended(ref, lost)
                 if draining:
                     watch.moved(task.key, str(error))
                     again.append(task)
@@ -111,7 +105,7 @@ class RayExecutor(Executor):
                 source.ended(done)
                 yield done
         finally:
-            self._end(running, idle)
+            workers.close(running)
 
     def _new(
         self, source: Tasks, again: list[Task], running: Mapping[Any, Any], stop: Callable[[], bool]
@@ -123,33 +117,65 @@ class RayExecutor(Executor):
                 return
             yield task
 
-    def _end(self, running: Mapping[ray.ObjectRef, tuple[Task, Any]], idle: Sequence[Any]) -> None:
-        """End all actors, and what still runs."""
-        for actor in [*idle, *(actor for _, actor in running.values() if actor is not None)]:
-            ray.kill(actor)
-        for ref in running if self.actors is None else ():
-            ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
 
-    def _asks(self, tasks: Sequence[Task]) -> list[Ask]:
-        """Return what tasks take, or their actors if they run in actors."""
-        if self.actors is not None:
-            return [Ask("a worker", (self.actors.bundle(),))] if tasks else []
+class _InTasks:
+    """Runs each task as a Ray task."""
+
+    def __init__(self) -> None:
+        self._remote: Any = ray.remote(max_retries=0)(_run_task)
+
+    def asks(self, tasks: Sequence[Task]) -> list[Ask]:
+        """Return what tasks take."""
         return [Ask(task.label or task.key, (task.resources.bundle(),)) for task in tasks]
 
-    @cached_property
-    def _remote(self) -> Any:
-        """The remote function, or the class of the actors."""
-        if self.actors is None:
-            return ray.remote(max_retries=0)(_run_task)
-        return ray.remote(type(self.name, (_Worker,), {})).options(**self.actors.ray_options(), max_restarts=0)
+    def start(self, task: Task, shared: Mapping[str, Any]) -> ray.ObjectRef:
+        """Start a task, and return what it will answer."""
+        options = {"name": task.label or task.key, **task.resources.ray_options()}
+        return self._remote.options(**options).remote(task, shared, origin_of(task))
 
-    def _start(self, task: Task, shared: Mapping[str, Any], idle: list[Any]) -> tuple[ray.ObjectRef, Any]:
-        """Start a task, and return what it will answer and its actor, one of the idle ones if there are any."""
-        if self.actors is None:
-            options = {"name": task.label or task.key, **task.resources.ray_options()}
-            return self._remote.options(**options).remote(task, shared, origin_of(task)), None
-        actor = idle.pop() if idle else self._remote.remote(shared)
-        return actor.run.remote(task, origin_of(task)), actor
+    def ended(self, ref: ray.ObjectRef, lost: bool) -> None:
+        """Nothing is left of a task that has ended."""
+
+    def close(self, running: Iterable[ray.ObjectRef]) -> None:
+        """End what still runs."""
+        for ref in running:
+            ray.cancel(ref, force=True)  # at once: files are written whole, and locks end with their process
+
+
+class _InActors:
+    """Runs tasks in actors, which are started as they are needed and keep what is built once.
+
+    Args:
+        resources: what each takes.
+    """
+
+    def __init__(self, resources: Resources, name: str) -> None:
+        self._resources = resources
+        self._remote: Any = ray.remote(type(name, (_Worker,), {})).options(**resources.ray_options(), max_restarts=0)
+        self._idle: list[Any] = []
+        self._busy: dict[ray.ObjectRef, Any] = {}
+
+    def asks(self, tasks: Sequence[Task]) -> list[Ask]:
+        """Return what the actors take, if any works."""
+        return [Ask("a worker", (self._resources.bundle(),)) for _ in tasks[:1]]
+
+    def start(self, task: Task, shared: Mapping[str, Any]) -> ray.ObjectRef:
+        """Start a task in an idle actor if there is one, and return what it will answer."""
+        actor = self._idle.pop() if self._idle else self._remote.remote(shared)
+        ref = actor.run.remote(task, origin_of(task))
+        self._busy[ref] = actor
+        return ref
+
+    def ended(self, ref: ray.ObjectRef, lost: bool) -> None:
+        """Keep the actor of a task that has ended, unless it is lost."""
+        actor = self._busy.pop(ref)
+        if not lost:
+            self._idle.append(actor)
+
+    def close(self, running: Iterable[ray.ObjectRef]) -> None:
+        """End all actors."""
+        for actor in [*self._idle, *self._busy.values()]:
+            ray.kill(actor)
 
 
 class _Worker:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import MOST_AT_ONCE
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 GB = 1e9
+UNITS = {"memory": GB}
+"""Units of amounts in messages; others are 1."""
+NAMES = {"CPU": ("core", "cores"), "GPU": ("GPU", "GPUs"), "memory": ("GB of memory", "GB of memory")}
+"""The words for one and for several of a resource."""
+FIELDS = {"CPU": "cpu", "GPU": "gpu", "memory": "memory"}
+"""Options and fields of `Resources`, by Ray's names."""
 WAITING = float(1 << 28)
 """Bytes that a trial's own process is counted with while its workers train."""
 
@@ -94,25 +101,27 @@ def check_bundle(
 ) -> None:
     """Raise if a machine has less than `name` requests. The keys of its options begin with `prefix`."""
     for kind, amount in wanted.items():
-        if amount > present.get(kind, 0):
-            unit = GB if kind == "memory" else 1
-            what = f"{name} asks for {amount / unit:g} and this machine has {present.get(kind, 0) / unit:g}"
-            where = kind.lower() if kind in ("CPU", "GPU", "memory") else f"custom.{kind}"
-            raise BadInput(what, f"{prefix}{where}", remedy)
+        has, unit = present.get(kind, 0), UNITS.get(kind, 1)
+        what = f"{name} asks for {amount / unit:g} and this machine has {has / unit:g}"
+        refuse(amount > has, what, f"{prefix}{FIELDS.get(kind, f'custom.{kind}')}", remedy)
 
 
 def total(bundles: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return what bundles take together."""
-    sums: dict[str, float] = {}
+    sums: Any = Counter()  # of shares, too
     for bundle in bundles:
-        for kind, amount in bundle.items():
-            sums[kind] = sums.get(kind, 0) + amount
-    return sums
+        sums.update(bundle)
+    return dict(sums)
 
 
-def fits(bundle: Mapping[str, float], node: Mapping[str, float]) -> bool:
+def taken(bundle: Mapping[str, Any]) -> dict[str, float]:
+    """Return a bundle without what it takes nothing of."""
+    return dict(+Counter(bundle))
+
+
+def fits(bundle: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
     """Return whether a node has what a bundle takes."""
-    return all(amount <= node.get(kind, 0) for kind, amount in bundle.items())
+    return Counter(bundle) <= Counter(node)
 
 
 def rooms(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Mapping[str, float]], most: int) -> int:
@@ -149,9 +158,6 @@ def amounts(bundle: Mapping[str, float]) -> str:
     """Return what a bundle takes, in words: 1 core and 0.5 GPUs."""
     words = []
     for kind, amount in bundle.items():
-        name = {"CPU": "core", "GPU": "GPU"}.get(kind)
-        if kind == "memory":
-            words.append(f"{amount / GB:g} GB of memory")
-        else:
-            words.append(f"{amount:g} {kind if name is None else name if amount == 1 else f'{name}s'}")
+        name, names = NAMES.get(kind, (kind, kind))
+        words.append(f"{amount / UNITS.get(kind, 1):g} {name if amount == 1 else names}")
     return " and ".join(words)

@@ -20,7 +20,7 @@ from ray.tune.schedulers import FIFOScheduler
 
 from pyrite.cluster.executors.lost_process import KILLED, cause_of, is_draining, is_loss, killed_for_memory
 from pyrite.cluster.executors.nodes import alive_nodes
-from pyrite.cluster.executors.resources import Resources
+from pyrite.cluster.executors.resources import FIELDS, Resources, fits
 from pyrite.cluster.executors.task import STEP, Attempts, TaskLost, step_of
 from pyrite.cluster.output.event_log import reason
 from pyrite.ranking.errors import BadInput
@@ -154,6 +154,11 @@ def _resources_of(trial: Trial) -> Resources:
     return resources
 
 
+def _shared(name: str, amount: float) -> float:
+    """Return an amount that Ray gives out: shares of one GPU, but no part of several."""
+    return math.floor(amount) if name == "GPU" and amount > 1 else amount
+
+
 def more_of_a_machine(requested: Resources) -> Resources | None:
     """Return what to try after a kill for memory; None if the task had the largest machine for itself.
 
@@ -162,15 +167,12 @@ def more_of_a_machine(requested: Resources) -> Resources | None:
     """
     own = requested.bundle()
     names = ["memory"] if requested.memory else ["CPU", "GPU"]
-    candidates = []
-    for node in (node["Resources"] for node in alive_nodes()):
-        if all(node.get(name, 0) >= amount for name, amount in own.items()):
-            doubled = {name: min(2 * own[name], node[name]) for name in names if own[name]}
-            if doubled.get("GPU", 0) > 1:
-                doubled["GPU"] = math.floor(doubled["GPU"])  # Ray shares one GPU out, but no part of several
-            candidates.append(doubled)
+    nodes = [node["Resources"] for node in alive_nodes() if fits(own, node["Resources"])]
+    candidates = [
+        {name: _shared(name, min(2 * own[name], node[name])) for name in names if own[name]} for node in nodes
+    ]
     largest = max(candidates, key=lambda doubled: tuple(doubled.values()), default={})
     if own | largest == own:
         return None
-    fields = {"CPU": "cpu", "GPU": "gpu", "memory": "memory"}
-    return replace(requested, **{fields[name]: amount for name, amount in largest.items()})
+    larger: dict[str, Any] = {FIELDS[name]: amount for name, amount in largest.items()}
+    return replace(requested, **larger)

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyrite.cluster.executors.nodes import alive_nodes
-from pyrite.cluster.executors.resources import amounts, fits, total
+from pyrite.cluster.executors.resources import amounts, fits, taken, total
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import ROOM_LOOK_S, WAIT_LINE_AFTER_S, WAIT_LINE_EVERY_S
 from pyrite.cluster.output.event_log import EventLog
@@ -35,22 +36,21 @@ class Ask:
     @property
     def needs(self) -> str:
         """Return all that it takes, in words."""
-        return amounts({kind: amount for kind, amount in total(self.bundles).items() if amount})
+        return amounts(taken(total(self.bundles)))
 
     def lack(self, nodes: Sequence[Mapping[str, float]]) -> str | None:
         """Return a sentence if no nodes of this size could run it, busy or not; None otherwise."""
         for bundle in self.bundles:
             if not any(fits(bundle, node) for node in nodes):
-                wanted = {kind: amount for kind, amount in bundle.items() if amount}
-                largest = max(nodes, key=lambda node: _share(wanted, node), default={})
-                return self._sentence("a node", wanted, "the largest node has", largest)
+                largest = max(nodes, key=partial(_share, taken(bundle)), default={})
+                return self._sentence("a node", bundle, "the largest node has", largest)
         whole, together = total(self.bundles), total(nodes)
         if fits(whole, together):
             return None
         return self._sentence("nodes", whole, f"all {len(nodes)} nodes together have", together)
 
     def _sentence(self, what: str, wanted: Mapping[str, float], whose: str, present: Mapping[str, float]) -> str:
-        wanted = {kind: amount for kind, amount in wanted.items() if amount}
+        wanted = taken(wanted)
         has = amounts({kind: present.get(kind, 0) for kind in wanted})
         missing = f"{self.name} waits for {what} that the cluster does not have"
         return f"{missing}: it asks for {amounts(wanted)}, and {whose} {has}"

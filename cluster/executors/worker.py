@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from pyrite.cluster.config.nested import nodes
 from pyrite.cluster.config.secrets import learn_from, remembered
 from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
@@ -119,14 +120,9 @@ def origin_of(task: Task) -> TaskOrigin:
 
 def _named(value: Any) -> Iterator[str]:
     """Yield the names in `__main__` that configurations among the arguments mention."""
-    if isinstance(value, str) and value.startswith(MAIN):
-        yield value.removeprefix(MAIN).split(".")[0]
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _named(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _named(item)
+    for node in nodes(value):
+        if isinstance(node, str) and node.startswith(MAIN):
+            yield node.removeprefix(MAIN).split(".")[0]
 
 
 def _pickled(name: str) -> bytes:

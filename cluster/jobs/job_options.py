@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -12,8 +11,11 @@ from typing import Any
 from pyrite.ranking.errors import BadInput, refuse
 
 HEADERS = "RAY_JOB_HEADERS"
-OURS = ("working_dir", "excludes", "py_modules")
-"""Keys of a runtime environment that other options set."""
+OURS = {
+    **dict.fromkeys(("working_dir", "excludes"), "use --working-dir and --exclude"),
+    "py_modules": "put modules into the working folder",
+}
+"""Keys of a runtime environment that other options set, and what to do instead."""
 SWITCHES = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -32,8 +34,8 @@ class Access:
     @classmethod
     def of(cls, headers: str | None, verify: str) -> Access:
         """Read `--headers`, or RAY_JOB_HEADERS, and `--verify`."""
-        named = "--headers" if headers is not None else HEADERS
-        given = _mapping(headers if headers is not None else os.environ.get(HEADERS), named)
+        named, text = (HEADERS, os.environ.get(HEADERS)) if headers is None else ("--headers", headers)
+        given = _mapping(text, named)
         if wrong := next((name for name, value in given.items() if not isinstance(value, str)), None):
             raise BadInput(f"the header {wrong} is no text", named, 'write \'{"X-Name": "value"}\'')
         checked = SWITCHES.get(verify.lower(), verify)
@@ -67,18 +69,16 @@ def runtime_environment(text: str | None) -> dict[str, Any]:
     """Read `--runtime-env-json`, without what other options set."""
     given = _mapping(text, "--runtime-env-json")
     if taken := next((key for key in OURS if key in given), None):
-        remedy = "use --working-dir and --exclude" if taken != "py_modules" else "put modules into the working folder"
-        raise BadInput(f"{taken} is set by pyrite submit itself", "--runtime-env-json", remedy)
+        raise BadInput(f"{taken} is set by pyrite submit itself", "--runtime-env-json", OURS[taken])
     if not isinstance(given.get("env_vars", {}), dict):
         raise BadInput("env_vars is no mapping", "--runtime-env-json", 'write \'{"env_vars": {"NAME": "VALUE"}}\'')
     return given
 
 
 def _mapping(text: str | None, named: str) -> dict[str, Any]:
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        given = json.loads(text) if text else {}
-    except ValueError:
-        given = None
-    if not isinstance(given, dict):
-        raise BadInput("is no JSON object", named, 'write \'{"NAME": "VALUE"}\'')
-    return given
+        return TypeAdapter(dict[str, Any]).validate_json(text or "{}")
+    except ValidationError:
+        raise BadInput("is no JSON object", named, 'write \'{"NAME": "VALUE"}\'') from None

@@ -205,12 +205,14 @@ def follow(client: JobSubmissionClient, job: str, console: Console) -> int:
     return code
 
 
+ENDS = {"SUCCEEDED": (0, "has succeeded"), "STOPPED": (INTERRUPTED, "was stopped")}
+"""The exit code and the end of a job, by its status."""
+
+
 def outcome(info: JobDetails) -> tuple[int, str]:
     """Return the exit code of a job that has ended, as a shell would (128 + N after signal N), and how it ended."""
-    if info.status == "SUCCEEDED":
-        return 0, "has succeeded"
-    if info.status == "STOPPED":
-        return INTERRUPTED, "was stopped"
+    if info.status in ENDS:
+        return ENDS[info.status]
     if info.driver_exit_code is None:
         return 1, f"has failed: {' '.join((info.message or '').split())[:2000] or 'its cluster does not report why'}"
     code = 128 - info.driver_exit_code if info.driver_exit_code < 0 else info.driver_exit_code or 1

@@ -156,7 +156,7 @@ class ClusterPaths:
         return f"{key}{sign}{_PIECE.sub(piece, value)}"
 
     def _is_path(self, key: str, text: str) -> bool:
-        if not text or "://" in text or _LOCAL_URI.fullmatch(text):
+        if not text or "://" in text:
             return bool(_LOCAL_URI.fullmatch(text))
         named = f".{key.lstrip('+~')}".endswith(PATH_OPTIONS)
         path = self.absolute(text)

@@ -41,12 +41,12 @@ def summary_of(
     of its scores and of the positives' scores.
     """
     results = [store.read(shard.name) or {} for shard in shards]
-    totals = {key: sum(counts[key] for counts in results) for key in (*COUNTS, "positives scored", "positives' scores")}
+    totals = _sums(results, (*COUNTS, "positives scored", "positives' scores"))
     positives = _mean(totals.pop("positives' scores"), totals.pop("positives scored"))
     rows = []
     for name in names:
         supplied = [counts["functions"][name] for counts in results]
-        sums = {key: sum(counts[key] for counts in supplied) for key in SUMS}
+        sums = _sums(supplied, SUMS)
         ranks = Counter[str]()
         for counts in supplied:
             ranks.update(counts["ranks"])
@@ -58,6 +58,11 @@ def summary_of(
         })  # fmt: skip
     kinds = dict.fromkeys(("median rank", "rank of 90%", "score of positives", "of negatives"), pl.Float64)
     return totals, pl.DataFrame(rows, schema_overrides=kinds)
+
+
+def _sums(counts: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, Any]:
+    """Return the sum of each of some counts."""
+    return {key: sum(each[key] for each in counts) for key in keys}
 
 
 def _rank_of(ranks: Mapping[str, int], share: float) -> float | None:

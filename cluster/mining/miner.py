@@ -153,9 +153,8 @@ class Miner:
     def _check_queries(self) -> None:
         """Refuse queries of a split that the collection does not have."""
         queries, test_only = self.config["queries"], TEST_ONLY in self.collection.facts
-        if test_only and queries not in ("test", "all"):
-            remedy = "queries=test mines for its test queries, which then test nothing any more"
-            raise BadInput(f"has {TEST_ONLY}", self.collection.name, remedy)
+        remedy = "queries=test mines for its test queries, which then test nothing any more"
+        refuse(test_only and queries not in ("test", "all"), f"has {TEST_ONLY}", self.collection.name, remedy)
         if not (queries in ("train", "all") or (queries == "test" and test_only) or (self.encoded.split >= 0).any()):
             what = f"has no {queries} split: its queries are cross-validated"  # all of them would be taken for it
             raise BadInput(what, self.collection.name, "queries=all mines for all of them")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -15,14 +16,15 @@ SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 """Columns of episodes.parquet, followed by one `share:FUNCTION` per function; rows are in the order of the ends."""
 
+SHOWN = ("return", "validation", "epochs")
+"""Numbers of an episode that are shown as it ends, beside the shares."""
 LEARNED, RANDOM = "learned", "random"
 
 
 def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return one row of episodes.parquet, from the summary of an episode (`pyrite.rl.environment`)."""
     known = {"agent": agent, **summary}
-    columns = [*SCHEMA, *(key for key in known if key.startswith("share:"))]
-    kept = {name: known[name] for name in columns if name in known}
+    kept = {name: known[name] for name in [*SCHEMA, *_shares(known)] if name in known}
     if any(isinstance(action, list) for action in kept["actions"]):
         kept["actions"] = []  # documents: a decision has hundreds, of which only the shares are kept
     return kept
@@ -30,8 +32,13 @@ def row(agent: str, summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Return the table of episodes.parquet."""
-    shares = dict.fromkeys(key for each in rows for key in each if key.startswith("share:"))
-    return pl.DataFrame(list(rows), schema={**SCHEMA, **dict.fromkeys(shares, pl.Float64)}, strict=False)
+    shares = dict.fromkeys(chain.from_iterable(map(_shares, rows)), pl.Float64)
+    return pl.DataFrame(list(rows), schema={**SCHEMA, **shares}, strict=False)
+
+
+def _shares(summary: Iterable[str]) -> list[str]:
+    """Return the keys of the shares of each action."""
+    return [key for key in summary if key.startswith("share:")]
 
 
 def recent(episodes: pl.DataFrame, agent: str, last: int = 32) -> dict[str, float]:
@@ -44,11 +51,8 @@ def recent(episodes: pl.DataFrame, agent: str, last: int = 32) -> dict[str, floa
 
 def numbers(episode: Mapping[str, Any]) -> dict[str, float]:
     """Return an episode's numbers for progress output: return, validation and the share of each action."""
-    return {
-        key.replace(":", "/"): float(value)
-        for key, value in episode.items()
-        if key in ("return", "validation", "epochs") or key.startswith("share:")
-    }
+    shown = [*SHOWN, *_shares(episode)]
+    return {key.replace(":", "/"): float(episode[key]) for key in episode if key in shown}
 
 
 def against_random(episodes: pl.DataFrame) -> dict[str, float]:

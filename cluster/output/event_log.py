@@ -61,7 +61,7 @@ class EventLog:
     def close(self) -> None:
         """Join all segments into one file."""
         self.flush()
-        names = [] if self.storage.local else self.storage.names(SEGMENTS)
+        names = _segments(self.storage)
         if not names:
             return
         with suppress(BadInput):
@@ -112,11 +112,15 @@ class EventLog:
 
 def _lines(storage: Storage) -> list[bytes]:
     """Return the lines of the file and of segments; a killed command may have left a segment that is in both."""
-    whole = (storage.read(FILE) or b"").splitlines()
-    names = [] if storage.local else storage.names(SEGMENTS)
-    known = set(whole) if names else set()
-    later = [line for name in names for line in (storage.read(f"{SEGMENTS}/{name}") or b"").splitlines()]
-    return whole + [line for line in later if line not in known]
+    whole = storage.content(FILE).splitlines()
+    known = set(whole)
+    later = b"".join(storage.content(f"{SEGMENTS}/{name}") for name in _segments(storage)).splitlines()
+    return [*whole, *(line for line in later if line not in known)]
+
+
+def _segments(storage: Storage) -> list[str]:
+    """Return the names of the files of events that are not in the log itself yet, which only a URI has."""
+    return [] if storage.local else storage.names(SEGMENTS)
 
 
 def reason(error: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import re
 import signal
 import socket
 import threading
@@ -18,6 +19,7 @@ from pyrite.cluster.limits import LOCK_RENEW_S
 from pyrite.cluster.output.storage import Storage, unwritable
 from pyrite.cluster.output.throttle import poll
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.lazy import psutil
 from pyrite.ranking.links import refuse_links
 
 FILE = ".claimed"
@@ -53,17 +55,8 @@ def is_held(storage: Storage) -> bool:
     content = storage.read(FILE)
     if content is None:
         return False
-    words = _owner(content).split(" on ")
-    number = words[0].removeprefix("process ")
-    if words[-1] != socket.gethostname() or not number.isdigit():
-        return True  # on another machine: its file is the only sign
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    here = re.fullmatch(rf"process (\d+) on {re.escape(socket.gethostname())}", _owner(content))
+    return here is None or psutil.pid_exists(int(here[1]))  # on another machine its file is the only sign
 
 
 @contextmanager
@@ -73,7 +66,7 @@ def _locked(storage: Storage) -> Iterator[bool]:
     try:
         file = open_locked(path, wait=False)
     except Busy:
-        raise _refusal(storage, _owner(storage.read(FILE) or b"")) from None
+        raise _refusal(storage, _owner(storage.content(FILE))) from None
     except OSError as error:
         raise unwritable(error, storage.place, "choose another out=") from None
     if file is None:
@@ -96,49 +89,66 @@ def _locked(storage: Storage) -> Iterator[bool]:
 @contextmanager
 def _renewed(storage: Storage) -> Iterator[None]:
     """Hold a file that changes regularly."""
-    before, deadline = storage.read(FILE), time.monotonic() + 3 * LOCK_RENEW_S
-    while before is not None and time.monotonic() < deadline:
-        time.sleep(LOCK_RENEW_S / 10)
-        now = storage.read(FILE)
-        if now is not None and now != before:
-            raise _refusal(storage, _owner(now))
-        before = now
-    token, numbers = uuid.uuid4().hex, itertools.count()
-    written = other = b""
+    claim = _Claim(storage)
+    claim.take()
+    try:
+        with poll(claim.look, LOCK_RENEW_S):
+            yield
+    except KeyboardInterrupt:
+        if claim.other:
+            raise _refusal(storage, _owner(claim.other)) from None
+        raise
+    finally:
+        claim.release()
 
-    def renew() -> None:
-        nonlocal written
-        written = f"{_process()};{token};{next(numbers)}".encode()
-        storage.write(FILE, written)
 
-    renew()
-    time.sleep(LOCK_RENEW_S / 10)  # of two processes that came at once, the last writer wins
-    if (present := storage.read(FILE)) != written:
-        raise _refusal(storage, _owner(present or b"a process"))
+class _Claim:
+    """A file in an output folder by which a process that renews it holds the folder.
 
-    def renew_unless_taken() -> None:
-        """Interrupt the command if another one took the folder while this process was suspended."""
-        nonlocal other
+    Attributes:
+        other: the file of another process that took the folder; empty while there is none.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage, self.other = storage, b""
+        self._token, self._numbers = uuid.uuid4().hex, itertools.count()
+
+    def take(self) -> None:
+        """Write the file, once that of another process has not changed for three renewals; refuse one that does."""
+        before, deadline = self.storage.content(FILE), time.monotonic() + 3 * LOCK_RENEW_S
+        while before and time.monotonic() < deadline:
+            time.sleep(LOCK_RENEW_S / 10)
+            now = self.storage.content(FILE)
+            if now not in (b"", before):
+                raise _refusal(self.storage, _owner(now))
+            before = now
+        written = self._renew()
+        time.sleep(LOCK_RENEW_S / 10)  # of two processes that came at once, the last writer wins
+        if (present := self.storage.content(FILE)) != written:
+            raise _refusal(self.storage, _owner(present or b"a process"))
+
+    def look(self) -> None:
+        """Renew the file; interrupt the command if another one took the folder while this process was suspended."""
         with suppress(BadInput):  # the command itself will raise it
-            present = storage.read(FILE)
-            if other or (present is not None and token.encode() not in present):
-                other = other or present or b""
+            present = self.storage.content(FILE)
+            if present and self._token.encode() not in present:
+                self.other = present
+            if self.other:
                 # Nothing more may be written. A signal, unlike `interrupt_main`, also ends what waits.
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             else:
-                renew()
+                self._renew()
 
-    try:
-        with poll(renew_unless_taken, LOCK_RENEW_S):
-            yield
-    except KeyboardInterrupt:
-        if other:
-            raise _refusal(storage, _owner(other)) from None
-        raise
-    finally:
-        if not other:
+    def release(self) -> None:
+        """Delete the file, unless it is another's."""
+        if not self.other:
             with suppress(OSError):
-                storage.delete(FILE)
+                self.storage.delete(FILE)
+
+    def _renew(self) -> bytes:
+        written = f"{_process()};{self._token};{next(self._numbers)}".encode()
+        self.storage.write(FILE, written)
+        return written
 
 
 def _owner(content: bytes) -> str:
@@ -187,19 +197,15 @@ def open_locked(path: Path, wait: bool) -> int | None:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if os.path.samestat(os.fstat(file), os.stat(path)):
-                return file
-        except BlockingIOError:
-            os.close(file)
-            raise Busy(str(path)) from None
-        except FileNotFoundError:  # the process that held it has removed it
-            pass
-        except OSError:
-            os.close(file)
-            return None
-        except BaseException:
-            os.close(file)
-            raise
-        os.close(file)
+        with ExitStack() as closing:
+            closing.callback(os.close, file)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise Busy(str(path)) from None
+            except OSError:
+                return None
+            with suppress(FileNotFoundError):  # the process that held it has removed it
+                if os.path.samestat(os.fstat(file), os.stat(path)):
+                    closing.pop_all()
+                    return file

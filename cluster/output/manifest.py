@@ -14,7 +14,7 @@ from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.config.trainer_option import trainers_of
 from pyrite.cluster.output.event_log import EventLog
 from pyrite.cluster.output.storage import Storage
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 CONFIG = "config.yaml"
 HEAD = b"# Written by pyrite, which sees by the last line whether it is whole.\n"
@@ -84,9 +84,11 @@ def refuse_other_files(storage: Storage, own: bool) -> None:
 
 def refuse_repeated(folders: Sequence[Storage]) -> None:
     """Refuse one folder that is named twice."""
-    places = [each.place if "://" in each.place else os.path.realpath(each.place) for each in folders]
-    if repeated := next((each for each, place in zip(folders, places, strict=True) if places.count(place) > 1), None):
-        raise BadInput("is one folder that is named twice", repeated.place, "name folders of different studies")
+    known: dict[str, Storage] = {}
+    for each in folders:
+        first = known.setdefault(os.path.realpath(each.place) if each.local else each.place, each)
+        what, remedy = "is one folder that is named twice", "name folders of different studies"
+        refuse(first is not each, what, first.place, remedy)
 
 
 def refuse_taken(storage: Storage) -> None:

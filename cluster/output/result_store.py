@@ -105,7 +105,7 @@ class ResultStore:
             return None
         try:
             for name, checksum in result.get(FILES, {}).items():
-                if zlib.crc32(self.storage.read(name) or b"") != checksum:
+                if zlib.crc32(self.storage.content(name)) != checksum:
                     return None
             return [] if now is None else differences(result.get(BUILT_FROM, {}), now)
         except (AttributeError, TypeError):  # JSON of another shape

@@ -54,8 +54,8 @@ def unwritable(error: OSError, where: str | os.PathLike[str], remedy: str) -> Un
 def new_place(verb: str) -> str:
     """Return a new folder named by verb and time; a number follows if two commands start in the same second."""
     place = f"outputs/{verb}-{time.strftime('%Y%m%d-%H%M%S')}"
-    names = (f"{place}-{number}" if number > 1 else place for number in itertools.count(1))
-    return next(name for name in names if not os.path.lexists(name))
+    numbered = (f"{place}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([place], numbered) if not os.path.lexists(name))
 
 
 class Storage:
@@ -156,6 +156,10 @@ class Storage:
             raise self._no_folder() from None
         except OSError as error:
             raise BadInput(f"can't be read ({error})", f"{self.place}/{name}", "is it a folder of yours?") from None
+
+    def content(self, name: str) -> bytes:
+        """Return the content of a file; nothing if it does not exist."""
+        return self.read(name) or b""
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the complete files in a folder."""

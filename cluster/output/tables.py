@@ -81,17 +81,15 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
 
 def _concealed(table: pl.DataFrame) -> pl.DataFrame:
     """Return a table whose texts have no values of environment variables, and no credentials."""
-    texts = [name for name, kind in table.schema.items() if kind == pl.String or kind.is_nested()]
-    changed = {}
-    for name in texts:
-        column = table[name]
-        values = column.unique().to_list() if column.dtype == pl.String else column.to_list()
-        hidden = [concealed_in(value) for value in values]
-        if hidden != values and column.dtype == pl.String:
-            changed[name] = column.replace_strict(values, hidden, return_dtype=pl.String)
-        elif hidden != values:
-            changed[name] = pl.Series(name, hidden, column.dtype)
-    return table.with_columns(**changed) if changed else table
+    known = {text: concealed_in(text) for column in table.select(pl.col(pl.String)) for text in column.unique()}
+    hidden = {text: shown for text, shown in known.items() if shown != text}
+    nested = {name: table[name].to_list() for name, kind in table.schema.items() if kind.is_nested()}
+    if hidden:
+        table = table.with_columns(pl.col(pl.String).replace(hidden))
+    for name, values in nested.items():
+        if (shown := concealed_in(values)) != values:
+            table = table.with_columns(pl.Series(name, shown, table.schema[name]))
+    return table
 
 
 def read_table(storage: Storage, name: str) -> pl.DataFrame | None:

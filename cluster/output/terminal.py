@@ -24,6 +24,15 @@ def visible(text: str) -> str:
     return text.translate(CONTROLS)
 
 
+def holding(cases: Mapping[str, object]) -> list[str]:
+    """Return the texts whose condition holds, in order.
+
+    >>> holding({"nothing was lost": False, "one run was repeated": 1})
+    ['one run was repeated']
+    """
+    return [text for text, holds in cases.items() if holds]
+
+
 def print_lines(console: Console, *lines: str) -> None:
     """Print lines: long ones are not broken, and brackets in them are no markup."""
     for line in lines:

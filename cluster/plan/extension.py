@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyrite.cluster.config.grammar import values_of
-from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.plan.searches import is_compared
@@ -50,20 +50,15 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
     runs, points = plan.runs()
     if (seeds := options.get("seeds")) is not None:
         _check_seeds(plan, seeds, bool(points))
-    if (samples := options.get("samples")) is not None:
-        done = sum(batches)
-        refuse(samples < done, f"samples={samples} is less than the {done} of this study", place, "nothing is removed")
-        batches = (*batches, samples - done) if samples > done else batches
+    more = options.get("samples", sum(batches)) - sum(batches)
+    what = f"samples={options.get('samples')} is less than the {sum(batches)} of this study"
+    refuse(more < 0, what, place, "nothing is removed")
+    if more:
+        batches = (*batches, more)
     arguments = list(plan.arguments)
     for text in overrides:
-        if points and key_of(text) not in NEUTRAL and not is_compared(key_of(text)):
-            refuse(
-                plan.options.get("stop") == "decided",
-                f"{text} can't change a study of stop=decided: {GIVEN_SEEDS}",
-                place,
-                START_ANOTHER,
-            )
-            raise BadInput(f"{text} can't change a search that has begun: {REASONS['search']}", place, START_ANOTHER)
+        if points:
+            _check_searched(plan, text)
         arguments = _with_values(arguments, runs, text, place)
     whole = replace(plan, options={**plan.options, **options}, arguments=arguments, sample_batches=batches)
     new_runs, new_points = whole.runs()
@@ -73,6 +68,14 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
         what = f"{' '.join(overrides)} would leave out {counted(len(left_out) or len(points), 'run')} of this study"
         raise BadInput(what, place, "start another study")
     return whole
+
+
+def _check_searched(plan: StudyPlan, text: str) -> None:
+    """Refuse an override that adds to what a search chooses among, or to the seeds of a sequential comparison."""
+    decided = plan.options.get("stop") == "decided"
+    why = f"a study of stop=decided: {GIVEN_SEEDS}" if decided else f"a search that has begun: {REASONS['search']}"
+    added = key_of(text) not in NEUTRAL and not is_compared(key_of(text))
+    refuse(added, f"{text} can't change {why}", plan.storage.place, START_ANOTHER)
 
 
 def _check_seeds(plan: StudyPlan, seeds: int, adaptive: bool) -> None:
@@ -97,7 +100,7 @@ def _with_values(arguments: Sequence[str], runs: Sequence[Planned], text: str, p
         raise refused_change(text, place)
     if key in NEUTRAL:
         return replaced(arguments, [text])
-    given = [argument for argument in arguments if key_of(argument) == key]
+    given = of_keys(arguments, {key})
     before = values_of(given[-1]) if given else [option_value(run.config, key) for run in runs]
     refuse(None in before, f"the runs of this study have no option {key}", place, START_ANOTHER)
     values = ",".join(dict.fromkeys(map(str, [*before, *values_of(text)])))

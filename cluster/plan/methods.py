@@ -16,25 +16,21 @@ methods. A study is the union of its lines.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from itertools import chain
 from typing import Any
 
 from pyrite.cluster.config.aliases import as_override
-from pyrite.cluster.config.grammar import by_key, parsed, values_of
-from pyrite.cluster.config.groups import group_options, option
-from pyrite.cluster.config.override import key_of, replaced, root_of
+from pyrite.cluster.config.grammar import Choices, by_key, choices_of, values_of
+from pyrite.cluster.config.groups import brought
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.ranking.errors import refuse
 
 Method = Sequence[str] | Mapping[str, Any]
 """A line as it is given."""
 Pair = tuple["Line", Sequence[str]]
 """A line, and the user's overrides that replace its options of the same keys."""
-Applies = Callable[[Set[str], Sequence[str]], bool]
-"""Returns whether a case applies to the user's keys and overrides."""
-Pairs = Callable[[Sequence["Line"], Sequence[str]], list[Pair]]
-"""Returns what is compared of lines without labels and the user's overrides."""
 OF_LINE = ("label", "overrides")
 """Keys of a mapping that are no options of runs."""
 NAMED = ("policy", "function", "selector")
@@ -56,6 +52,11 @@ class Line:
     overrides: tuple[str, ...] = ()
     label: str | None = None
 
+    @property
+    def keys(self) -> set[str]:
+        """The keys of its overrides."""
+        return set(map(key_of, self.overrides))
+
     def without_negatives(self) -> Line:
         """Return the line without options that choose negatives."""
         return replace(self, overrides=tuple(text for text in self.overrides if root_of(text) not in NEGATIVES))
@@ -67,31 +68,29 @@ EACH_ALONE = Line(("policy=fixed", "selector=uniform"))
 
 def lines_of(methods: Sequence[Method]) -> list[Line]:
     """Return the lines of methods in any form; refuse a label that is given twice, and sweeps under a label."""
-    given: list[Mapping[str, Any]] = [
-        method if isinstance(method, Mapping) else {"overrides": method} for method in methods
-    ]
-    for label, count in Counter(method["label"] for method in given if method.get("label")).items():
+    given = [method if isinstance(method, Mapping) else {"overrides": method} for method in methods]
+    for label, count in Counter(method.get("label") for method in given).items():
         remedy = "give each its own label, or give alternatives of one method as lists in one overrides: [[…],[…]]"
-        refuse(count > 1, f"two are labelled {label!r}", "methods", remedy)
-    lines = [Line(tuple(each), method.get("label")) for method in given for each in _alternatives(method)]
-    _refuse_sweeps(line for line in lines if line.label)
+        refuse(label and count > 1, f"two are labelled {label!r}", "methods", remedy)
+    return list(chain.from_iterable(map(_alternatives, given)))
+
+
+def _alternatives(method: Mapping[str, Any]) -> list[Line]:
+    """Return the lines of a mapping, which share its label: one, unless `overrides` holds several."""
+    label, given = method.get("label"), method.get("overrides", [])
+    options = [f"{key}={typed(value)}" for key, value in method.items() if key not in OF_LINE]
+    alternatives = given if given and not isinstance(given[0], str) else [given]
+    lines = [Line((*each, *options), label) for each in alternatives]
+    if label:
+        _refuse_sweeps(label, chain.from_iterable(line.overrides for line in lines))
     return lines
 
 
-def _refuse_sweeps(labelled: Iterable[Line]) -> None:
+def _refuse_sweeps(label: str, overrides: Iterable[str]) -> None:
     """Refuse values that would share a label."""
     remedy = "give each value a method with its own label"
-    for line in labelled:
-        for text in line.overrides:
-            refuse(parsed(text).is_sweep_override(), f"{text!r} sweeps", f"methods: {line.label}", remedy)
-
-
-def _alternatives(method: Mapping[str, Any]) -> list[list[str]]:
-    """Return the lists of overrides that share a mapping's label: one, unless `overrides` holds several."""
-    options = [f"{key}={typed(value)}" for key, value in method.items() if key not in OF_LINE]
-    given = method.get("overrides", [])
-    alternatives = given if given and not isinstance(given[0], str) else [given]
-    return [[*each, *options] for each in alternatives]
+    for text in overrides:
+        refuse(choices_of(text).sweeps, f"{text!r} sweeps", f"methods: {label}", remedy)
 
 
 def typed(value: Any) -> str:
@@ -104,8 +103,7 @@ def typed(value: Any) -> str:
 def compared(methods: Sequence[Method], given: Sequence[str], named: bool = False) -> list[Pair]:
     """Return the lines that are compared, each with the user's overrides.
 
-    Lines that the user names, and those with labels of which the user replaces nothing, are compared as they are. Of
-    others the first case of `CASES` counts.
+    Lines that the user names, and those with labels of which the user replaces nothing, are compared as they are.
 
     Args:
         methods: the lines.
@@ -113,18 +111,33 @@ def compared(methods: Sequence[Method], given: Sequence[str], named: bool = Fals
         named: whether the user names the lines, by `methods=`.
     """
     lines, keys = lines_of(methods) or [Line()], set(map(key_of, given))
-    replaced_keys = keys.intersection(key_of(text) for line in lines for text in line.overrides)
-    kept = any(line.label for line in lines) and not replaced_keys
+    kept = any(line.label for line in lines) and all(keys.isdisjoint(line.keys) for line in lines)
     if named or kept:
         return [(line, given) for line in lines]
-    unlabelled = [Line(line.overrides) for line in lines]  # a label may not describe what the user replaces
-    return next(pairs for applies, pairs in CASES if applies(keys, given))(unlabelled, given)
+    # A label may not describe what the user replaces.
+    return _crossed([Line(line.overrides) for line in lines], given, by_key(given))
 
 
-def _each_alone(keys: Set[str], given: Sequence[str]) -> bool:
+def _crossed(lines: Sequence[Line], given: Sequence[str], typed: Mapping[str, Choices]) -> list[Pair]:
+    """Return what is compared of lines, by what the user types of the negatives.
+
+    If it is all of them, the lines say nothing of negatives. Functions alone are methods by themselves, and policies
+    alone are crossed with the lines.
+    """
+    if "policy" in typed and "function" not in typed:
+        return _by_policy(lines, given)
+    if _each_alone(typed):
+        lines = [EACH_ALONE]
+    elif typed.keys() >= set(NAMED):
+        lines = [line.without_negatives() for line in lines]
+    return [(line, given) for line in lines]
+
+
+def _each_alone(typed: Mapping[str, Choices]) -> bool:
     """Return whether each function that the user gives is a method: if they are swept, or have numbers of negatives."""
-    functions = None if "policy" in keys else by_key(given).get("function")
-    return functions is not None and ("negatives" in map(root_of, keys) or functions.is_sweep_override())
+    if "policy" in typed or "function" not in typed:
+        return False
+    return "negatives" in map(root_of, typed) or typed["function"].sweeps
 
 
 def _by_policy(lines: Sequence[Line], given: Sequence[str]) -> list[Pair]:
@@ -133,34 +146,16 @@ def _by_policy(lines: Sequence[Line], given: Sequence[str]) -> list[Pair]:
     `policy=refined,fixed` becomes two pairs: the refined negatives are of the functions in `conf/policy/refined.yaml`,
     so the line adds nothing to them, and `fixed` is crossed with the functions of the line.
     """
-    policies = [value for text in given if key_of(text) == "policy" for value in values_of(text)]
-    keeping = [name for name in policies if _names_functions(name)]
-    others = [name for name in policies if name not in keeping]
-    users = {
-        tuple(names): given if names == policies else replaced(given, [f"policy={','.join(names)}"])
-        for names in (keeping, others)
+    policies = values_of(of_keys(given, {"policy"})[-1])
+    kinds = {own: [name for name in policies if _names_functions(name) == own] for own in (True, False)}
+    users: dict[bool, Sequence[str]] = {
+        own: replaced(given, [f"policy={','.join(names)}"]) for own, names in kinds.items() if names
     }
-    pairs = [pair for line in lines for pair in ((line.without_negatives(), keeping), (line, others))]
-    return [(line, users[tuple(names)]) for line, names in pairs if names]
+    if len(users) == 1:
+        users = dict.fromkeys(users, given)
+    return [(line.without_negatives() if own else line, user) for line in lines for own, user in users.items()]
 
 
-@cache
 def _names_functions(policy: str) -> bool:
     """Return whether a policy's file names its functions, and others than `LINED`; those of an agent are its own."""
-    if policy not in group_options()["policy"]:
-        return False
-    named = option("policy", policy).get("defaults", [])
-    functions = [names for entry in named for key, names in entry.items() if "/function@" in key]
-    return policy == "learned" or any(set(names) != LINED for names in functions)
-
-
-CASES: tuple[tuple[Applies, Pairs], ...] = (
-    (
-        lambda keys, given: set(NAMED) <= keys,
-        lambda lines, given: [(line.without_negatives(), given) for line in lines],
-    ),
-    (_each_alone, lambda lines, given: [(EACH_ALONE, given)]),
-    (lambda keys, given: "policy" in keys and "function" not in keys, _by_policy),
-    (lambda keys, given: True, lambda lines, given: [(line, given) for line in lines]),
-)
-"""What is compared, by what the user types of the negatives: all of it, functions alone, policies, or anything else."""
+    return policy == "learned" or set(brought("policy", policy).get("function", LINED)) != LINED

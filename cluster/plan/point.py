@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+
+from pyrite.cluster.config.override import key_of, values_by_key
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,26 @@ class Point:
     swept: tuple[str, ...] = ()
     label: str | None = None
     searched: tuple[str, ...] = ()
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The overrides by key."""
+        return {key_of(text): text for text in self.overrides}
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """The values that the overrides give, by key."""
+        return values_by_key(self.overrides)
+
+    @property
+    def drawn(self) -> list[str]:
+        """The keys of its intervals."""
+        return [key for key, _ in self.intervals]
+
+    def with_options(self, applies: Callable[[str], bool]) -> Point:
+        """Return the point with the overrides and intervals of those keys that apply."""
+        overrides = tuple(text for text in self.overrides if applies(key_of(text)))
+        return replace(self, overrides=overrides, intervals=tuple(pair for pair in self.intervals if applies(pair[0])))
 
     def at(self, shares: Sequence[float]) -> tuple[str, ...]:
         """Return the values of the intervals at these shares, as overrides."""

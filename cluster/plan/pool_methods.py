@@ -11,9 +11,10 @@ from typing import Any
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.grammar import values_of
+from pyrite.cluster.config.grammar import by_key, values_of
 from pyrite.cluster.config.groups import group_options, option
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.nested import parts_within
+from pyrite.cluster.config.override import key_of, values_by_key
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.simulation import Method, adjudicator_of
 from pyrite.ranking.digest import digest
@@ -114,12 +115,10 @@ def _check_option(text: str, names: Sequence[str]) -> None:
 def _variants(name: str, options: Sequence[str], plain: dict[str, Any] | None) -> Iterator[Variant]:
     """Yield a method with every combination of its options; `plain` is the method without any."""
     base = f"method={name}" if name in group_options()["method"] else "method=[]"
-    given = {key_of(text): text for text in options}
-    choices = {key: values_of(text) for key, text in given.items()}
-    swept = [key for key, values in choices.items() if len(values) > 1]
-    for values in itertools.product(*choices.values()):
-        chosen = dict(zip(given, values, strict=True))
-        overrides = tuple(f"{given[key].partition('=')[0]}={value}" for key, value in chosen.items())
+    given = by_key(options)
+    swept = [key for key, choices in given.items() if len(choices.texts) > 1]
+    for overrides in itertools.product(*(choices.texts for choices in given.values())):
+        chosen = values_by_key(overrides)
         unchanged = plain if not overrides else None
         node = unchanged or compose([base, *overrides], "pool")["method"][name]
         for part in _with_files(node):  # trials run in other folders
@@ -146,10 +145,7 @@ def _needs(name: str) -> set[str]:
 
 def _with_files(node: Any) -> Iterator[dict[str, Any]]:
     """Yield the parts of a method that name a file by `path`."""
-    parts = [node] if isinstance(node, dict) else []
-    yield from (part for part in parts if isinstance(part.get("path"), str))
-    for value in itertools.chain.from_iterable(part.values() for part in parts):
-        yield from _with_files(value)
+    return (part for part in parts_within(node) if isinstance(part.get("path"), str))
 
 
 def _method_of(text: str) -> str:

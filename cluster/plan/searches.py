@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from pyrite.analysis.methods import AGENTS, CHECKPOINT, METHOD
-from pyrite.cluster.config.override import key_of, root_of, values_by_key
+from pyrite.cluster.config.override import is_within, key_of, root_of
 from pyrite.cluster.plan.point import Point
 from pyrite.ranking.errors import BadInput
 
@@ -61,8 +62,8 @@ class Search:
         if sampler == "cmaes" and self.keys:
             what = f"cmaes draws only numbers, and {self.keys[0]} is a choice among values"
             raise BadInput(what, "sampler", f"use sampler=tpe, or give {self.keys[0]} one value")
-        settings = [key for point in self.points for key in (*self.keys, *(key for key, _ in point.intervals))]
-        depending = [key for key in settings if any(key.startswith(f"{part}.") for part in self.keys)]
+        settings = [key for point in self.points for key in (*self.keys, *point.drawn)]
+        depending = [key for key in settings if is_within(key.rpartition(".")[0], self.keys)]
         if sampler == "gp" and depending:
             what = f"gp draws the same settings each time, and {depending[0]} depends on another choice"
             raise BadInput(what, "sampler", "use sampler=tpe, or compare the alternatives in studies of their own")
@@ -70,26 +71,25 @@ class Search:
 
 def searches(points: Sequence[Point], swept: Set[str]) -> list[Search]:
     """Group points into searches: those that differ only in keys that a sampler may choose."""
-    chosen = {key for key in swept if not is_compared(key)}
-
-    def is_chosen(key: str) -> bool:
-        return any(key == each or key.startswith(f"{each}.") for each in chosen)
-
-    groups: dict[tuple[tuple[str, ...], str | None], list[Point]] = {}
+    chosen = [key for key in swept if not is_compared(key)]
+    groups: defaultdict[tuple[tuple[str, ...], str | None], list[Point]] = defaultdict(list)
     for point in points:
-        method = tuple(text for text in point.overrides if not is_chosen(key_of(text)))
-        groups.setdefault((method, point.label), []).append(point)
-    found, by_depth = [], sorted(chosen, key=lambda key: (key.count("."), key))
-    for (method, _), members in groups.items():
-        if len(members) > 1:
-            members = [
-                replace(each, searched=tuple(filter(is_chosen, map(key_of, each.overrides)))) for each in members
-            ]
-        keys = [key for key in by_depth if len({value_of(point, key) for point in members}) > 1]
-        found.append(Search(method, tuple(members), tuple(keys)))
-    return found
+        method = tuple(text for text in point.overrides if not is_within(key_of(text), chosen))
+        groups[method, point.label].append(point)
+    by_depth = sorted(chosen, key=lambda key: (key.count("."), key))
+    return [_search(method, members, by_depth) for (method, _), members in groups.items()]
+
+
+def _search(method: tuple[str, ...], members: Sequence[Point], chosen: Sequence[str]) -> Search:
+    """Return the search among points that differ in chosen keys; a single point leaves it nothing to choose."""
+    keys = tuple(key for key in chosen if len({value_of(point, key) for point in members}) > 1)
+    if len(members) == 1:
+        return Search(method, tuple(members), keys)
+    searched = [tuple(key for key in point.texts if is_within(key, chosen)) for point in members]
+    points = tuple(replace(point, searched=each) for point, each in zip(members, searched, strict=True))
+    return Search(method, points, keys)
 
 
 def value_of(point: Point, key: str) -> str | None:
     """Return the value that a point gives a key; None if it gives none."""
-    return values_by_key(point.overrides).get(key)
+    return point.values.get(key)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyrite.analysis.methods import FIRST_SEEDS
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.override import key_of, values_by_key, without
 from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.methods import NAMED
@@ -81,7 +82,7 @@ class StudyPlan:
 
     def _points(self) -> list[Point]:
         common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
-        given = [text for text in self.arguments if key_of(text) != "seed"]
+        given = without(self.arguments, {"seed"})
         named = self.options.get("methods")
         return points(named or self.scaled.get("methods") or self.design["methods"], common, given, bool(named))
 
@@ -95,7 +96,7 @@ class StudyPlan:
     def reduced(self) -> str:
         """A line with the options that the experiment sets at the requested scale and the user does not; or nothing."""
         given = set(map(key_of, self.arguments))
-        texts = [text for text in self.scaled.get("overrides", []) if key_of(text) not in given]
+        texts = without(self.scaled.get("overrides", []), given)
         scale = values_by_key([*self.design.get("overrides", []), *self.arguments]).get("scale", "")
         return f"experiment={self.options['experiment']} sets at scale={scale}: {' '.join(texts)}" if texts else ""
 
@@ -105,12 +106,13 @@ class StudyPlan:
         typed = set(map(key_of, self.arguments))
         if typed.isdisjoint(NAMED) or self.options.get("methods"):
             return ""
-        chosen = [values_by_key(point.overrides) for point in self._points()]
-        values = {key: dict.fromkeys(each[key] for each in chosen if key in each) for key in NAMED if key not in typed}
-        varied = [f"{key}={','.join(each)}" for key, each in values.items() if len(each) > 1]
-        first = " ".join(f"{key}={next(iter(each))}" for key, each in values.items() if len(each) > 1)
-        what = f"{' '.join(varied)} is of experiment={self.options['experiment']}; for less, type {first}"
-        return what if varied else ""
+        points = self._points()
+        varied = {key: each for key in NAMED if key not in typed and len(each := _values(points, key)) > 1}
+        if not varied:
+            return ""
+        of_experiment = " ".join(f"{key}={','.join(each)}" for key, each in varied.items())
+        first = " ".join(f"{key}={each[0]}" for key, each in varied.items())
+        return f"{of_experiment} is of experiment={self.options['experiment']}; for less, type {first}"
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
         """Return the runs that are known before it starts, and the points whose runs are proposed later."""
@@ -169,3 +171,8 @@ class StudyPlan:
                 what = f"stop=decided compares methods by common seeds, but {drawn[0]}"
                 raise BadInput(what, "stop", "sweep over named values, or leave stop=decided out")
         return compared
+
+
+def _values(points: Sequence[Point], key: str) -> list[str]:
+    """Return the values that points give a key, in their order."""
+    return list(dict.fromkeys(point.values[key] for point in points if key in point.values))

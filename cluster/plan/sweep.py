@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +13,13 @@ import numpy as np
 
 from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.compose import compose, one_value
-from pyrite.cluster.config.grammar import by_key, parsed, swept_values
+from pyrite.cluster.config.grammar import Choices, by_key, choices_of, parsed
 from pyrite.cluster.config.groups import CHOICES, group_options, option
-from pyrite.cluster.config.override import key_of, root_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key
 from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.takes import takes_whole
 from pyrite.cluster.config.trainer_option import trainer_name
-from pyrite.cluster.plan.applicable import applicable_overrides, has_option
+from pyrite.cluster.plan.applicable import PARTS, applicable_overrides, has_option
 from pyrite.cluster.plan.methods import Method, compared
 from pyrite.cluster.plan.point import Interval, Point
 from pyrite.ranking.digest import digest
@@ -57,8 +58,15 @@ LISTED = ("origin", "measures", "evaluate")
 """Those of `UNTRAINED` that take a list."""
 UNTRAINED = frozenset((*UNIDENTIFIED, *LISTED, "embeddings", "sampling.recorded"))
 """Options on which no trained ranker depends. They are part of no method."""
-MEASUREMENT = ("measures", "limits.test")
-"""Options that all methods of a study share, since other figures and other test queries can't be compared."""
+MEASUREMENT: Mapping[str, tuple[str, ...]] = {"measures": (), "limits.test": ("collection",)}
+"""Options that all methods of a study share, since other figures and other test queries can't be compared.
+
+Each with the groups of which every choice may have another value.
+"""
+OF_PLACES = ("index", "resources")
+"""Groups of options that say where work is done."""
+IDENTIFIED = ("resources.cpu", "resources.gpu")
+"""Those of their options by which runs are named."""
 
 
 def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str], named: bool = False) -> list[Point]:
@@ -73,17 +81,19 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
         given: the user's overrides. Each replaces the same key in `common` and in every line, by `compared`.
         named: whether the user names the methods.
     """
-    _refuse_lost_sweeps(given)
-    _refuse_untrained_sweeps(given)
-    _refuse_repeated_values(given)
+    _refuse_lost_sweeps(by_key(given))
+    for text in given:
+        _refuse_untrained_sweep(text)
+        _refuse_repeated_values(text)
     keys = set(map(key_of, given))
-    # A user's path alone replaces the collection of the experiment, with its format.
+    # A user's path alone replaces the collection of the experiment, with its format and the options of that format.
     of_path = "${" not in values_by_key(given).get("collection.path", "${") and "collection" not in keys
-    replaced_by_user = {"collection"} if of_path else set()
     expanded: list[Point] = []
     for line, user in compared(methods, given, named):
-        own = [text for text in (*common, *line.overrides) if key_of(text) not in replaced_by_user]
-        expanded += [replace(point, label=line.label) for point in _expand(list(by_key([*own, *user]).values()))]
+        own = [*common, *line.overrides]
+        if of_path:
+            own = [text for text in own if root_of(text) != "collection" or key_of(text) in keys]
+        expanded += _expand(by_key([*own, *user]).values(), line.label)
     fitting = [point for point in expanded if _fits(point, keys)]
     distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
     _refuse_unlike_measurement(distinct)
@@ -104,61 +114,53 @@ def _distinct(points: Iterable[Point]) -> list[Point]:
     return list(distinct.values())
 
 
-def _refuse_lost_sweeps(given: Sequence[str]) -> None:
+def _refuse_lost_sweeps(given: Mapping[str, Choices]) -> None:
     """Refuse a sweep over the names of a group whose class another override replaces.
 
     `selector=uniform,dynamic selector._target_=mine.Class` would run `mine.Class` alone.
     """
-    overrides = by_key(given)
-    for key, override in overrides.items():
-        group = key.removesuffix("._target_")
-        names = overrides.get(group)
-        if key != group and names is not None and names.is_sweep_override() and not override.is_sweep_override():
-            named = ",".join(names.sweep_string_iterator())
-            parts = [option(group, name)["_target_"] for name in named.split(",") if name in group_options()[group]]
-            first = named.split(",")[0]
-            remedy = f"to compare all, give {group}={first} {key}={','.join([*parts, str(override.value())])}"
-            raise BadInput(f"replaces the class of each of {group}={named}", f"{key}={override.value()}", remedy)
+    for group, choices in given.items():
+        key, names = f"{group}._target_", choices.swept
+        own = given.get(key, choices)
+        if group in PARTS and names and not own.sweeps:
+            value = own.texts[0].partition("=")[2]
+            classes = [option(group, name)["_target_"] for name in names if name in group_options()[group]]
+            remedy = f"to compare all, give {group}={names[0]} {key}={','.join([*classes, value])}"
+            raise BadInput(f"replaces the class of each of {group}={','.join(names)}", f"{key}={value}", remedy)
 
 
-def _refuse_repeated_values(given: Sequence[str]) -> None:
+def _refuse_repeated_values(text: str) -> None:
     """Refuse a sweep that gives a value twice: `function=bm25,bm25` would be one method."""
-    for text in given:
-        values = swept_values(text)
-        repeated = next((value for value in values if values.count(value) > 1), None)
-        refuse(repeated is not None, f"gives {repeated} twice", text, "leave one of them out")
+    for value, count in Counter(choices_of(text).swept).items():
+        refuse(count > 1, f"gives {value} twice", text, "leave one of them out")
 
 
-def _refuse_untrained_sweeps(given: Sequence[str]) -> None:
+def _refuse_untrained_sweep(text: str) -> None:
     """Refuse a sweep over an option on which no training depends: `origin=full,bm25` would train everything twice."""
-    for text in given:
-        key = key_of(text)
-        untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in ("index", "resources")
-        if untrained and key not in ("resources.cpu", "resources.gpu") and (swept := swept_values(text)):
-            values = ",".join(value.removeprefix("[").removesuffix("]") for value in swept)
-            remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
-            raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
+    key, swept = key_of(text), choices_of(text).swept
+    untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in OF_PLACES
+    if swept and untrained and key not in IDENTIFIED:
+        values = ",".join(swept).replace("[", "").replace("]", "")
+        remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
+        raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
 
 
 def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
     """Refuse methods with other measures, or, over one collection, with other numbers of test queries."""
-    known: dict[tuple[str, ...], str | None] = {}
-    for point in expanded:
-        values = values_by_key(point.overrides)
-        collection = sorted(text for text in point.overrides if root_of(text) == "collection")
-        for key in MEASUREMENT:
-            value = values.get(key)
-            other = known.setdefault((key, *(collection if key == "limits.test" else ())), value)
-            if value != other:
-                given = " and ".join(f"{key}={it}" if it is not None else f"no {key}" for it in (other, value))
-                raise BadInput(f"two methods have {given}", "methods", f"give {key}= once, for all methods")
+    known: dict[tuple[str, ...], str] = {}
+    for point, (key, groups) in itertools.product(expanded, MEASUREMENT.items()):
+        chosen = sorted(text for text in point.overrides if root_of(text) in groups)
+        value = f"{key}={point.values[key]}" if key in point.values else f"no {key}"
+        other = known.setdefault((key, *chosen), value)
+        what = f"two methods have {other} and {value}"
+        refuse(value != other, what, "methods", f"give {key}= once, for all methods")
 
 
 def refuse_sweeps(overrides: Sequence[str], config: str, remedy: str) -> None:
     """Refuse sweeps in a verb that takes one value per option; the message names the list of values if it takes one."""
-    _refuse_untrained_sweeps(overrides)
     for text in overrides:
-        if "=" in text and parsed(text).is_sweep_override():
+        _refuse_untrained_sweep(text)
+        if choices_of(text).sweeps:
             raise BadInput(one_value(text, overrides, config), remedy=remedy)
 
 
@@ -168,8 +170,7 @@ def _fits(point: Point, given: Set[str]) -> bool:
     A policy that chooses does not fit a single function, and a user's policy `fixed` does not fit several. If the user
     requested both, the point is kept, so that it is refused with a message.
     """
-    chosen = values_by_key(point.overrides)
-    functions, fixed = chosen.get("function"), chosen.get("policy", "fixed") == "fixed"
+    functions, fixed = point.values.get("function"), point.values.get("policy", "fixed") == "fixed"
     if functions is None or {"policy", "function"} <= given:
         return True
     if "policy" not in given:
@@ -182,59 +183,52 @@ def _name_swept(distinct: list[Point]) -> list[Point]:
 
     A point whose part does not have an option does not count as another value of it.
     """
-    given = [{key_of(text): text for text in point.overrides} for point in distinct]
-    values = {
-        key: {own.get(key) for own, point in zip(given, distinct, strict=True) if has_option(point.overrides, key)}
-        for key in dict.fromkeys(itertools.chain.from_iterable(given))
-    }
-    varied = [key for key, known in values.items() if len(known) > 1]
-    return [replace(point, swept=(*varied, *(key for key, _ in point.intervals))) for point in distinct]
+    keys = dict.fromkeys(key_of(text) for point in distinct for text in point.overrides)
+    varied = [key for key in keys if _varies(key, distinct)]
+    return [replace(point, swept=(*varied, *point.drawn)) for point in distinct]
+
+
+def _varies(key: str, points: Sequence[Point]) -> bool:
+    """Return whether the points that have an option differ in it."""
+    given = {point.texts.get(key) for point in points if has_option(point.overrides, key)}
+    return len(given) > 1
 
 
 def swept_keys(overrides: Sequence[str]) -> set[str]:
     """Return the keys for which overrides give several values, other than by an interval."""
-    return {key_of(text) for text in overrides if swept_values(text)}
+    return {key_of(text) for text in overrides if choices_of(text).swept}
 
 
 def given_seeds(overrides: Sequence[str]) -> list[int]:
     """Return the seeds that overrides name, as `seed=3` or `seed=range(0,10)`; whole numbers from 0 up."""
-    seeds: list[Any] = []
-    for override in (parsed(text) for text in overrides if key_of(text) == "seed"):
-        discrete = override.is_sweep_override() and not override.is_interval_sweep()
-        seeds = list(override.sweep_iterator()) if discrete else [override.value()]
+    given = by_key(of_keys(overrides, {"seed"})).get("seed", Choices("seed"))
+    refuse(given.interval is not None, f"seed is {given.interval!r}", remedy="give whole numbers from 0 up")
+    seeds: list[Any] = [parsed(text).value() for text in given.texts]
     for seed in seeds:
         refuse(type(seed) is not int or seed < 0, f"seed is {seed!r}", remedy="give whole numbers from 0 up")
     return list(dict.fromkeys(seeds))
 
 
-def _expand(overrides: list[Any]) -> list[Point]:
-    choices: list[list[str]] = []
-    intervals = []
-    for override in overrides:
-        key = override.get_key_element()
-        if not override.is_sweep_override():
-            choices.append([override.input_line])
-        elif override.is_interval_sweep():
-            intervals.append((key, _interval(key, override.value())))
-        else:
-            choices.append([f"{key}={value}" for value in override.sweep_string_iterator()])
-    combinations = [_gather(combination, overrides) for combination in itertools.product(*choices)]
-    return [Point(combination, tuple(intervals), ()) for combination in dict.fromkeys(combinations)]
+def _expand(given: Collection[Choices], label: str | None) -> list[Point]:
+    """Return the combinations of what overrides give."""
+    intervals = tuple((each.key, _interval(each.key, each.interval)) for each in given if each.interval is not None)
+    alternatives = [each.texts for each in given if each.interval is None]
+    functions = [text for each in given if each.key == "function" for text in each.texts if each.swept]
+    combinations = dict.fromkeys(_gather(each, functions) for each in itertools.product(*alternatives))
+    return [Point(combination, intervals, label=label) for combination in combinations]
 
 
-def _gather(combination: tuple[str, ...], overrides: list[Any]) -> tuple[str, ...]:
+def _gather(combination: tuple[str, ...], functions: Sequence[str]) -> tuple[str, ...]:
     """Give a policy that chooses all the functions of a sweep together; `fixed` gets each alone.
 
     `policy=fixed,random function=random,bm25` compares three methods: fixed over either function, and the
     random policy over both.
     """
-    chosen = values_by_key(combination)
-    swept = {override.get_key_element(): override for override in overrides if override.is_sweep_override()}
-    if "function" not in swept or chosen.get("policy", "fixed") == "fixed" or chosen["function"].startswith("["):
+    if values_by_key(combination).get("policy", "fixed") == "fixed":
         return combination
-    names = [name for name in swept["function"].sweep_string_iterator() if not name.startswith("[")]
-    together = f"function=[{','.join(dict.fromkeys(names))}]"
-    return tuple(together if text.startswith("function=") else text for text in combination)
+    single = dict.fromkeys(text for text in functions if "=[" not in text)
+    together = f"function=[{','.join(text.partition('=')[2] for text in single)}]"
+    return tuple(together if text in single else text for text in combination)
 
 
 def _interval(key: str, sweep: Any) -> Interval:
@@ -294,8 +288,7 @@ def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -
     parts = [ranker, choices["policy"], function, choices["selector"], f"s{config['seed']}"]
     # The name of a file, whatever the options are.
     method = re.sub(r"[^\w+.-]", "_", "-".join(map(str, parts)))[:100]
-    drawn = (*(key for key, _ in point.intervals), *point.searched)
-    return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config, drawn)
+    return Planned(f"{method}-{identity(config)[:10]}", overrides, swept, config, (*point.drawn, *point.searched))
 
 
 def ranker_name(config: dict[str, Any], swept: Sequence[tuple[str, str]] = ()) -> str:

@@ -36,7 +36,7 @@ from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels
 
-HALVES = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
+HALVES = {"all": slice(0, None, 1), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
 """Slices of the topics, by option."""
 LISTED = 3
 """Number of changed files that a message names."""
@@ -58,15 +58,15 @@ class PoolTexts:
 
     def beyond(self, topics: list[str], count: int) -> pl.DataFrame:
         """Return the best documents of the collection for each topic by BM25: topic, document, place."""
-        queries = self.collection.queries["id"]
-        numbers = {name: number for number, name in enumerate(queries)}
-        known = [topic for topic in topics if topic in numbers]
-        refuse(not known, "none of the topics is a query of the collection", "beyond", "are they of the same one?")
-        rows = np.array([numbers[topic] for topic in known], np.int64)
+        queries = self.collection.queries.select(pl.col("id").alias("topic")).with_row_index("row")
+        known = pl.DataFrame({"topic": topics}).join(queries, on="topic", maintain_order="left")
+        what = "none of the topics is a query of the collection"
+        refuse(known.is_empty(), what, "beyond", "are they of the same one?")
+        rows = known["row"].to_numpy().astype(np.int64)
         lists, _ = self._index.search(rows, min(count, self.collection.size))
         row, place = np.nonzero(lists.documents >= 0)
         documents = self.collection.documents["id"].gather(lists.documents[row, place])
-        return pl.DataFrame({"topic": pl.Series(known).gather(row), "document": documents, "place": place})
+        return pl.DataFrame({"topic": known["topic"].gather(row), "document": documents, "place": place})
 
     @cached_property
     def _index(self) -> Bm25:
@@ -121,8 +121,7 @@ def open_pools(
     if config["pools"] is None and source["runs"] is None:
         return [_built(source, own, cache_of(config).expanduser(), reads_texts, on_progress)]
     texts = PoolTexts(own, cache_of(config).expanduser())
-    named = None if config["pools"] is None else _read_sources(config["pools"], source)
-    sources = {_name(source["runs"]): source} if named is None else named
+    sources = {_name(source["runs"]): source} if config["pools"] is None else _read_sources(config["pools"], source)
     return [_named(name, each, texts, reads_texts, on_progress, judged) for name, each in sources.items()]
 
 
@@ -130,11 +129,20 @@ def _built(
     source: dict[str, Any], own: dict[str, Any] | None, cache: Path, reads_texts: bool, on_progress: OnProgress
 ) -> NamedPool:
     """Return the pool of systems that are built over a collection: the user's, or pydocs."""
-    pydocs = own is None
-    texts = PoolTexts(option("collection", "pydocs") | {"queries": "topics"} if pydocs else own, cache)
-    ((name, systems),) = _build_systems(source, None if pydocs else texts.collection, cache, on_progress).items()
-    pool = _named(name, systems, texts, reads_texts, on_progress, judged=True)
-    if pydocs:  # a topic is a class or module, and its members are the relevant documents: all are known
+    from pyrite.cluster.runs.rerank import rerank
+
+    def on_system(system: str, done: int, total: int) -> None:
+        on_progress(f"building systems to pool: {system}", done, total)
+
+    texts = PoolTexts(own or option("collection", "pydocs") | {"queries": "topics"}, cache)
+    if own is None:
+        name, systems = "pydocs", pydocs_systems(cache, rerank, on_system)
+    else:
+        name = texts.collection.name
+        systems = make_systems(texts.collection, cache / "systems", rerank=rerank, on_system=on_system)
+    found = {**source, "runs": str(systems.runs), "qrels": str(systems.qrels)}
+    pool = _named(name, found, texts, reads_texts, on_progress, judged=True)
+    if own is None:  # a topic is a class or module, and its members are the relevant documents: all are known
         del pool.pool.notes[UNJUDGED_NOTE]
     return replace(pool, files=())
 
@@ -192,8 +200,7 @@ def _topics(source: Mapping[str, Any]) -> slice | list[str]:
     if not isinstance(topics, str):
         return list(map(str, topics))[:most]
     half = HALVES[topics]
-    first, step = half.start or 0, half.step or 1
-    return half if most is None else slice(first, first + step * most, step)
+    return half if most is None else slice(half.start, half.start + half.step * most, half.step)
 
 
 def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) -> None:
@@ -205,26 +212,9 @@ def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) 
 
 
 def _files(source: dict[str, Any]) -> list[str]:
-    tables = [source[key] for key in ("qrels", "machine") if source[key]]
+    tables = filter(None, (source["qrels"], source["machine"]))
     groups = [source["groups"]] if source["groups"] not in (None, "prefix") else []
     return [*(str(file) for path in listed(source["runs"]) for file in files_of(path)), *tables, *groups]
-
-
-def _build_systems(
-    source: dict[str, Any], collection: Collection | None, cache: Path, on_progress: OnProgress
-) -> dict[str, dict[str, Any]]:
-    """Build systems over a collection, or over pydocs, and return the source of their pool by its name."""
-    from pyrite.cluster.runs.rerank import rerank
-
-    def on_system(system: str, done: int, total: int) -> None:
-        on_progress(f"building systems to pool: {system}", done, total)
-
-    if collection is None:
-        systems = pydocs_systems(cache, rerank, on_system)
-    else:
-        systems = make_systems(collection, cache / "systems", rerank=rerank, on_system=on_system)
-    name = "pydocs" if collection is None else collection.name
-    return {name: {**source, "runs": str(systems.runs), "qrels": str(systems.qrels)}}
 
 
 def fingerprint(pool: Pool) -> str:
@@ -247,14 +237,19 @@ def file_digests(files: Sequence[str]) -> dict[str, str]:
 
 def changed_files(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     """Return how two results of `file_digests` differ, in a few words; None if they are equal."""
+    was, is_now = (
+        pl.DataFrame({"file": [*digests], name: [*digests.values()]}, {"file": pl.String, name: pl.String})
+        for name, digests in {"was": before, "is": now}.items()
+    )
+    files = was.join(is_now, on="file", how="full", coalesce=True, maintain_order="left_right")
     changes = {
-        ("differs", "differ"): [file for file in before if file in now and now[file] != before[file]],
-        ("is gone", "are gone"): [file for file in before if file not in now],
-        ("is new", "are new"): [file for file in now if file not in before],
+        ("differs", "differ"): files.filter(pl.col("was") != pl.col("is"))["file"],
+        ("is gone", "are gone"): files.filter(pl.col("is").is_null())["file"],
+        ("is new", "are new"): files.filter(pl.col("was").is_null())["file"],
     }
-    return ", ".join(f"{_listed(files)} {words[len(files) > 1]}" for words, files in changes.items() if files) or None
+    return ", ".join(f"{_listed(each)} {words[len(each) > 1]}" for words, each in changes.items() if len(each)) or None
 
 
-def _listed(files: Sequence[str]) -> str:
+def _listed(files: pl.Series) -> str:
     """Return the first files, and how many more there are."""
     return ", ".join(files[:LISTED]) + (f" and {len(files) - LISTED} more" if len(files) > LISTED else "")

@@ -184,8 +184,7 @@ def pool_tables(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, s
     """Gather the table of trials, and the trials' tables into one table of each kind."""
     storage, store = study.storage, trial_store(study.storage, trials)
     overrides = {variant.label: shlex.join(variant.overrides) for variant in study.variants}
-    read = {trial.name: store.read(trial.name) for trial in trials if store.has(trial.name)}
-    done = {name: seconds for name, seconds in read.items() if seconds}
+    done = {trial.name: store.read(trial.name) for trial in trials if store.has(trial.name)}
     rows = [
         {
             "pool": trial.pool,
@@ -197,9 +196,10 @@ def pool_tables(study: PoolPlan, trials: Sequence[Trial], errors: Mapping[str, s
         for trial in trials
     ]
     tables = {"trials": pl.DataFrame(rows, schema_overrides={"error": pl.String})}
+    finished = [trial for trial in trials if trial.name in done]
     for name in TABLES:
-        contents = [storage.read(_table_file(trial, name)) for trial in trials if trial.name in done]
-        if parts := [pl.read_parquet(io.BytesIO(content)) for content in contents if content is not None]:
+        contents = filter(None, (storage.read(_table_file(trial, name)) for trial in finished))
+        if parts := [pl.read_parquet(io.BytesIO(content)) for content in contents]:
             tables[name] = pl.concat(parts)
     return tables
 

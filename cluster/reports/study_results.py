@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -93,14 +92,12 @@ def report_study(
 
 def with_converged(trials: pl.DataFrame, storage: Storage) -> pl.DataFrame:
     """Add to each run whether the agent in `agents/` of the study has converged; null without a criterion."""
-    checkpoint = re.compile(r"(?:policy|selector)\.checkpoint=\S*/agents/([^/\s']+)")
-    named = [match[1] if (match := checkpoint.search(text or "")) else None for text in trials["overrides"]]
+    named = trials["overrides"].str.extract(r"(?:policy|selector)\.checkpoint=\S*/agents/([^/\s']+)")
     converged: dict[str, bool | None] = {}
-    for name in {name for name in named if name is not None}:
+    for name in named.drop_nulls().unique():
         content = storage.read(f"agents/{name}/{AGENT_FILE}")
         converged[name] = from_bytes(content, name)["facts"].get("converged") if content else None
-    column = [None if name is None else converged[name] for name in named]
-    return trials.with_columns(converged=pl.Series(column, dtype=pl.Boolean))
+    return trials.with_columns(converged=named.replace_strict(converged, default=None, return_dtype=pl.Boolean))
 
 
 def test_limit(overrides: str) -> int | None:

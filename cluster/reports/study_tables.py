@@ -211,38 +211,50 @@ def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
 
 def trial_row(planned: Planned, collection: Collection, outcome: Outcome | None, error: str | None) -> dict[str, Any]:
     """One row of trials.parquet; of a failed run, whatever is known of it."""
-    failed, outcome = outcome is None, outcome or Outcome()
     config, choices = planned.config, planned.config[CHOICES]
+    end: dict[str, Any] = {"status": "failed", "diverged": None}
+    if outcome is not None:
+        end = {"status": "done", "diverged": outcome.diverged}
+    return {
+        "run": planned.name,
+        "overrides": shlex.join(planned.overrides),
+        "ranker": ranker_name(config, planned.swept),
+        "policy": choices["policy"],
+        "selector": choices["selector"],
+        "objective": choices["objective"],
+        "function": function_name(config),
+        "seed": config["seed"],
+        "error": error,
+        "collection": collection.name,
+        "fingerprint": collection.fingerprint,
+        "validation_measure": config["validation"]["measure"],
+        "swept": [{"key": key, "value": value} for key, value in planned.swept],
+        "drawn": list(planned.drawn),
+        "cut": cut_of(config) or None,
+        **_found(outcome or Outcome()),
+        **end,
+    }
+
+
+def _found(outcome: Outcome) -> dict[str, Any]:
+    """Return what a row of trials.parquet has of the outcome."""
     counted: dict[str, int | None] = {"steps": outcome.steps, "documents_read": outcome.documents_read}
     if outcome.learned:  # a training of the user's: 0 is what it did not count
         counted = {name: count or None for name, count in counted.items()}
     row: dict[str, Any] = {
-        "run": planned.name,
-        "overrides": shlex.join(planned.overrides),
-        "ranker": ranker_name(config, planned.swept),
-        **{group: choices[group] for group in ("policy", "selector", "objective")},
-        "function": function_name(config),
-        "seed": config["seed"],
-        "status": "failed" if failed else "done",
-        "error": error,
-        "collection": collection.name,
-        "fingerprint": collection.fingerprint,
+        **counted,
         "epochs": outcome.epochs,
         "best_epoch": outcome.best_epoch,
-        "steps": counted["steps"],
         "seconds": outcome.seconds,
-        "documents_read": counted["documents_read"],
         "memory": outcome.memory,
         "curve_loss": mean_curve(outcome.losses),
         "curve_validation": mean_curve(outcome.validations),
         "curve_dev_loss": mean_curve([curve for curve in outcome.dev_losses if curve]),
-        "validation_measure": config["validation"]["measure"],
-        "swept": [{"key": key, "value": value} for key, value in planned.swept],
-        "drawn": list(planned.drawn),
-        "diverged": None if failed else outcome.diverged,
         "interpolation_weight": float(np.mean(outcome.interpolation)) if outcome.interpolation else None,
-        "cut": cut_of(config) or None,
-        **{name: getattr(outcome, name) for name in ("examples", "scored_step", "refreshes", "scratch")},
+        "examples": outcome.examples,
+        "scored_step": outcome.scored_step,
+        "refreshes": outcome.refreshes,
+        "scratch": outcome.scratch,
     }
     row |= _measured(outcome)
     return row | {f"{EMBEDDINGS}:{figure}": float(np.mean(values)) for figure, values in outcome.clusters.items()}
@@ -268,7 +280,9 @@ def action_rows(outcome: Outcome) -> list[dict[str, Any]]:
     """
     return [
         {
-            **{key: decision[key] for key in ("fold", "epoch", "step")},
+            "fold": decision["fold"],
+            "epoch": decision["epoch"],
+            "step": decision["step"],
             "action": action,
             "value": value,
             "taken": float(action == decision["action"]),
@@ -280,7 +294,7 @@ def action_rows(outcome: Outcome) -> list[dict[str, Any]]:
 
 def trials_table(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """trials.parquet, in the order of the plan."""
-    measured = dict.fromkeys(key for row in rows for key in row if key not in SCHEMA)
+    measured = [key for key in dict.fromkeys(chain(*rows)) if key not in SCHEMA]
     return pl.DataFrame(list(rows), schema={**SCHEMA, **dict.fromkeys(measured, pl.Float64)})
 
 

@@ -132,19 +132,16 @@ class Artifacts(Collections):
 
     def cut_texts(self, configs: Iterable[dict[str, Any]]) -> list[str]:
         """Return lines that count the texts of which the runs of configurations read only the beginning."""
-        lines: dict[str, None] = {}
-        seen = set[str]()
+        lines: dict[str, str] = {}  # by the key of what is read
         for config in configs:
             keys = self.keys(config)
             # Of a checkpoint's texts tokens are read, and BM25 reads whole texts: the limits of words cut neither.
-            read = [*(["base"] if "tokens" not in keys or reads_word_vectors(config) else []), "tokens"]
-            new = {name for name in read if name in keys and keys[name] not in seen}
-            seen |= {keys[name] for name in new}
-            if "base" in new:
-                lines[cut_words(self.part(config, "base").encoded, config["encoding"])] = None
-            if "tokens" in new and (tokenization := tokenization_of(config)):
-                lines[tokenization.cut(self.part(config, "tokens"))] = None
-        return [line for line in lines if line]
+            if keys["base"] not in lines and ("tokens" not in keys or reads_word_vectors(config)):
+                lines[keys["base"]] = cut_words(self.part(config, "base").encoded, config["encoding"])
+            tokenization = tokenization_of(config) if "tokens" in keys else None
+            if tokenization and keys["tokens"] not in lines:
+                lines[keys["tokens"]] = tokenization.cut(self.part(config, "tokens"))
+        return [line for line in dict.fromkeys(lines.values()) if line]
 
     def sources(self, config: dict[str, Any], base: Base) -> Sources:
         """Return what the functions of a configuration rank with: one object for all of them."""

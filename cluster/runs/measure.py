@@ -24,6 +24,7 @@ from pyrite.ranking.evaluation.interpolation import best_weight, interpolate
 from pyrite.ranking.labels import labels_of
 from pyrite.ranking.lora import merged
 from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.ranking.splits import Split
 from pyrite.sampling.staged_training import StagedTraining
 
 NOTHING = np.zeros(0)
@@ -39,8 +40,7 @@ def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: St
     queries = split.test
     if config["embeddings"]:
         _add_embeddings(training.ranker, encoded, queries, outcome)
-    validation = Evaluation(encoded, parts["validation"].take(split.dev), [config["validation"]["measure"]])
-    weight = best_weight(validation, training.ranker)
+    weight = _best_weight(config, parts, split, training.ranker)
     outcome.interpolation += [] if weight is None else [weight]
     for origin in config["origin"]:
         training.restore_best(origin)
@@ -49,6 +49,15 @@ def measure(config: dict[str, Any], parts: dict[str, Any], fold: int, staged: St
         append_queries(outcome, origin, queries, parts.get(f"untrained:{origin}"))
     training.restore_best()
     measure_zero_shot(config, parts, training.ranker, outcome)
+
+
+def _best_weight(config: dict[str, Any], parts: dict[str, Any], split: Split, ranker: Ranker) -> float | None:
+    """Return the ranker's weight beside BM25, chosen on dev queries; None if no origin has lists, so that it weighs
+    nothing."""
+    if all(parts[f"origin:{origin}"].documents is None for origin in config["origin"]):
+        return None
+    validation = Evaluation(read_encoded(parts), parts["validation"].take(split.dev), [config["validation"]["measure"]])
+    return best_weight(validation, ranker)
 
 
 def _add_training(fold: int, staged: StagedTraining, outcome: Outcome) -> None:

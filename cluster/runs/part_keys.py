@@ -8,6 +8,7 @@ from typing import Any
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.trainer_option import files_of_trainer, trains_elsewhere
 from pyrite.cluster.output.provenance import checkpoints_of, code, contents
+from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
 from pyrite.cluster.runs.agent_file import agent_content, has_agent
 from pyrite.cluster.runs.collections import Collections
@@ -25,6 +26,10 @@ def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     return keys
 
 
+ALWAYS = ("ranking", "sampling", "cluster/runs", "cluster/training")
+"""Folders of code on which the result of every run depends."""
+
+
 def provenance(config: dict[str, Any], collections: Collections) -> dict[str, str]:
     """Return what a run's result is built from next to its configuration: parts, the ranker's checkpoint, and code.
 
@@ -33,10 +38,12 @@ def provenance(config: dict[str, Any], collections: Collections) -> dict[str, st
     if learner_of(config) or ((agent := checkpoint_of(config)) and not has_agent(agent)):
         return {}
     checkpoints = checkpoints_of(config["ranker"])
-    folders = ["ranking", "sampling", "cluster/runs", "cluster/training"]
-    folders += ["cluster/index"] if any("refresh" in node for node in config["function"].values()) else []
-    folders += ["rl"] if checkpoint_of(config) or "state" in config else []
     ranker = {"ranker": digest(checkpoints)} if checkpoints else {}
     theirs = {"trainer": digest(contents(files))} if (files := files_of_trainer(config)) else {}
-    folders += ["torch"] if trains_elsewhere(config) else []
-    return keys_of(config, collections) | ranker | theirs | code(*folders)
+    folders = {
+        **dict.fromkeys(ALWAYS, True),
+        "cluster/index": any("refresh" in node for node in config["function"].values()),
+        "rl": checkpoint_of(config) or "state" in config,
+        "torch": trains_elsewhere(config),
+    }
+    return keys_of(config, collections) | ranker | theirs | code(*holding(folders))

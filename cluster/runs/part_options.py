@@ -30,14 +30,14 @@ def state_of(config: dict[str, Any]) -> StateOptions:
     return build(config["state"], trust="composed")
 
 
-def validation_origins(config: dict[str, Any]) -> dict[str, str]:
+def validation_origins(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the origins of the validation. The first has the name "": it selects the best epoch."""
     given = config["validation"]["origin"]
     leading, *others = [given] if isinstance(given, str) else given
     return {"": leading} | {origin: origin for origin in others}
 
 
-def validation_node(config: dict[str, Any], name: str) -> dict[str, Any]:
+def validation_node(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the options of an origin of the validation, which need not be one of the test."""
     return config["origin"].get(name) or option("origin", name)[name]
 

@@ -78,15 +78,18 @@ class RemoteArtifacts(Artifacts):
                 tasks[key] = self._task(key, config)
         visible = self._make_all(tasks.values())
         self._describe(configs)
-        if not visible or only == ():
-            return
-        tasks = {}
+        if visible and only != ():
+            self._make_all(self._part_tasks(configs, only))
+
+    def _part_tasks(self, configs: Iterable[dict[str, Any]], only: Sequence[str] | None) -> list[Task]:
+        """Return the tasks that make the parts which are not there; `only` limits them by name."""
+        tasks = dict[str, Task]()
         for config in configs:
             for name, key in self.keys(config).items():
                 wanted = name != "agent" and (only is None or name in only)
                 if wanted and key not in tasks and not self.place(config, key).exists():
                     tasks[key] = self._part_task(config, name)
-        self._make_all(tasks.values())
+        return list(tasks.values())
 
     def keys(self, config: dict[str, Any]) -> dict[str, str]:
         return self._description(config).keys or super().keys(config)

@@ -47,7 +47,7 @@ from pyrite.ranking.tokenization import Tokens
 from pyrite.rl.candidates import candidate_table
 from pyrite.rl.compression import Compressed, compress
 from pyrite.rl.similarity import similarity_table
-from pyrite.sampling.guard import negatives_lists
+from pyrite.sampling.guard import DEEPER, negatives_lists
 from pyrite.sampling.guarded_documents import GuardedDocuments
 from pyrite.sampling.retrieval.bm25 import BM25
 from pyrite.sampling.retrieval.in_batch import InBatch
@@ -204,8 +204,9 @@ def function(config: Config, name: str, sources: Sources, base: Base, note: Note
         )
     elif lists is not None and queries is not None:
         note(
-            f"{name}: the guard's ranker dropped {counted(guarded.total, 'document')} of the lists, and would have "
-            f"dropped {guarded.relevant:,} judged relevant"
+            f"{name}: the guard's ranker dropped {counted(guarded.total, 'document')} of the first "
+            f"{guard.deepest or DEEPER * function.depth:,} of each list, and would have dropped {guarded.relevant:,} "
+            "judged relevant"
         )
         count = len(base.encoded.queries)
         documents, scores = (

@@ -29,7 +29,7 @@ from pyrite.ranking.lazy import safetensors
 from pyrite.ranking.part import options_of
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pair_reading import is_decoder
-from pyrite.ranking.rankers.pretrained import read_in
+from pyrite.ranking.rankers.pretrained import Pretrained, read_in
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, SentenceFolder, read_json
 
@@ -128,6 +128,13 @@ def read_ranker(
         read_in(trained.ranker, precision)
         trained.options["precision"] = precision
     return trained
+
+
+def precision_line(ranker: Ranker | None, option: str = "precision") -> str:
+    """Return the line that names the precision of a ranker's transformers, and the option; empty if it has none."""
+    towers = [module for module in ranker.modules() if isinstance(module, Pretrained)] if ranker else []
+    named = {str(tower.precision).removeprefix("torch.") for tower in towers}
+    return f"transformers compute in {' and '.join(sorted(named))} ({option})" if named else ""
 
 
 def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:

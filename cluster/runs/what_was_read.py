@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.output.terminal import counted, holding
 from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of
+from pyrite.cluster.runs.part_options import validation_node, validation_origins
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.reader import NOTED
 
 if TYPE_CHECKING:
     from pyrite.ranking.encoding import EncodedCollection
 
+WHOLE = {"full": "all passages", "category": "all passages of the category"}
+"""The documents that origins without lists rank."""
 SPLITS = ("train", "dev", "test")
 REDUCED = ("tiny", "small")
 """Scales that train for fewer epochs, and rankers that start from nothing with narrower widths."""
@@ -39,8 +43,25 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     columns = f"; columns {', '.join(source['columns'])}" if source.get("columns") else ""
     text = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
     cut, frozen = cut_of(config), frozen_of(config)
-    about = [f"of the checkpoint only {cut}" if cut else "", frozen]
+    about = [_ranked(config), f"of the checkpoint only {cut}" if cut else "", frozen]
     return "; ".join([text + _unanswered(collection) + _cut(counts, config), *filter(None, about)])
+
+
+def _ranked(config: Mapping[str, Any]) -> str:
+    """Return which documents a run ranks for dev and test queries; empty for what is no run."""
+    if "validation" not in config or "origin" not in config:
+        return ""
+    dev = {name: validation_node(config, name) for name in validation_origins(config).values()}
+    words = (
+        f"{split} queries rank {' and '.join(starmap(_documents_of, nodes.items()))}"
+        for split, nodes in (("dev", dev), ("test", config["origin"]))
+    )
+    return ", ".join(words)
+
+
+def _documents_of(name: str, node: Mapping[str, Any]) -> str:
+    """Return the documents of an origin, as "bm25's first 100"."""
+    return WHOLE.get(name) or f"{name}'s first {node['depth']:,}"
 
 
 def _unanswered(collection: Collection) -> str:
@@ -97,7 +118,7 @@ def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:
         f"at most {counted(epochs or 0, 'epoch')}": epochs,
         f"ranker.preset={preset}": preset,
     }
-    said = ", ".join(text for text, holds in words.items() if holds)
+    said = ", ".join(holding(words))
     return f"; {f'scale={scale}' if scale else 'limits'} takes {said}" if said else ""
 
 

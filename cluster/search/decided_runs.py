@@ -110,8 +110,8 @@ class DecidedRuns(Proposals):
             values: Values = {name: self._values[name] for name in names}
             verdicts |= self._verdicts(values)
             chosen |= dict.fromkeys(names, self.rule.first) if self._round == 0 else self._wanted(values)
-        left = {name: min(count, self.rule.most - self.given[name]) for name, count in chosen.items()}
-        chosen = {name: count for name, count in left.items() if count > 0}
+        left = {name: self.rule.most - self.given[name] for name in chosen}
+        chosen = {name: min(count, left[name]) for name, count in chosen.items() if left[name] > 0}
         if chosen:
             self._emit({"round": self._round, "methods": chosen, "verdicts": verdicts})
         return chosen
@@ -141,7 +141,8 @@ class DecidedRuns(Proposals):
 
 def is_baseline(named: str | None, planned: Planned) -> bool:
     """Return whether a run is of the method that a user names as the baseline, by its label or key=value pairs."""
-    if named is not None and named == planned.parameters.get(LABEL):
-        return True
-    pairs = [part.partition("=") for part in (named or "").split()]
-    return bool(pairs) and all(planned.parameters.get(key) == value for key, _, value in pairs)
+    if named is None:
+        return False
+    pairs = [part.partition("=") for part in named.split()]
+    matching = {planned.parameters.get(key) == value for key, _, value in pairs}
+    return named == planned.parameters.get(LABEL) or matching == {True}

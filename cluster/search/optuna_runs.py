@@ -19,7 +19,7 @@ from pyrite.cluster.plan.sweep import plan as runs_of
 from pyrite.cluster.runs.outcome import mean_best
 from pyrite.cluster.search.proposals import MadeOf, Proposals
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from pyrite.cluster.search.schedulers import EarlyStopping
@@ -44,9 +44,8 @@ def _sampler(name: str, seed: int, parallel: int) -> optuna.samplers.BaseSampler
     if name == "gp":  # a Gaussian process with expected improvement, for few runs and few settings
         return optuna.samplers.GPSampler(seed=seed)
     if name == "cmaes":  # evolution with an adapted covariance (Hansen 2016), for many runs and several settings
-        if find_spec("cmaes") is None:
-            what = "sampler=cmaes needs the package cmaes, which is not installed"
-            raise BadInput(what, "sampler", "pip install cmaes, or choose sampler=tpe")
+        what = "sampler=cmaes needs the package cmaes, which is not installed"
+        refuse(find_spec("cmaes") is None, what, "sampler", "pip install cmaes, or choose sampler=tpe")
         return optuna.samplers.CmaEsSampler(seed=seed)
     # A Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other.
     return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)

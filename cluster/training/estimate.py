@@ -25,6 +25,40 @@ STEPS = 10
 """Steps that are timed of each method, after one that is not."""
 TEXTS = 48
 """Documents, or pairs, that are read to time the reading."""
+CANDIDATES = 100
+"""The candidates of a query in a list."""
+QUERY = 0.25
+"""The time to read a query, in documents."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The texts that a ranker reads to measure some queries once.
+
+    Args:
+        queries: the number of queries.
+        texts: the distinct documents among their candidates, or all pairs if the ranker reads each pair.
+        whole: whether these are all documents, for any number of queries.
+    """
+
+    queries: int
+    texts: int
+    whole: bool = False
+
+    def of_first(self, most: float) -> Reading:
+        """Return the reading for at most so many of the queries."""
+        share = min(1.0, most / max(self.queries, 1))
+        texts = self.texts if self.whole else self.texts * share
+        return replace(self, queries=int(self.queries * share), texts=math.ceil(texts))
+
+    def of_candidates(self) -> Reading:
+        """Return the reading for candidates of each query instead of all documents."""
+        return replace(self, texts=min(self.texts, self.queries * CANDIDATES), whole=False) if self.whole else self
+
+    @property
+    def all_texts(self) -> float:
+        """The documents and the queries, which are short, as documents."""
+        return self.texts + self.queries * QUERY
 
 
 @dataclass(frozen=True)
@@ -33,43 +67,61 @@ class RunTime:
 
     Args:
         step: seconds per step.
-        validation, test: seconds to measure the ranker on dev queries once, and on test queries.
+        text: seconds to read a document, or a pair if the ranker reads pairs.
+        validation: what each validation reads.
+        test: what the measurements at the end read.
         examples, batch, epochs: the examples of an epoch and of a step, and the epochs at most.
-        dev, tested: the queries of these measurements; 0 if every document is read for any number of them.
+        every: the steps after which it also validates within an epoch; None only at its end.
         rankers: the rankers that are trained, one per fold and stage.
+        share: the share of a core that the timing was given; the rest was used by other programs.
     """
 
     step: float
-    validation: float
-    test: float
+    text: float
+    validation: Sequence[Reading]
+    test: Sequence[Reading]
     examples: int
     batch: int
     epochs: int
-    dev: int
-    tested: int
+    every: int | None = None
     rankers: int = 1
+    share: float = 1.0
+
+    @property
+    def training(self) -> float:
+        """The seconds of all steps, without early stopping."""
+        return self.rankers * self.epochs * self._steps * self.step
+
+    @property
+    def reading(self) -> float:
+        """The seconds in which validations and tests read texts."""
+        validations = self.epochs * math.ceil(self._steps / (self.every or self._steps))
+        texts = validations * sum(each.all_texts for each in self.validation)
+        return self.rankers * self.text * (texts + sum(each.all_texts for each in self.test))
 
     @property
     def seconds(self) -> float:
         """The seconds of the whole run, without early stopping."""
-        steps = self.epochs * math.ceil(self.examples / self.batch)
-        return self.rankers * (steps * self.step + self.epochs * self.validation + self.test)
+        return self.training + self.reading
+
+    @property
+    def _steps(self) -> int:
+        """The steps of an epoch."""
+        return math.ceil(self.examples / self.batch)
 
     def reduced(self, config: Mapping[str, Any]) -> RunTime:
-        """Return the time of the same run with the limits and epochs of another configuration."""
-        limits, training = config["limits"], config["training"]
+        """Return the time of the same run with the limits, epochs and origins of another configuration.
+
+        Other origins are lists of candidates.
+        """
+        limits, epochs = config["limits"], config["training"]["max_epochs"]
         examples = min(self.examples, *(limits[name] or math.inf for name in ("examples", "train")))
-        shares = [
-            min(1.0, (limits[name] or math.inf) / count) if count else 1.0
-            for name, count in (("dev", self.dev), ("test", self.tested))
-        ]
-        return replace(
-            self,
-            examples=int(examples),
-            epochs=training["max_epochs"],
-            validation=self.validation * shares[0],
-            test=self.test * shares[1],
+        validation, test = (
+            [each.of_first(limits[name] or math.inf) for each in readings]
+            for name, readings in (("dev", self.validation), ("test", self.test))
         )
+        test = test if "full" in config["origin"] else [each.of_candidates() for each in test]
+        return replace(self, examples=int(examples), epochs=epochs, validation=validation, test=test)
 
 
 def can_be_timed(config: Mapping[str, Any]) -> bool:
@@ -89,21 +141,36 @@ def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
     """Time a few steps of a run, and the reading of a few texts; nothing of the run is changed by it."""
     with threads(config["resources"]["cpu"]):
         training, sampler = assemble(config, parts, 0)
-        step = _seconds_per_step(training, sampler)
-        split, read = parts["base"].splits[0], _ReadClock(training)
-        dev = [parts[name].take(split.dev) for name in parts if name.partition(":")[0] == "validation"]
-        test = [parts[f"origin:{name}"].take(split.test) for name in config["origin"]]
-        queries = [
-            0 if training.ranker.reads_apart and any(each.documents is None for each in lists) else len(rows)
-            for lists, rows in ((dev, split.dev), (test, split.test))
-        ]
-        # Weights that were validated over all documents are tested with the same vectors.
-        kept = training.ranker.keeps_documents and any(each.documents is None for each in dev)
-        validation = math.fsum(map(read.seconds, dev))
-        tested = math.fsum(read.seconds(each, kept) for each in test)
-        rankers = len(parts["base"].splits) * max(1, len(training.objective.stages()))
-        sizes = len(training.examples), training.batch_size, training.max_epochs
-        return RunTime(step, validation, tested, *sizes, queries[0], queries[1], rankers)
+        started, busy = time.perf_counter(), time.thread_time()
+        step, text = _seconds_per_step(training, sampler), _seconds_per_text(training)
+        share = (time.thread_time() - busy) / (time.perf_counter() - started)
+    rankers = len(parts["base"].splits) * max(1, len(training.objective.stages()))
+    sizes = len(training.examples), training.batch_size, training.max_epochs, training.validate_every
+    gpu = training.ranker.device.type != "cpu"
+    return RunTime(step, text, *_readings(config, parts, training), *sizes, rankers, 1.0 if gpu else share)
+
+
+def _readings(
+    config: Mapping[str, Any], parts: Mapping[str, Any], training: RankerTraining
+) -> tuple[list[Reading], list[Reading]]:
+    """Return what each validation of a run reads, and what its measurements at the end read."""
+    split, ranker, size = parts["base"].splits[0], training.ranker, len(training.encoded.documents)
+
+    def reading(candidates: Candidates, kept: bool = False) -> Reading:
+        documents, queries = candidates.documents, len(candidates.queries)
+        if not ranker.reads_apart:
+            return Reading(queries, queries * size if documents is None else int((documents >= 0).sum()))
+        if documents is not None:
+            return Reading(queries, len(np.unique(documents[documents >= 0])))
+        return Reading(queries, 0 if kept else size, whole=True)
+
+    dev = [parts[name].take(split.dev) for name in parts if name.partition(":")[0] == "validation"]
+    test = [parts[f"origin:{name}"].take(split.test) for name in config["origin"]]
+    # Weights that were validated over all documents are tested with the same vectors.
+    kept = ranker.keeps_documents and any(each.documents is None for each in dev)
+    listed = any(each.documents is not None for each in test)
+    weighed = [reading(parts["validation"].take(split.dev))] if listed else []  # to interpolate with BM25
+    return [*map(reading, dev)], [*weighed, *(reading(each, kept) for each in test)]
 
 
 def _seconds_per_step(training: RankerTraining, sampler: Any) -> float:
@@ -119,38 +186,65 @@ def _seconds_per_step(training: RankerTraining, sampler: Any) -> float:
     return float(np.median(seconds[1:] or seconds))
 
 
-class _ReadClock:
-    """Measures how fast a ranker reads documents, or pairs if it reads a query and a document together."""
-
-    def __init__(self, training: RankerTraining) -> None:
-        self.ranker, self.encoded = training.ranker, training.encoded
-        size = len(self.encoded.documents)
-        rows = np.random.default_rng(0).permutation(size)[: min(TEXTS, size)].astype(np.int32)
-        queries = training.examples.queries[:1]
-        score_candidates(self.ranker, self.encoded, queries, rows[None, :4])
-        started = time.perf_counter()
-        score_candidates(self.ranker, self.encoded, queries, rows[None])
-        self.each = (time.perf_counter() - started) / len(rows)
-
-    def seconds(self, candidates: Candidates, kept: bool = False) -> float:
-        """Return the seconds to read what a measurement of candidates reads; `kept`: vectors of all documents exist."""
-        documents, size = candidates.documents, len(self.encoded.documents)
-        if not self.ranker.reads_apart:
-            pairs = len(candidates.queries) * size if documents is None else int((documents >= 0).sum())
-            return self.each * pairs
-        whole = 0 if kept else size
-        distinct = whole if documents is None else len(np.unique(documents[documents >= 0]))
-        return self.each * (distinct + len(candidates.queries) / 4)
+def _seconds_per_text(training: RankerTraining) -> float:
+    """Return the seconds to read a document, or a pair if the ranker reads a query and a document together."""
+    ranker, encoded = training.ranker, training.encoded
+    size = len(encoded.documents)
+    rows = np.random.default_rng(0).permutation(size)[: min(TEXTS, size)].astype(np.int32)
+    queries = training.examples.queries[:1]
+    score_candidates(ranker, encoded, queries, rows[None, :4])
+    started = time.perf_counter()
+    score_candidates(ranker, encoded, queries, rows[None])
+    return (time.perf_counter() - started) / len(rows)
 
 
-def whole_seconds(times: Sequence[RunTime | None], at_once: int) -> float | None:
-    """Return the seconds of all runs, `at_once` at a time; a run that could not be timed takes the mean of the others.
+@dataclass(frozen=True)
+class Estimate:
+    """The time of all runs.
 
-    None if nothing was timed.
+    Args:
+        times: that of each run; None for one that could not be timed, which takes the mean of the others.
+        at_once: the runs that are trained at once.
     """
-    known = [each.seconds for each in times if each is not None]
-    if not known:
-        return None
-    mean = math.fsum(known) / len(known)
-    each = [mean if run is None else run.seconds for run in times]
-    return max(math.fsum(each) / max(1, at_once), *each)
+
+    times: Sequence[RunTime | None]
+    at_once: int
+
+    @property
+    def seconds(self) -> float | None:
+        """The seconds of all runs; None if nothing was timed."""
+        known = [each.seconds for each in self._known]
+        if not known:
+            return None
+        mean = math.fsum(known) / len(known)
+        each = [mean if run is None else run.seconds for run in self.times]
+        return max(math.fsum(each) / max(1, self.at_once), *each)
+
+    @property
+    def reading(self) -> float:
+        """The share of the time in which validations and tests read texts."""
+        return math.fsum(each.reading for each in self._known) / math.fsum(each.seconds for each in self._known)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether every document is read, for any number of queries."""
+        return any(reading.whole for each in self._known for reading in (*each.validation, *each.test))
+
+    @property
+    def examples(self) -> int:
+        """The examples of an epoch, of the runs with most."""
+        return max(each.examples for each in self._known)
+
+    @property
+    def share(self) -> float:
+        """The share of a core that the timing was given."""
+        return min(1.0, *(each.share for each in self._known))
+
+    def reduced(self, configs: Sequence[Mapping[str, Any]]) -> Estimate:
+        """Return the estimate of the same runs with the limits and epochs of other configurations."""
+        pairs = zip(self.times, configs, strict=True)
+        return replace(self, times=[time and time.reduced(config) for time, config in pairs])
+
+    @property
+    def _known(self) -> list[RunTime]:
+        return [each for each in self.times if each is not None]

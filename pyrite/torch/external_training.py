@@ -77,7 +77,7 @@ class ExternalTraining(FrozenRanker):
     def score(self, queries: NDArray[np.integer], documents: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the model's scores [q, m], −inf if the document is −1: current ones, or those of the version."""
         if self._score is not None:
-            texts = [[text or "" for text in row] for row in self.cells(documents, "text")]
+            texts = self.texts(documents)
             query_texts = self.collection.queries["text"].gather(np.asarray(queries).astype(np.uint32)).to_list()
             scores = numbers(self._score(query_texts, texts))
         elif self.service is not None:
@@ -95,6 +95,10 @@ class ExternalTraining(FrozenRanker):
                 raise BadInput(what, "selector", "give the selector to function=dense, or choose one without scores")
             raise ValueError(f"score returned NaN for {unknown} of {int((documents >= 0).sum())} documents")
         return np.where(documents >= 0, scores, -np.inf).astype(np.float32)
+
+    def texts(self, shown: NDArray[np.integer]) -> list[list[str]]:
+        """Return the texts of the documents of each row, empty if there is no document."""
+        return [[text or "" for text in row] for row in self.cells(shown, "text")]
 
     def cells(self, shown: NDArray[np.integer], column: str) -> list[list[str | None]]:
         """Return a column of the documents of each row, None if there is no document."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyrite.cluster.runs.trained import read_ranker
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.evaluation.evaluation import Evaluation
 from pyrite.ranking.evaluation.origins import Candidates
 from pyrite.ranking.run_files import lists_of_run
@@ -45,25 +45,28 @@ def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedC
     Raises:
         BadInput: if it is nothing that ranks.
     """
-    if result is not None and hasattr(result, "save_pretrained"):
+    if hasattr(result, "save_pretrained"):
         result.save_pretrained(str(folder))
-        result = None
-    for name, opened in OBJECTS.items():
-        if result is not None and callable(getattr(result, name, None)):
-            return opened(getattr(result, name), collection, encoded)
-    if result is not None:
-        what = f"returned {type(result).__name__}, which has no encode, predict or score"
-        raise BadInput(what, "trainer", "save a checkpoint into the folder, or return an object that ranks")
+    elif result is not None:
+        return _of_object(result, collection, encoded)
     runs = sorted(file for pattern in RUNS for file in folder.glob(pattern))
     if runs:
         return _of_run(runs, collection, encoded)
-    if not any(folder.iterdir()):
-        raise BadInput("left nothing in its folder", "trainer", "save a checkpoint or a TREC run there")
+    refuse(not any(folder.iterdir()), "left nothing in its folder", "trainer", "save a checkpoint or a TREC run there")
     trained = read_ranker(str(folder))
     read = trained.read(collection, encoded)
     return LeftRanker(
         lambda candidates, measures: Evaluation(read, candidates, measures)(trained.ranker), digest_of(folder)
     )
+
+
+def _of_object(result: Any, collection: Collection, encoded: EncodedCollection) -> LeftRanker:
+    """Open an object that ranks."""
+    for name, opened in OBJECTS.items():
+        if callable(getattr(result, name, None)):
+            return opened(getattr(result, name), collection, encoded)
+    what = f"returned {type(result).__name__}, which has no encode, predict or score"
+    raise BadInput(what, "trainer", "save a checkpoint into the folder, or return an object that ranks")
 
 
 def digest_of(folder: Path) -> str:

@@ -229,7 +229,7 @@ class Negatives(IterableDataset[ServedBatch]):
     def _serve(self, batch: Batch, negatives: NDArray[np.int32], waited: float) -> ServedBatch:
         training = self.training
         shown = np.concatenate([batch.positives[:, None], negatives], axis=1)
-        texts, ids = training.cells(shown, "text"), training.cells(shown, "id")
+        texts, ids = training.texts(shown), training.cells(shown, "id")
         queries = self.collection.queries[batch.queries.astype(np.uint32)]
         teacher = training.teacher
         functions = {name: function.guarded for name, function in self.sampler.functions.items()}
@@ -239,7 +239,7 @@ class Negatives(IterableDataset[ServedBatch]):
         return ServedBatch(
             training.step,
             queries["text"].to_list(),
-            [[text or "" for text in row] for row in texts],
+            texts,
             torch.from_numpy(shown >= 0),
             queries["id"].to_list(),
             ids,
@@ -356,19 +356,20 @@ class Negatives(IterableDataset[ServedBatch]):
         from sentence_transformers.sparse_encoder.evaluation import SparseInformationRetrievalEvaluator
 
         encoded, dev = self.training.encoded, self._split.dev
-        if not len(dev):
-            raise BadInput("has no validation queries", "collection", "give it a dev split")
-        ids = {name: getattr(self.collection, name)["id"].to_list() for name in ("queries", "documents")}
-        texts = {name: getattr(self.collection, name)["text"].to_list() for name in ("queries", "documents")}
+        refuse(not len(dev), "has no validation queries", "collection", "give it a dev split")
+        queries, documents = self.collection.queries, self.collection.documents
+        ids, texts = documents["id"].to_list(), documents["text"].to_list()
         relevant = encoded.judgements.relevant()
         judged = {
-            query: relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]].tolist() for query in dev
+            query: relevant.documents[relevant.offsets[query] : relevant.offsets[query + 1]].tolist()
+            for query in dev.tolist()
         }
-        kind = SparseInformationRetrievalEvaluator if self._encoder and self._encoder.sparse else None
-        return (kind or InformationRetrievalEvaluator)(
-            {ids["queries"][query]: texts["queries"][query] for query in judged},
-            dict(zip(ids["documents"], texts["documents"], strict=True)),
-            {ids["queries"][query]: {ids["documents"][each] for each in found} for query, found in judged.items()},
+        is_sparse = self._encoder is not None and self._encoder.sparse
+        kind = SparseInformationRetrievalEvaluator if is_sparse else InformationRetrievalEvaluator
+        return kind(
+            {queries["id"][query]: queries["text"][query] for query in judged},
+            dict(zip(ids, texts, strict=True)),
+            {queries["id"][query]: {ids[each] for each in found} for query, found in judged.items()},
             **{"name": "validation"} | options,
         )
 

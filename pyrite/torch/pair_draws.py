@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.batch import Batch
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.sampling.filtered import FilteredFunction
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -63,12 +63,11 @@ class PairDraws:
         self.sampler, self.training, self.seed = sampler, training, seed
         parts = [*sampler.functions.values(), sampler.policy, sampler.selector, *sampler.selectors.values()]
         for part in parts:
-            if learner := _learns(part):
-                what = f"{learner} learns from losses or scores of each step, which a trainer's loader lacks"
-                raise BadInput(what, "negatives", "choose another, or iterate over Negatives in a loop of your own")
-        if sampler.policy.each is not None:
-            what = "each= gives some queries more negatives than others, and a trainer's rows have one number"
-            raise BadInput(what, "policy.each", "leave it out")
+            learner = _learns(part)
+            what = f"{learner} learns from losses or scores of each step, which a trainer's loader lacks"
+            refuse(learner, what, "negatives", "choose another, or iterate over Negatives in a loop of your own")
+        what = "each= gives some queries more negatives than others, and a trainer's rows have one number"
+        refuse(sampler.policy.each is not None, what, "policy.each", "leave it out")
         self.start()
         self._relevant = RelevantPairs(training.encoded)
         self._random = Random()
@@ -118,8 +117,8 @@ class PairDraws:
         """Return the documents without text, each text once."""
         encoded = self.training.encoded
         without_words = np.flatnonzero(encoded.documents.lengths == 0)
-        texts = self.training.cells(without_words[:, None], "text")
-        empty = without_words[[not (row[0] or "").strip() for row in texts]].astype(np.int32)
+        texts = self.training.texts(without_words[:, None])
+        empty = without_words[[not text.strip() for (text,) in texts]].astype(np.int32)
         return empty[np.unique(encoded.contents(empty), return_index=True)[1]]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +96,8 @@ class ShownFiles:
         ]
 
 
+SHOWN = {"function": pl.String, **dict.fromkeys(("version", "shown", "scored", "above"), pl.Int64)}
+"""What a line has of each function."""
 SUMMED = ("pairs", "documents", "waited", "dropped", "filled")
 
 
@@ -131,30 +132,24 @@ class NegativesReport:
     @classmethod
     def of(cls, lines: list[dict[str, Any]], mode: str | None, remarks: Iterable[str] = ()) -> NegativesReport:
         """Add up the lines of a training's batches."""
-        counts: dict[tuple[str, int], Counter[str]] = {}
-        for line in lines:
-            for function, shown in line["functions"].items():
-                counts.setdefault((function, line["version"]), Counter()).update({"batches": 1, **shown})
-        rows = [
-            {
-                "function": function,
-                "version": version,
-                "batches": count["batches"],
-                "negatives": count["shown"],
-                "may_be_relevant": count["above"] / count["scored"] if count["scored"] else None,
-            }
-            for (function, version), count in sorted(counts.items())
+        shown = [
+            {"function": function, "version": line["version"], **counts}
+            for line in lines
+            for function, counts in line["functions"].items()
         ]
-        schema = {"function": pl.String, "version": pl.Int64, "batches": pl.Int64, "negatives": pl.Int64,
-                  "may_be_relevant": pl.Float64}  # fmt: skip
+        counted = pl.DataFrame(shown, SHOWN).group_by("function", "version")
+        table = counted.agg(
+            pl.len().cast(pl.Int64).alias("batches"),
+            pl.col("shown").sum().alias("negatives"),
+            may_be_relevant=pl.when(pl.col("scored").sum() > 0).then(pl.col("above").sum() / pl.col("scored").sum()),
+        ).sort("function", "version")
         sums = totals(lines)
         said = list(remarks)
-        if mode not in (None, "never") and rows and sums["version"] <= 0:
+        if mode not in (None, "never") and len(table) and sums["version"] <= 0:
             said.insert(0, "only the first version was served: nothing was refreshed before the training ended")
-        if lines and not rows:
+        if lines and table.is_empty():
             said.append(f"{len(lines):,} batches have the negatives of the batch alone")
-        return cls(pl.DataFrame(rows, schema), sums["waited"], int(sums["dropped"]), int(sums["filled"]), mode,
-                   tuple(said))  # fmt: skip
+        return cls(table, sums["waited"], int(sums["dropped"]), int(sums["filled"]), mode, tuple(said))
 
     @property
     def refreshes(self) -> int:

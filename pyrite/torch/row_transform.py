@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
     from pyrite.torch.trainer_batches import BatchNegatives
@@ -52,9 +52,8 @@ class NegativesTransform:
         _OPEN[self.number] = negatives
 
     def __call__(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-        if self.number not in _OPEN:
-            what = "the negatives are in another process"
-            raise BadInput(what, "transform", "let loader workers be forked, or mine to a file")
+        what = "the negatives are in another process"
+        refuse(self.number not in _OPEN, what, "transform", "let loader workers be forked, or mine to a file")
         form = next((form for form in ROW_FORMS if form.positive in columns and "query" in columns), None)
         if form is None:
             named = ", ".join(each.positive for each in ROW_FORMS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.sampling.retrieval.dense import Dense
 from pyrite.sampling.retrieval.live_index import Answer
 from pyrite.torch.batch_versions import BatchVersions
@@ -64,9 +64,8 @@ class ServedDense(Dense):
                 "function=dense",
                 "give Negatives(…, model=…) or encode=…; in a study data.negatives.use(model=…)",
             )
-        if self.queries == "now" or self.precision is not None:
-            what = "queries=now and precision= are for a ranker of Pyrite's, whose weights a batch can read"
-            raise BadInput(what, "function.dense", "leave them out")
+        what = "queries=now and precision= are for a ranker of Pyrite's, whose weights a batch can read"
+        refuse(self.queries == "now" or self.precision is not None, what, "function.dense", "leave them out")
         self.guard.check_per_query()
         self.training, self.service = training, service
         self.version = self.age = -1

@@ -98,10 +98,9 @@ class ModelEncoder(TextEncoder):
         super().__init__()
         self.model = model
         similarity = str(getattr(model, "similarity_fn_name", None) or self.similarities[0]).lower()
-        if similarity not in self.similarities:
-            what = f"compares by {similarity}, and its index would by {' or '.join(self.similarities)}"
-            remedy = f'set model.similarity_fn_name = "{self.similarities[0]}"'
-            raise BadInput(what, type(model).__name__, remedy)
+        what = f"compares by {similarity}, and its index would by {' or '.join(self.similarities)}"
+        remedy = f'set model.similarity_fn_name = "{self.similarities[0]}"'
+        refuse(similarity not in self.similarities, what, type(model).__name__, remedy)
         self.unit = similarity == "cosine"
 
     def encode(self, texts: list[str], kind: str) -> Any:

@@ -90,7 +90,7 @@ class BatchNegatives:
             self.shown.count(
                 service, self.process, number, waited, of_pairs, drawn.negatives, drawn.assigned, guarded
             )  # fmt: skip
-        return [[text or "" for text in row] for row in training.cells(drawn.negatives, "text")]
+        return training.texts(drawn.negatives)
 
 
 class CollatorWithNegatives:

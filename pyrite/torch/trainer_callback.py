@@ -75,8 +75,8 @@ class IndexCallback(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Publish the weights if that is due."""
         self.trained, self.steps = self.loader.first_of(state.global_step), state.global_step
-        if self.index is not None and state.is_world_process_zero:
-            self.index.after_step(state.global_step, self._ahead(state.global_step))
+        if index := self._moved_by(state):
+            index.after_step(state.global_step, self._ahead(state.global_step))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
         """Add version, lag, waits and counts to what is logged."""
@@ -96,17 +96,21 @@ class IndexCallback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Keep the index with the checkpoint."""
-        if self.index is not None and state.is_world_process_zero:
+        if index := self._moved_by(state):
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}" / SAVED
-            self.index.save(folder, state.global_step, self._ahead(state.global_step))
+            index.save(folder, state.global_step, self._ahead(state.global_step))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """Stop the index."""
         self.resumed = None
         best = state.best_global_step if args.load_best_model_at_end else None
         self.scored_step = best or state.global_step
-        if self.index is not None and state.is_world_process_zero:
-            self.index.close()
+        if index := self._moved_by(state):
+            index.close()
+
+    def _moved_by(self, state: Any) -> MovingIndex | None:
+        """Return the index if this process moves it: the first one of a training does."""
+        return self.index if state.is_world_process_zero else None
 
     def _ahead(self, step: int) -> dict[str, int]:
         """Return the versions of the batches that were fetched before a step and are trained on after it."""

@@ -66,19 +66,15 @@ class TrainingData:
     def spend(self, outcome: Outcome) -> None:
         """Add the budget of the training to the outcome of its run; what is unknown stays so."""
         negatives = vars(self).get("negatives")  # they are made when they are first used
-        steps, scored = (0, 0) if negatives is None else negatives.trained
-        sums = totals([] if negatives is None else negatives.lines())
+        (steps, scored), sums, refreshes = (0, 0), totals([]), None
+        if negatives is not None:
+            (steps, scored), sums = negatives.trained, totals(negatives.lines())
+            refreshes = negatives.report().refreshes if sums["pairs"] else None
         outcome.steps += self.steps or steps
         outcome.documents_read += int(sums["documents"])
-        counts = {
-            "examples": self.examples or int(sums["pairs"]),
-            "scored_step": self.scored_step or scored or self.steps,
-        }
-        if negatives is not None and sums["pairs"]:
-            counts["refreshes"] = negatives.report().refreshes
-        for name, count in counts.items():
-            if count or name == "refreshes":
-                setattr(outcome, name, (getattr(outcome, name) or 0) + count)
+        outcome.examples = _added(outcome.examples, self.examples or int(sums["pairs"]) or None)
+        outcome.scored_step = _added(outcome.scored_step, self.scored_step or scored or self.steps or None)
+        outcome.refreshes = _added(outcome.refreshes, refreshes)
 
     def evaluator(self, **options: Any) -> Any:
         """Return an evaluator of the validation queries; see `pyrite.torch.Negatives.evaluator`."""
@@ -103,6 +99,11 @@ class TrainingData:
         ids = pl.DataFrame({"query_id": list(map(str, numbers)), "document_ids": names})
         path.write_bytes(rows_for(form, texts, ids, scores=False))
         return path
+
+
+def _added(before: int | None, count: int | None) -> int | None:
+    """Return the sum of a count of several trainings; what is unknown of one adds nothing."""
+    return before if count is None else (before or 0) + count
 
 
 TABLES: dict[str, Callable[..., None]] = {

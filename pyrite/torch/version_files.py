@@ -180,15 +180,15 @@ class VersionFolder:
 
     def restore(self, saved: Path) -> list[int]:
         """Bring the versions of a checkpoint back. Return the steps of those that are built again, by their weights."""
-        steps = sorted(int(path.name) for path in saved.glob("0*") if path.name.isdigit())
+        versions = sorted(path for path in saved.glob("0*") if path.name.isdigit())
         weights = sorted(saved.glob("weights/*.safetensors"))
-        if not steps and not weights:
+        if not versions and not weights:
             what = "holds no versions of the negative index"
             raise BadInput(what, saved, "resume from a checkpoint that was saved with the negatives attached")
-        for path in [*(saved / f"{step:09d}" for step in steps), *weights]:
+        for path in [*versions, *weights]:
             _link(path, self.path / path.relative_to(saved))
-        if steps:
-            self.write(NEWEST, {"step": steps[-1]})
+        if versions:
+            self.write(NEWEST, {"step": int(versions[-1].name)})
         if (saved / AHEAD).is_file():
             _link(saved / AHEAD, self.path / AHEAD)
         return [int(path.name[:9]) for path in weights]

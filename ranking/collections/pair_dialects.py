@@ -113,7 +113,7 @@ def without_columns(names: Sequence[str], named: Mapping[str, str | None]) -> Ro
     """
     there = f"it has {', '.join(names)}" if names else "it is empty"
     absent = {kind: name for kind, name in named.items() if name not in names}
-    remedy = f"{there}; name it by {' '.join(map('collection.{}=COLUMN'.format, absent))}"
+    remedy = f"{there}; name it by {' '.join(map('collection.{}=COLUMN'.format, absent))}{_unlabelled(names)}"
     given = next(iter(absent.values()))
     if given is not None:
         return RowFault(f"has no column {given!r}", remedy)
@@ -123,6 +123,17 @@ def without_columns(names: Sequence[str], named: Mapping[str, str | None]) -> Ro
         return RowFault(f"holds ids, not texts ({ids})", NAME_BESIDE, always=True)
     known = ((one.what, one.remedy) for one in FOREIGN if one.fits(names))
     return RowFault(*next(known, (usual, remedy)), always=True)
+
+
+def _unlabelled(names: Sequence[str]) -> str:
+    """Return what else is asked of a table with scores and neither labels nor negatives; empty for others."""
+    scores = next((several for several in SCORES if {*several} <= {*names}), ())
+    if not scores or {*LABEL} & {*names} or any(map(NEGATIVES.match, names)):
+        return ""
+    which = f"of its scores ({', '.join(scores)})"
+    return (
+        f", and say {which} which are relevant: collection.relevant_from=SCORE, or collection.scores=teacher if all are"
+    )
 
 
 def listed_column(written: Collection[str]) -> str | None:

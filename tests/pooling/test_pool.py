@@ -44,6 +44,7 @@ def test_a_pool():
         "pooled documents without a judgement (taken as not relevant)": 3,
         "relevant documents outside the pool": 1,
         "topics of the runs that the judgements lack": 1,
+        "topics left out by topics= and most_topics=": 0,
         "topics of the judgements that the runs lack": 1,
         "topics that a run lacks": 1,
         "lists shorter than the pool's depth": 2,

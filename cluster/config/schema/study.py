@@ -34,6 +34,13 @@ class ScaleConfig(Config):
     learn: list[str] = []
 
 
+class NextConfig(Config):
+    """The experiment that answers the next question about the same data and ranker."""
+
+    question: str
+    experiment: Name
+
+
 class ExperimentConfig(Config):
     title: str
     paper: str | None = None
@@ -43,6 +50,7 @@ class ExperimentConfig(Config):
     baseline: str | None = None
     contrasts: list[str] = []
     scales: dict[str, ScaleConfig] = {}
+    then: NextConfig | None = None
 
 
 class StudyConfig(ManyRunsConfig):

@@ -233,3 +233,12 @@ def test_an_action_that_was_taken_is_one_row_of_its_decision():
     taken = [(row["step"], row["action"], row["value"]) for row in rows if row["taken"]]
     assert taken == [(5, "bm25", 2.0), (10, "bm25@simans", 1.5)]
     assert len(rows) == 4
+
+
+def test_the_experiment_of_the_next_question_is_named_with_the_same_data(made_up_study):
+    then = {"question": "How many?", "experiment": "doses"}
+    typed = ["experiment=encoder", "collection.path=my pairs.csv", "guard.relative=0.1", "out=a", "seeds=5"]
+    results = StudyResults(*made_up_study(), config={"typed": typed, "design": {"then": then}})
+    printed = io.StringIO()
+    study_report(results).to_terminal(Console(file=printed, width=80))
+    assert "How many? pyrite study experiment=doses 'collection.path=my pairs.csv' seeds=5\n" in printed.getvalue()

@@ -31,7 +31,7 @@ def test_intervals_of_a_family_are_bonferronis_and_p_holms(comparison):
     tests = comparison.against("c", 0.01)
     for name, test in tests.items():
         assert (test.low, test.high) == pytest.approx(comparison.pair(name, "c").interval(0.025))
-        assert test.is_better
+        assert test.direction == 1
     raw = sorted(comparison.pair(*pair).p for pair in (("a", "b"), ("a", "c"), ("b", "c")))
     assert sorted(test.p for test in comparison.all_pairs(0.01).values()) == pytest.approx(
         [3 * raw[0], max(3 * raw[0], 2 * raw[1]), raw[2]]

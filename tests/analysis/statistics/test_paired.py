@@ -185,10 +185,10 @@ def test_agents_and_seeds_are_both_a_sample():
     runs = [*of_agent("0", 0.50, 0.70), *of_agent("1", 0.20, 0.40)]
     random = [MeasuredRun(0.3, 0), MeasuredRun(0.4, 1)]
     assert agent_cells(runs, random) == pytest.approx(np.array([[0.2, 0.3], [-0.1, 0.0]]))
-    assert agent_cells(random, random) is None
+    assert agent_cells(random, random).size == 0
     apart = [MeasuredRun(0.5, seed, agent) for seed, agent in ((0, "0"), (1, "0"), (2, "1"), (3, "1"))]
     others = [MeasuredRun(0.3, seed) for seed in range(4)]
-    assert agent_cells(apart, others) is None  # no luck is shared: the means of agents are independent
+    assert agent_cells(apart, others).size == 0  # no luck is shared: the means of agents are independent
     assert differences(apart, others) == pytest.approx([0.2, 0.2])
 
 

@@ -176,8 +176,15 @@ def test_the_leader_of_each_budget_is_named_if_it_changes():
 
     effort = pl.DataFrame({"pool": "p", "method": ["late", "early"], "area": [0.5, 0.6], "to_90": [90.0, 120.0]})
     schema = {"difference": pl.Float64, "p": pl.Float64}
-    rows = [*at(10, early=4.0, late=3.0), *at(50, early=7.0, late=7.0), *at(1000, early=8.0, late=9.0)]
+    rows = [
+        *at(10, early=4.0, late=3.0),
+        *at(50, early=7.0, late=7.0),
+        *at(100, early=7.7, late=8.0),
+        *at(1000, early=8.0, late=9.0),
+    ]
     text = said("p", pl.DataFrame(rows, schema_overrides=schema), effort, None)
-    assert text.endswith("early after 120. By budget: early finds most up to 50 judgements, then late.")
+    assert text.endswith(
+        "early after 120. By budget, within 5% of the most found: early up to 100 judgements, then late."
+    )
     one = pl.DataFrame(at(10, early=1.0, late=2.0), schema_overrides=schema)
     assert "By budget" not in said("p", one, effort, None)

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from pyrite.analysis.methods import BM25, RUN, with_factors, with_methods
+from pyrite.analysis.methods import with_factors, with_methods
 from pyrite.analysis.reports.analysis_sections import across as shown
 from pyrite.analysis.reports.labels import value
 from pyrite.analysis.reports.result_sections import side_by_side
@@ -17,6 +17,7 @@ from pyrite.analysis.statistics import seed_variation as spread
 from pyrite.analysis.study_comparison import Comparison
 from tests.cluster.trial_rows import trials_of
 
+BM25, RUN = "BM25 alone", "the run alone"
 BASE = "policy=fixed function=bm25 selector=uniform"
 
 

@@ -139,7 +139,7 @@ def test_what_is_better_than_the_baseline_is_so_in_all_words():
             rows.append(row | {"bm25:AP@10": 0.4 + 0.001 * seed + float(lead[seed])})
     (verdict,) = concluded(trials_of(rows), None, "function=a").verdicts
     assert verdict.take == "b · uniform"
-    assert verdict.tests["b · uniform"].is_better
+    assert verdict.tests["b · uniform"].direction == 1
     assert list(verdict.better_than) == ["a · uniform"]
     assert set(verdict.possible) <= {"c · uniform", "d · uniform"}
 
@@ -322,7 +322,7 @@ def test_without_values_per_query_runs_decide_and_one_method_has_nothing_to_comp
 
 def section_of(trials: pl.DataFrame, queries: pl.DataFrame | None, baseline: str | None = None) -> Section:
     summary = Comparison(trials, queries).summary(baseline)
-    return verdict_section(Comparison(trials, queries).verdict(summary), summary, trials, commands=COMMANDS)
+    return verdict_section(Comparison(trials, queries).verdict(summary), summary, trials, Letters(), COMMANDS)
 
 
 def printed(*sections: Section) -> list[str]:
@@ -356,7 +356,7 @@ def test_a_method_has_one_letter_in_all_tables_and_it_is_explained_once():
     lead = {"none": 0.0, long: 0.03, "bad": {"bm25": -0.03, "random": 0.1}}
     trials, queries = study(lead, origins=("bm25", "random"))
     summary, letters = Comparison(trials).summary(), Letters()
-    verdict = verdict_section(Comparison(trials).verdict(summary), summary, letters=letters)
+    verdict = verdict_section(Comparison(trials).verdict(summary), summary, trials, letters)
     planned = contrasts(Comparison(trials, queries).contrasts(["bad", long, "none"], 0.005)[0], letters)
     lines = printed(verdict, planned)
     assert [line for line in lines if line[1:4] == " = "] == [f"A = {long}", "B = none", "C = bad"]
@@ -498,6 +498,6 @@ def test_whether_the_ranker_is_trained_long_enough_is_answered_from_its_validati
         best_epoch=pl.lit(best), epochs=pl.lit(5), curve_validation=pl.lit([0.1] * 5), bm25=pl.lit(0.9)
     )
     trials = trials.rename({"bm25": f"{next(name for name in trials.columns if ':' in name)}:bm25"})
-    text = " ".join(section_of(trials, queries).parts[0].text.split())
+    text = " ".join(section_of(trials, queries).parts[1].split())
     assert "has .9000, more than any method here. Is this ranker trained long enough? Validation was best at" in text
     assert words in text

@@ -19,6 +19,7 @@ GLOSSARY = Path(__file__).parents[3] / "docs" / "reference" / "glossary.md"
 METHODS = "give 'methods=[{function:bm25},{label:NAME,function:bm25,selector:top},…]'"
 NO_POPULATION = "any more: runs that continue from each other's weights are no independent sample"
 DENSE = "ranker=bi_encoder function=dense"
+OWN_DENSE = "+function.own={_target_:pyrite.sampling.retrieval.dense.Dense}"
 OF_RUNS = [
     ("selector=[top,uniform]", "selector takes one value here, not [top,uniform]; see `pyrite options`"),
     ("ranker=static,match_pyramid", "ranker takes one value here, not static,match_pyramid; see `pyrite options`"),
@@ -58,6 +59,20 @@ OF_RUNS = [
     ("seed.of=3", "seed is a value and has no options"),
     ("guard.relativ=.05", "did you mean guard.relative=.05?"),
     ("selector.bm25.lam=0", "no option selector.bm25.lam; is selector.bm25=NAME missing?"),
+    (
+        "selector.bm25=dynamic selector.bm25.lamm=0",
+        "selector.bm25.lamm; selector.bm25 has lam, candidates; did you mean selector.bm25.lam=0?",
+    ),
+    (f"{OWN_DENSE} function.own.refresh.evry=3", "did you mean function.own.refresh.every=3?"),
+    (f"{OWN_DENSE} function.own.refrsh.every=3", "no option function.own.refrsh.every; function.own has depth, "),
+    (
+        "+function.own={_target_:pyrite.sampling.retrieval.dense.Dense,refresh:{evry:3}}",
+        "no option function.own.refresh.evry; Refresh has mode, every, ",
+    ),
+    (
+        f"trainer={__file__}:test_values_on_another_scale_are_converted ranker=bi_encoder ranker.checkpoint=null",
+        "ranker.checkpoint: is null, and the trainer's model starts from a checkpoint; name its folder or its name",
+    ),
     ("teacher.checkpoint=x", "is teacher=bm25|embedding|given|ranker|run_file missing?"),
     ("validation.origin=[]", "validation.origin is []; list should have at least 1 value"),
     ("sede=3", "there is no option sede; did you mean seed=3?"),
@@ -269,6 +284,13 @@ def test_a_suggestion_that_would_be_refused_is_not_made():
     with pytest.raises(BadInput) as refused:
         compose(["loss=mnrl"], "mine")
     assert "did you mean" not in str(refused.value)
+
+
+def test_an_added_part_takes_the_options_of_its_class():
+    added = compose([*OWN_DENSE.split(), "function.own.refresh.every=3"])["function"]["own"]
+    assert added["refresh"] == compose(["ranker=bi_encoder", "ranker.checkpoint=x", "function=dense"])["function"][
+        "dense"
+    ]["refresh"] | {"every": 3}
 
 
 def test_every_suggested_option_exists():

@@ -123,6 +123,12 @@ def test_an_experiments_option_gives_way_with_its_part():
     ]
     alone = ["collection.path=c selector=uniform", "collection.path=c selector=top"]
     assert texts(["collection.path=c"], methods, common) == alone
+    # The options of the experiment's format go with it, though the path doesn't name the other format.
+    of_format = ["collection=pydocs", "collection.documents=code"]
+    assert texts(["collection.path=c"], methods, of_format) == [
+        "selector=uniform collection.path=c",
+        "selector=top collection.path=c",
+    ]
     # But one that the user gives, and nothing takes, is not passed over in silence.
     with pytest.raises(BadInput, match=r"collection\.path"):
         plan(points(methods, common, ["collection=pydocs", "collection.path=c"])[0], [], [0])

@@ -201,6 +201,9 @@ def test_what_a_scale_leaves_is_said_once_per_collection(tmp_path):
     narrower = config | {"training": {"max_epochs": 2}, "ranker": {"preset": "tiny"}, "limits": {}}
     assert sentence(collection, narrower).endswith("; scale=tiny takes at most 2 epochs, ranker.preset=tiny")
     assert len(sentences([(collection, config), (collection, config)])["pairs"]) == 1
+    ranks = {"validation": {"origin": "bm25"}, "origin": {"full": {"depth": 100}, "random": {"depth": 30}}}
+    said = "; dev queries rank bm25's first 100, test queries rank all passages and random's first 30"
+    assert sentence(collection, {"folds": 5} | ranks).endswith(said)
     whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)), source={})
     said = "pairs: 40 relevant pairs, 40 queries, 17 documents → 3-fold cross-validation"
     assert sentence(whole, {"folds": 3}) == said

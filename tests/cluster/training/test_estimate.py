@@ -2,37 +2,65 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from pyrite.cluster.commands.study_time import Timing
+from pyrite.cluster.commands.study_time import Timing, _time_lines
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Done, Executor
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.telemetry.live_table import LiveTable
-from pyrite.cluster.training.estimate import RunTime, can_be_timed, time_run, whole_seconds
+from pyrite.cluster.training.estimate import Estimate, Reading, RunTime, can_be_timed, time_run
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 
-RUN = RunTime(step=0.5, validation=10, test=20, examples=100, batch=16, epochs=3, dev=50, tested=0)
+VALIDATION, TEST = Reading(queries=40, texts=90), Reading(queries=80, texts=180, whole=True)
+RUN = RunTime(step=0.5, text=0.1, validation=[VALIDATION], test=[TEST], examples=100, batch=16, epochs=3)
 
 
 def test_the_seconds_of_a_run_and_of_all():
-    assert RUN.seconds == 3 * 7 * 0.5 + 3 * 10 + 20  # the last batch of an epoch is smaller
-    assert whole_seconds([RUN, RUN, RUN, RUN], 2) == 2 * RUN.seconds
-    assert whole_seconds([RUN, None], 1) == 2 * RUN.seconds  # as the mean of those that were timed
-    assert whole_seconds([RUN, RUN], 8) == RUN.seconds
-    assert whole_seconds([None], 1) is None
+    assert RUN.training == 3 * 7 * 0.5  # the last batch of an epoch is smaller
+    assert RUN.reading == pytest.approx(3 * (90 + 10) * 0.1 + (180 + 20) * 0.1)
+    assert RUN.seconds == RUN.training + RUN.reading
+    within = replace(RUN, every=3)  # after 3, 6 and 7 steps
+    assert within.reading == pytest.approx(9 * 10 + 20)
+    assert Estimate([RUN, RUN, RUN, RUN], 2).seconds == 2 * RUN.seconds
+    assert Estimate([RUN, None], 1).seconds == 2 * RUN.seconds  # as the mean of those that were timed
+    assert Estimate([RUN, RUN], 8).seconds == RUN.seconds
+    assert Estimate([None], 1).seconds is None
 
 
-def test_the_seconds_at_a_smaller_scale():
+def test_the_seconds_of_shorter_runs():
     limits = {"examples": 32, "train": None, "dev": 10, "test": 5}
-    less = RUN.reduced({"limits": limits, "training": {"max_epochs": 2}})
-    assert less.seconds == pytest.approx(2 * 2 * 0.5 + 2 * 10 * 10 / 50 + 20)  # all documents are read for the test
-    more = RUN.reduced({"limits": dict.fromkeys(limits), "training": {"max_epochs": 3}})
-    assert more.seconds == RUN.seconds
+    config = {"limits": limits, "training": {"max_epochs": 2}, "origin": {"full": {}}}
+    less = RUN.reduced(config)
+    assert less.training == 2 * 2 * 0.5
+    # The validation has a fourth of its queries, and the test reads all documents for its five.
+    assert less.reading == pytest.approx(0.1 * (2 * (23 + 2.5) + 180 + 5 / 4))
+    assert RUN.reduced(config | {"origin": {"bm25": {}}}).reading == less.reading  # five lists hold all
+    huge = replace(RUN, test=[replace(TEST, texts=10_000)])
+    assert huge.reduced(config | {"origin": {"bm25": {}}}).test[0].texts == 500
+    same = {"limits": dict.fromkeys(limits), "training": {"max_epochs": 3}, "origin": {"full": {}}}
+    assert RUN.reduced(same) == RUN
+
+
+def test_what_takes_the_time_is_named():
+    def lines(*runs: RunTime, **shorter: float) -> list[str]:
+        return _time_lines(Estimate(runs, 1), shorter, 180)
+
+    assert lines(RUN, a=20.0, b=60.0) == [
+        "1 run, about 60 s at most; 83% of it reads all 180 documents to validate and test, 17% trains on 100 pairs",
+        "shorter: a about 20 s",
+    ]
+    slow = replace(RUN, step=10.0, test=[VALIDATION], share=0.5)
+    assert lines(slow, RUN, a=280.0) == [
+        "2 runs, about 5 min at most while other programs use the processor (about 3 min without them); "
+        "71% of it trains on 100 pairs, 29% reads all 180 documents to validate and test",
+        "shorter: fewer methods, seeds or documents; limits save little",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +75,27 @@ def test_a_run_is_timed(options):
     assert can_be_timed(config)
     assert not can_be_timed(compose(["ranker=static"]))
     assert not can_be_timed(compose([*options, "function=dense"]))
-    found = time_run(config, Artifacts().parts(config))
-    assert found.step > 0 < found.validation
-    assert (found.examples, found.batch, found.epochs, found.dev, found.tested, found.rankers) == (24, 2, 2, 8, 0, 1)
+    parts = Artifacts().parts(config)
+    found = time_run(config, parts)
+    assert found.step > 0 < found.text
+    assert 0 < found.share <= 1.1
+    assert (found.examples, found.batch, found.epochs, found.every, found.rankers) == (24, 2, 2, None, 1)
+    (validation,), (test,) = found.validation, found.test
+    assert (validation.queries, validation.whole, test.texts, test.whole) == (
+        8,
+        False,
+        len(parts["base"].encoded.documents),
+        True,
+    )
+    listed = compose([*options, "function=random", "origin=bm25"])
+    assert time_run(listed, Artifacts().parts(listed)).test[0] == validation  # read again, to weigh it beside BM25
 
 
 def test_it_is_printed_before_the_first_run(options, tmp_path, capsys):
     out = tmp_path / "study"
     assert command("study", *options, "function=random,bm25", "seeds=2", "local=true", f"out={out}") == 0
     said = " ".join(capsys.readouterr().out.split())
-    line = re.search(r"timing a few steps of 2 methods … 4 runs, about [\d.]+ s at most; with scale=tiny about", said)
+    line = re.search(r"timing a few steps of 2 methods … 4 runs, about [\d.]+ s at most.*? of it .*? shorter: ", said)
     assert line
     assert said.index("4 runs (0 done)") < line.start()
     assert command("study", "--resume", str(out)) == 0

@@ -164,3 +164,13 @@ def test_an_object_has_one_score(tmp_path, cache):
     row = {"query": "who digs?", "positive": {"text": "Moles dig", "score": [0.5, 0.2]}}
     with pytest.raises(BadInput, match=r"rows.jsonl:1: .*an object with 2 scores for one text"):
         open_collection(Pairs(write_lines(tmp_path / "rows.jsonl", [row])), cache)
+
+
+def test_all_that_a_table_lacks_is_asked_at_once(tmp_path):
+    file = csv(tmp_path, [{"frage": "who digs?", "antwort": "Moles dig", "score": 0.7}])
+    names = (
+        r"name it by collection\.query=COLUMN collection\.positive=COLUMN, and say .* collection\.relevant_from=SCORE"
+    )
+    with pytest.raises(BadInput, match=names):
+        open_collection(Pairs(file), tmp_path / "cache")
+    assert open_collection(Pairs(file, "frage", "antwort", relevant_from=0.5), tmp_path / "cache").size == 1

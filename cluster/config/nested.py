@@ -1,0 +1,25 @@
+"""Walks nested mappings and lists, such as composed configurations and what a folder records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def nodes(content: Any) -> Iterator[Any]:
+    """Yield a value, and all that is nested in it, the outer before the inner."""
+    yield content
+    match content:
+        case Mapping():
+            inner = list(content.values())
+        case list() | tuple():
+            inner = list(content)
+        case _:
+            inner = []
+    for each in inner:
+        yield from nodes(each)
+
+
+def parts_within(content: Any) -> Iterator[dict[str, Any]]:
+    """Yield the descriptions of parts in a value: the mappings that name a class by `_target_`."""
+    return (node for node in nodes(content) if isinstance(node, dict) and "_target_" in node)
