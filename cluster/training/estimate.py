@@ -145,9 +145,12 @@ def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
         step, text = _seconds_per_step(training, sampler), _seconds_per_text(training)
         share = (time.thread_time() - busy) / (time.perf_counter() - started)
     rankers = len(parts["base"].splits) * max(1, len(training.objective.stages()))
-    sizes = len(training.examples), training.batch_size, training.max_epochs, training.validate_every
+    validation, test = _readings(config, parts, training)
     gpu = training.ranker.device.type != "cpu"
-    return RunTime(step, text, *_readings(config, parts, training), *sizes, rankers, 1.0 if gpu else share)
+    return RunTime(
+        step, text, validation, test, len(training.examples), training.batch_size, training.max_epochs,
+        training.validate_every, rankers, 1.0 if gpu else share,
+    )  # fmt: skip
 
 
 def _readings(
