@@ -442,7 +442,7 @@ def terms(
         logarithm = float(np.log10(fusion.beta))
         return stakes, stakes, lambda seen, gained: 10.0 ** min(logarithm * (seen - 2.0 * gained), MOST)
     if not isinstance(fusion, PosteriorFusion):  # the method's formula, if it is not written here
-        own, named = type(fusion).weight.py_func, fusion.options()
+        own, named = type(fusion).weight.py_func, fusion.weight_options
         rank_weights, evidence_weights = fusion.rank_weight(ranks).tolist(), fusion.evidence_weight(ranks).tolist()
         return rank_weights, evidence_weights, lambda seen, gained: float(own(seen, gained, *named))
     alpha, beta, power = fusion.alpha, fusion.beta, fusion.power
