@@ -46,12 +46,13 @@ def needs_of(method: Method) -> tuple[str, ...]:
 
 
 def is_compiled(method: Method) -> bool:
-    """Return whether the cache of compiled functions has the method's loop, as it is now."""
+    """Return whether the cache of compiled functions has the method's loop, as it is now, or there is no cache."""
     loop = adjudicator_of(method).loop
-    if not isinstance(loop, Dispatcher):  # of NUMBA_DISABLE_JIT
+    cache = loop.stats.cache_path if isinstance(loop, Dispatcher) else None  # without NUMBA_DISABLE_JIT
+    if cache is None:
         return True
     name = loop.py_func.__qualname__.rpartition(".")[2]  # has a digest of the sources
-    return any(Path(loop.stats.cache_path).glob(f"*{name}-*.nbi"))
+    return any(Path(cache).glob(f"*{name}-*.nbi"))
 
 
 def compile_loop(method: Method) -> None:
