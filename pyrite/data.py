@@ -161,7 +161,8 @@ class Collection(Public):
             BadInput: if it can't be read.
         """
         collection, config = self._read(strict)
-        return "\n".join([sentence(collection, config), *notes(collection, config[CHOICES]["collection"])])
+        read = {key: value for key, value in config.items() if key != "origin"}  # what a run ranks is not of its data
+        return "\n".join([sentence(collection, read), *notes(collection, config[CHOICES]["collection"])])
 
     def counts(self, strict: bool = True) -> dict[str, int]:
         """Read the collection and return its numbers of documents, queries, judgements, and queries per split.
