@@ -13,7 +13,6 @@ OF_OPTION: dict[str, str] = {
     "collection.positive": "positive_column_name",
     "collection.query": "anchor_column_name",
     "collection.tokenizer": "tokenizer",
-    "encoding.max_document": "max_seq_length",
     "function": "retrieval_method",
     "function.dense.index.factory": "index_factory",
     "guard.absolute": "absolute_margin margin",
@@ -40,7 +39,7 @@ OF_OPTION: dict[str, str] = {
     "ranker.gradient_checkpointing": "gradient_checkpointing activation_checkpointing",
     "ranker.max_document": (
         "document_length p_max_len passage_max_len embedder_passage_max_length max_passage_length doc_maxlen "
-        "doc_length max_length passage_max_length"
+        "doc_length max_length max_seq_length passage_max_length"
     ),
     "ranker.max_query": (
         "query_length q_max_len query_max_len embedder_query_max_length max_query_length query_maxlen query_max_length"
@@ -58,7 +57,10 @@ OF_OPTION: dict[str, str] = {
     "resources.gpu": "gpu gpus",
     "resources.workers": "num_workers",
     "samples": "n_trials",
-    "sampling.negatives": "hard_negatives num_hard_negatives num_negatives negative_number negative_size",
+    "sampling.negatives": (
+        "hard_negatives num_hard_negatives num_negatives negative_count negative_number negative_size "
+        "negatives_per_query"
+    ),
     "save_every_batches": "save_steps",
     "scheduler": "lr_scheduler lr_scheduler_type",
     "scheduler.warmup": "warmup warmup_ratio warmup_steps",
@@ -69,10 +71,10 @@ OF_OPTION: dict[str, str] = {
     "selector.last": "range_max",
     "track": "tracker wandb report_to logger",
     "training.accumulate": "accumulate_grad_batches grad_accumulation gradient_accumulation_steps",
-    "training.batch_size": "batch_size per_device_train_batch_size train_batch_size",
+    "training.batch_size": "batch batch_size per_device_train_batch_size train_batch_size",
     "training.chunk": "mini_batch_size sub_batch_size gc_p_chunk_size gc_q_chunk_size",
     "training.clip_norm": "gradient_clip_val max_grad_norm",
-    "training.max_epochs": "epochs max_epochs num_epochs num_train_epochs",
+    "training.max_epochs": "epoch epochs max_epochs num_epochs num_train_epochs",
     "training.patience": "early_stopping early_stopping_patience patience",
     "validation.every": "eval_steps val_check_interval",
     "validation.measure": "early_stopping_metric eval_metric metric metric_for_best_model",
