@@ -10,6 +10,8 @@ from pyrite.ranking.precision import AUTO
 
 OPTION = "precision"
 """The name of the option, of rankers and of functions that read texts."""
+OF_VECTORS = "index.precision"
+"""What keys end in whose precision is that of stored vectors."""
 
 
 def with_precision(overrides: Sequence[str], config: Mapping[str, Any], precision: str) -> list[str]:
@@ -31,7 +33,8 @@ def precision_lines(config: Mapping[str, Any]) -> list[str]:
     """Return a line for each precision in which transformers of a run compute, with the options that name it."""
     keys: dict[str, list[str]] = {}
     for key, value in _named(config):
-        keys.setdefault(value, []).append(key)
+        if not key.endswith(OF_VECTORS):
+            keys.setdefault(value, []).append(key)
     return [f"transformers compute in {value} ({', '.join(names)})" for value, names in keys.items()]
 
 

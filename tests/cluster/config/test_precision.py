@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.precision import automatic, with_precision
+from pyrite.cluster.config.precision import automatic, precision_lines, with_precision
 from pyrite.ranking.precision import CHOSEN
 from tests.cluster.command_line import command
 
@@ -33,6 +33,11 @@ def test_what_leaves_the_choice_to_the_machine():
     assert [*automatic({"a": {"b": {"precision": "auto"}}, "precision": "auto"})] == ["a.b.precision", "precision"]
     typed = [*PLAIN, "ranker.precision=auto", "seed=1"]
     assert with_precision(typed, compose(typed), "bfloat16") == [*PLAIN, "seed=1", "ranker.precision=bfloat16"]
+
+
+def test_the_precision_of_stored_vectors_is_none_of_transformers():
+    assert precision_lines(compose(["ranker=dssm", "function=dense"])) == []
+    assert precision_lines(compose([*PLAIN, "function=dense"])) == ["transformers compute in auto (ranker.precision)"]
 
 
 def commands_of(folder) -> list[str]:
