@@ -88,7 +88,7 @@ def check_assigned(assigned: NDArray[np.int64], shape: tuple[int, int], function
 
 
 @dataclass(frozen=True)
-class Drawing:
+class NegativeSources:
     """The functions that negatives are drawn from, and what picks from them.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyrite.ranking.errors import BadInput
-from pyrite.sampling.drawing import BatchDraw, Drawing, Selection
+from pyrite.sampling.drawing import BatchDraw, NegativeSources, Selection
 from pyrite.sampling.policies.policy import SamplingPolicy
 from pyrite.sampling.relevant_pairs import RelevantPairs
 from pyrite.sampling.retrieval.function import RetrievalFunction
@@ -88,7 +88,7 @@ class Sampler:
         """
         if not self._started:
             self.start(training)
-        drawn = self._prepared(batch) or self.drawing.draw(batch, training, self.policy, self.rng)
+        drawn = self._prepared(batch) or self.sources.draw(batch, training, self.policy, self.rng)
         self.assigned, self._selections, self.source_scores = drawn.assigned, drawn.selections, drawn.source_scores
         self._last = (batch, training)
         for index, (name, function) in enumerate(self.functions.items()):
@@ -109,7 +109,7 @@ class Sampler:
         Does nothing if the negatives depend on the ranker (`foresees`).
         """
         if self._started and self._ahead is None and self.foresees:
-            self._ahead = AHEAD.submit(self.drawing.draw, batch, training, self.policy, self.rng)
+            self._ahead = AHEAD.submit(self.sources.draw, batch, training, self.policy, self.rng)
 
     def _prepared(self, batch: Batch) -> BatchDraw | None:
         """Return what was drawn ahead for this batch, or None; a draw for another batch is undone."""
@@ -122,10 +122,10 @@ class Sampler:
         return None
 
     @property
-    def drawing(self) -> Drawing:
-        """What negatives are drawn from, as it is now. The sampler must have been started."""
+    def sources(self) -> NegativeSources:
+        """The functions and selectors that negatives are drawn from now. The sampler must have been started."""
         selectors = {name: self.selectors.get(name, self.selector) for name in self.functions}
-        return Drawing(self.functions, selectors, self.count, self._relevant)
+        return NegativeSources(self.functions, selectors, self.count, self._relevant)
 
     def _learners(self) -> list[tuple[str, SamplingPolicy | Selector]]:
         """Return the parts that may learn, by the name of their state."""

@@ -30,7 +30,7 @@ def differences_figure(verdicts: Sequence[Verdict]) -> Figure | None:
 
 
 def _forest(verdict: Verdict, forest: Axes, costs: Axes, styles: Mapping[str, Look]) -> None:
-    """Draw the differences from one reference, and the documents beside."""
+    """Draw the differences from one reference, and the documents in the panel next to them."""
     names = distinct_names(row["method"] for row in verdict.rows)
     rows = sorted(verdict.rows, key=lambda row: row["mean"])
     tested = [row for row in rows if row["method"] in verdict.tests]

@@ -24,7 +24,7 @@ Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 def found(totals: pl.DataFrame) -> Figure:
     """Draw relevant documents found against judgements, a panel per pool (the paper's figure 1).
 
-    Names stand in the panel, the best method first; of more than six methods all but the best three are grey.
+    Names are in the panel, the best method first; of more than six methods all but the best three are grey.
     """
     pools, styles = _pools(totals), looks(totals["method"])
     figure, axes = grid([""], pools, 4.2)

@@ -79,11 +79,11 @@ def verdict_section(
     commands: Commands = NO_COMMANDS,
     out: str = "OUT",
 ) -> Section:
-    """The verdicts, for the top of the page and the end of the terminal.
+    """Return the verdicts, for the top of the page and the end of the terminal.
 
     Args:
-        trials: the runs of which it says how long they trained, and how to continue with them; those of several studies
-            have nothing in common to be said, and are left out.
+        trials: the runs, whose epochs and next command are named; left out for several studies, which have none in
+            common.
         out: the study's folder, as commands name it.
     """
     verdicts = conclusion.verdicts

@@ -15,8 +15,8 @@ class Taken:
 
     Args:
         keys: their names.
-        refusal: what is said of another one; `{key}` and `{text}` are replaced by its name and the whole override.
-        remedy: what is to be done about it.
+        refusal: the message for another one; `{key}` and `{text}` are replaced by its name and the whole override.
+        remedy: what to do about it.
     """
 
     keys: Sequence[str]

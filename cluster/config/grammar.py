@@ -51,7 +51,7 @@ def _of_pattern(text: str, pattern: Glob) -> Override:
 
 @dataclass(frozen=True)
 class Choices:
-    """What an override gives: one value, several that it sweeps over, or an interval.
+    """The values of an override: one, several that it sweeps over, or an interval.
 
     Args:
         key: its key, with the signs that add an option.

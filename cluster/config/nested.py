@@ -1,4 +1,4 @@
-"""Walks nested mappings and lists, such as composed configurations and what a folder records."""
+"""Finds values and parts in nested mappings and lists, as in a composed configuration."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ def without(overrides: Iterable[str], keys: Container[str], part: Callable[[str]
 
 
 def beneath(overrides: Iterable[str], keys: Iterable[str]) -> list[str]:
-    """Return the overrides of some keys and of all that stands below them."""
+    """Return the overrides of some keys and of all keys below them."""
     outer = list(keys)
     return [text for text in overrides if is_within(key_of(text), outer)]
 
 
 def is_within(key: str, outer: Iterable[str]) -> bool:
-    """Return whether a key is one of some, or stands below one of them."""
+    """Return whether a key is one of some, or below one of them."""
     return f"{key}.".startswith(tuple(f"{each}." for each in outer))
 
 

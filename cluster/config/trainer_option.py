@@ -71,7 +71,7 @@ def check_trainer(config: Mapping[str, Any]) -> None:
 
 
 def _check_checkpoint(config: Mapping[str, Any]) -> None:
-    """Refuse a ranker without the checkpoint that it is made of, from which the user's training starts."""
+    """Refuse a ranker that lacks the checkpoint from which the user's training starts."""
     key = "ranker.checkpoint"
     absent = config["ranker"].get("checkpoint", "") is None
     refuse(

@@ -102,7 +102,7 @@ class StudyPlan:
 
     @property
     def untyped(self) -> str:
-        """A line with what the experiment varies beside the negatives that the user names; nothing if it is nothing."""
+        """A line with what the experiment varies in addition to the negatives that are typed; empty for nothing."""
         typed = set(map(key_of, self.arguments))
         if typed.isdisjoint(NAMED) or self.options.get("methods"):
             return ""

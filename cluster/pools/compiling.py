@@ -1,4 +1,4 @@
-"""Compiles the loops of methods in a second process, while this one reads the pool and judges."""
+"""Compiles methods of pools in a second process, while this one reads the pool and judges."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def compile_all(nodes: Sequence[dict[str, Any]]) -> None:
 
 
 def _run(process: WarmProcess, task: Task) -> None:
-    """Run the task to its end. An error is that of the method, which is raised again where it is used."""
+    """Run the task to its end, without its errors: using the method raises them again."""
     with suppress(Exception):
         process.run(task, {}, lambda report: None)
     process.close()

@@ -261,7 +261,7 @@ def _found(outcome: Outcome) -> dict[str, Any]:
 
 
 def _measured(outcome: Outcome) -> dict[str, float]:
-    """Return the means of a run's measures, each followed by those beside it."""
+    """Return the means of a run's measures, each followed by those of other scorers."""
     sides = {"": outcome.values, ":bm25": outcome.bm25, ":untrained": outcome.untrained,
              ":interpolated": outcome.interpolated}  # fmt: skip
     return {

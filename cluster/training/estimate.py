@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyrite.cluster.limits import TIMING_S
 from pyrite.cluster.runs.artifacts import OpenedParts
 from pyrite.cluster.runs.assemble import assemble
 from pyrite.ranking.evaluation.origins import Candidates
+from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.scoring import score_candidates
 from pyrite.ranking.threads import threads
 from pyrite.ranking.training import RankerTraining
@@ -32,8 +34,8 @@ QUERY = 0.25
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The texts that a ranker reads to measure some queries once.
+class TextsRead:
+    """What a ranker reads to measure some queries once.
 
     Args:
         queries: the number of queries.
@@ -45,14 +47,14 @@ class Reading:
     texts: int
     whole: bool = False
 
-    def of_first(self, most: float) -> Reading:
-        """Return the reading for at most so many of the queries."""
+    def of_first(self, most: float) -> TextsRead:
+        """Return what is read for at most this many of the queries."""
         share = min(1.0, most / max(self.queries, 1))
         texts = self.texts if self.whole else self.texts * share
         return replace(self, queries=int(self.queries * share), texts=math.ceil(texts))
 
-    def of_candidates(self) -> Reading:
-        """Return the reading for candidates of each query instead of all documents."""
+    def of_candidates(self) -> TextsRead:
+        """Return what is read for candidates of each query instead of all documents."""
         return replace(self, texts=min(self.texts, self.queries * CANDIDATES), whole=False) if self.whole else self
 
     @property
@@ -78,8 +80,8 @@ class RunTime:
 
     step: float
     text: float
-    validation: Sequence[Reading]
-    test: Sequence[Reading]
+    validation: Sequence[TextsRead]
+    test: Sequence[TextsRead]
     examples: int
     batch: int
     epochs: int
@@ -155,25 +157,32 @@ def time_run(config: dict[str, Any], parts: dict[str, Any]) -> RunTime:
 
 def _readings(
     config: Mapping[str, Any], parts: Mapping[str, Any], training: RankerTraining
-) -> tuple[list[Reading], list[Reading]]:
+) -> tuple[list[TextsRead], list[TextsRead]]:
     """Return what each validation of a run reads, and what its measurements at the end read."""
-    split, ranker, size = parts["base"].splits[0], training.ranker, len(training.encoded.documents)
-
-    def reading(candidates: Candidates, kept: bool = False) -> Reading:
-        documents, queries = candidates.documents, len(candidates.queries)
-        if not ranker.reads_apart:
-            return Reading(queries, queries * size if documents is None else int((documents >= 0).sum()))
-        if documents is not None:
-            return Reading(queries, len(np.unique(documents[documents >= 0])))
-        return Reading(queries, 0 if kept else size, whole=True)
-
+    split, ranker = parts["base"].splits[0], training.ranker
+    read = partial(_texts_read, ranker, len(training.encoded.documents))
     dev = [parts[name].take(split.dev) for name in parts if name.partition(":")[0] == "validation"]
     test = [parts[f"origin:{name}"].take(split.test) for name in config["origin"]]
     # Weights that were validated over all documents are tested with the same vectors.
     kept = ranker.keeps_documents and any(each.documents is None for each in dev)
     listed = any(each.documents is not None for each in test)
-    weighed = [reading(parts["validation"].take(split.dev))] if listed else []  # to interpolate with BM25
-    return [*map(reading, dev)], [*weighed, *(reading(each, kept) for each in test)]
+    weighed = [read(parts["validation"].take(split.dev))] if listed else []  # to interpolate with BM25
+    return [*map(read, dev)], [*weighed, *(read(each, kept) for each in test)]
+
+
+def _texts_read(ranker: Ranker, size: int, candidates: Candidates, kept: bool = False) -> TextsRead:
+    """Return what a ranker reads to rank candidates.
+
+    Args:
+        size: the number of all documents.
+        kept: whether it has the vectors of all documents.
+    """
+    documents, queries = candidates.documents, len(candidates.queries)
+    if not ranker.reads_apart:
+        return TextsRead(queries, queries * size if documents is None else int((documents >= 0).sum()))
+    if documents is not None:
+        return TextsRead(queries, len(np.unique(documents[documents >= 0])))
+    return TextsRead(queries, 0 if kept else size, whole=True)
 
 
 def _seconds_per_step(training: RankerTraining, sampler: Any) -> float:

@@ -50,8 +50,8 @@ def compiled(template: Callable[..., Any], name: str, *, into_caller: bool = Fal
     Args:
         template: a plain function that may call the names in `uses` as if they were globals.
         name: the method's name; unique within a module.
-        into_caller: whether it is compiled as a part of the loop that calls it, which saves the time to compile it on
-            its own; for a large function with one caller.
+        into_caller: whether it is compiled as a part of the loop that calls it, which takes less time than compiling
+            it alone; for a large function with one caller.
         uses: compiled functions, and numbers, by the names that the template has for them.
     """
     for called, used in uses.items():

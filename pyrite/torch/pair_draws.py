@@ -94,7 +94,7 @@ class PairDraws:
         for row, pair in enumerate(np.asarray(pairs).tolist()):
             rng, one = np.random.default_rng([self.seed, pair, version + 1, epoch]), batch.take(np.array([row]))
             policy: Any = Assigned(sampler.policy, assigned[[row]])
-            drawn = sampler.drawing.draw(one, training, policy, rng, together)  # type: ignore[arg-type]
+            drawn = sampler.sources.draw(one, training, policy, rng, together)  # type: ignore[arg-type]
             present = drawn.negatives[0] >= 0
             negatives[row] = drawn.negatives[0]
             functions[row] = np.where(present, assigned[row], -1)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
 from pyrite.ranking.errors import BadInput
-from pyrite.sampling.drawing import Drawing
+from pyrite.sampling.drawing import NegativeSources
 from pyrite.sampling.policies.action import Action
 from pyrite.sampling.policies.policy import ByNegative
 from pyrite.sampling.relevant_pairs import RelevantPairs
@@ -178,11 +178,11 @@ class Aligned(ByNegative):
         size = min(training.batch_size, len(training.examples))
         rows = [rng.choice(len(training.examples), size, replace=False) for _ in range(self.batches)]
         seed = int(rng.integers(2**63))
-        values, drawing = {}, Drawing(self.by_name, {}, count, self.relevant)
+        values, sources = {}, NegativeSources(self.by_name, {}, count, self.relevant)
         for action in actions:
             draws, total = np.random.default_rng(seed), np.zeros(len(wanted))
             for batch in map(training.examples.take, rows):
-                drawn = drawing.draw(batch, training, self._always(action), draws)
+                drawn = sources.draw(batch, training, self._always(action), draws)
                 gradient = training.gradient(training.loss_of(batch, drawn.negatives, drawn.source_scores))
                 total += [dot(part, gradient) for part in wanted]
             values[str(action)] = total / self.batches

@@ -13,11 +13,11 @@ from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Done, Executor
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.telemetry.live_table import LiveTable
-from pyrite.cluster.training.estimate import Estimate, Reading, RunTime, can_be_timed, time_run
+from pyrite.cluster.training.estimate import Estimate, RunTime, TextsRead, can_be_timed, time_run
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 
-VALIDATION, TEST = Reading(queries=40, texts=90), Reading(queries=80, texts=180, whole=True)
+VALIDATION, TEST = TextsRead(queries=40, texts=90), TextsRead(queries=80, texts=180, whole=True)
 RUN = RunTime(step=0.5, text=0.1, validation=[VALIDATION], test=[TEST], examples=100, batch=16, epochs=3)
 
 
@@ -88,7 +88,7 @@ def test_a_run_is_timed(options):
         True,
     )
     listed = compose([*options, "function=random", "origin=bm25"])
-    assert time_run(listed, Artifacts().parts(listed)).test[0] == validation  # read again, to weigh it beside BM25
+    assert time_run(listed, Artifacts().parts(listed)).test[0] == validation  # read again, to weigh it next to BM25
 
 
 def test_it_is_printed_before_the_first_run(options, tmp_path, capsys):
