@@ -14,6 +14,11 @@ def checkpoint_of(config: dict[str, Any]) -> str | None:
     return next((str(checkpoint) for checkpoint in checkpoints if checkpoint), None)
 
 
+def has_agent(config: dict[str, Any]) -> bool:
+    """Return whether an agent chooses negatives, or is learned."""
+    return "state" in config or any("checkpoint" in (config.get(part) or {}) for part in ("policy", "selector"))
+
+
 def learner_of(config: dict[str, Any]) -> str | None:
     """Return the part whose agent must be learned first: policy, selector, or None."""
     for part in ("policy", "selector"):
