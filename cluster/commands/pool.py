@@ -57,7 +57,7 @@ def plan(arguments: list[str]) -> PoolPlan:
     config.pop(CHOICES)
     check_pooling(config)
     compared = variants(names, options, config["preset"]["overrides"])
-    config["baseline"] = _baseline(config["baseline"], compared, any(key_of(text) == "baseline" for text in others))
+    config["baseline"] = _baseline(config["baseline"], compared, "baseline" in map(key_of, others))
     config["contrasts"] = _contrasts(config["contrasts"] or [], compared)
     return PoolPlan(config, arguments, compared, Storage(config["out"] or new_place("pool")))
 
