@@ -41,7 +41,7 @@ from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.pooling.pool import UNJUDGED_NOTE
 from pyrite.pooling.simulation import needs_of
 from pyrite.ranking.cores import cores
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 
 DEFAULT = [
     "docid", "rank", "mtf", "moffat_c", "hedge", "random", "ucb1_tuned", "bla", "mm", "mm_ns", "posterior_fusion",
@@ -250,8 +250,7 @@ def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, wh
     if name is None or name in labels:
         return name
     of_method = [variant.label for variant in compared if variant.method == name]
-    if requested and len(of_method) != 1:
-        raise BadInput(*_unclear(f"the {what} {name!r}", of_method, labels))
+    refuse(requested and len(of_method) != 1, *_unclear(f"the {what} {name!r}", of_method, labels))
     return next(iter(of_method), None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ def checkpoint_of(config: dict[str, Any]) -> str | None:
     return next((str(checkpoint) for checkpoint in checkpoints if checkpoint), None)
 
 
-def has_agent(config: dict[str, Any]) -> bool:
+def has_agent(config: Mapping[str, Any]) -> bool:
     """Return whether an agent chooses negatives, or is learned."""
     return "state" in config or any("checkpoint" in (config.get(part) or {}) for part in ("policy", "selector"))
 

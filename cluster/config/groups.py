@@ -14,7 +14,7 @@ import yaml
 from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.signatures import defaults
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 CONF = Path(__file__).parents[1] / "conf"
 OF_SCALES = frozenset({"recipe", "cut"})
@@ -69,8 +69,12 @@ def _option(group: str, name: str) -> dict[str, Any]:
         node = part_node(group, name)
     else:
         path = CONF / group / f"{name}.yaml"
-        if not re.fullmatch(r"[\w-]+", name) or not path.is_file():  # a value may be longer than a file name
-            raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
+        # A value may be longer than a file name.
+        refuse(
+            not re.fullmatch(r"[\w-]+", name) or not path.is_file(),
+            f"no {group} {name!r}",
+            remedy=f"choose one of {', '.join(group_options()[group])}",
+        )
         node = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
     fill_defaults(node)
     return node

@@ -50,10 +50,11 @@ def check_name(group: str, name: Any, config: str = "config") -> None:
         f"{group} has no value",
         remedy=f"choose one of {', '.join(known)}",
     )
-    if name not in (None, "", *known):
-        raise BadInput(
-            f"there is no {group} {name!r}; there is {', '.join(known)}{_yours(group, str(name))}", remedy=see(config)
-        )
+    refuse(
+        name not in (None, "", *known),
+        f"there is no {group} {name!r}; there is {', '.join(known)}{_yours(group, str(name))}",
+        remedy=see(config),
+    )
 
 
 def _yours(group: str, name: str) -> str:

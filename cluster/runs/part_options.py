@@ -49,7 +49,7 @@ def tokenization_of(config: dict[str, Any]) -> Tokenization | None:
 BM25 = "pyrite.sampling.retrieval.bm25.BM25"
 
 
-def bm25_in_shards(config: dict[str, Any], listed: bool = False) -> list[str]:
+def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]:
     """Return the names of the functions in shards whose lists actors serve or, if `listed`, are made before that.
 
     They are made before the training if a guard, a teacher or an agent needs them: the shards are then searched one by
@@ -60,7 +60,7 @@ def bm25_in_shards(config: dict[str, Any], listed: bool = False) -> list[str]:
     return sharded if sharded and _needs_lists(config) == listed else []
 
 
-def _needs_lists(config: dict[str, Any]) -> bool:
+def _needs_lists(config: Mapping[str, Any]) -> bool:
     """Return whether a guard, a teacher or an agent needs the lists of functions before the training."""
     guarded = any(config["guard"].get(margin) is not None for margin in ("absolute", "relative", "ceiling"))
     return guarded or has_agent(config) or bool(config.get("teacher"))
