@@ -13,6 +13,7 @@ from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.grammar import by_key, values_of
 from pyrite.cluster.config.groups import group_options, option
+from pyrite.cluster.config.meant import no_name
 from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.override import key_of, values_by_key
 from pyrite.cluster.output.storage import Storage
@@ -79,11 +80,8 @@ def _names(given: Sequence[str], others: Sequence[str]) -> Iterator[str]:
     known = group_options()["method"]
     names = [name.strip() for text in given for value in values_of(text) for name in value.strip("[]").split(",")]
     for name in filter(None, names):
-        refuse(
-            name not in (*known, ALL),
-            f"there is no method {name!r}",
-            remedy=f"choose among {', '.join(known)} and {ALL}",
-        )
+        if name not in (*known, ALL):
+            raise no_name("method", name, [*known, ALL], "pool")
         yield from [name] if name != ALL else _every(set(map(key_of, others)))
 
 
