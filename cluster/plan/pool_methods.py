@@ -15,6 +15,7 @@ from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.grammar import by_key, values_of
 from pyrite.cluster.config.groups import group_options, option
+from pyrite.cluster.config.meant import no_name
 from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key, without
 from pyrite.cluster.output.storage import Storage
@@ -78,11 +79,8 @@ def _names(given: Sequence[str], others: Sequence[str]) -> Iterator[str]:
     """Yield the names of methods that `method=` gives; `all` are those whose inputs the other options give."""
     known = group_options()["method"]
     for name in re.findall(r"[^\s,\[\]]+", ",".join(chain.from_iterable(map(values_of, given)))):
-        refuse(
-            name not in (*known, ALL),
-            f"there is no method {name!r}",
-            remedy=f"choose among {', '.join(known)} and {ALL}",
-        )
+        if name not in (*known, ALL):
+            raise no_name("method", name, [*known, ALL], "pool")
         yield from [name] if name != ALL else _every(set(map(key_of, others)))
 
 
