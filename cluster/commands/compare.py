@@ -29,7 +29,7 @@ from pyrite.cluster.config.override import key_of, root_of, without
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
-from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import required_scan, required_trials
 from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.plan.sweep import UNTRAINED
@@ -59,7 +59,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     refuse(len(chosen.words) < 2, "two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
     folders = [Storage(folder) for folder in chosen.words]
     refuse_repeated(folders)
-    storage = Storage(given.get("out") or new_place("compare"))
+    storage = Storage(output_place(given.get("out"), "compare"))
     page = storage.content("report.html")
     refuse_other_files(storage, own=f"<title>{words.TITLE}".encode() in page[:1000])
     report = compare(folders, given.get("baseline"))

@@ -25,7 +25,7 @@ from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
 from pyrite.cluster.output.run_log import print_failures
-from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.rollouts import checkpoints
 from pyrite.cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
@@ -50,7 +50,7 @@ def plan(arguments: list[str]) -> LearnRequest:
         raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
     arguments = with_precision(arguments, config, best_precision(config["resources"]["gpu"] > 0))
     config = compose_learning(arguments)
-    return LearnRequest(config, arguments, Storage(config["out"] or new_place("learn")))
+    return LearnRequest(config, arguments, Storage(output_place(config["out"], "learn")))
 
 
 def prepare(experiment: Experiment, console: Console) -> LearnWork:

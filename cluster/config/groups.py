@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -81,6 +82,11 @@ def brought(group: str, name: str | None) -> dict[str, Any]:
     """Return what the file of a name chooses of other groups, by group; an unknown name chooses nothing."""
     entries = option(group, name).get("defaults", []) if name in group_options()[group] else []
     return {key.partition("@_global_.")[2]: names for entry in entries for key, names in entry.items()}
+
+
+def without_choices(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a composed configuration, without the chosen names."""
+    return {key: value for key, value in config.items() if key != CHOICES}
 
 
 def name_of(group: str, path: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.cluster.config.build import build
+from pyrite.cluster.config.build import build, build_each
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.word_vectors import reads_word_vectors
@@ -231,9 +231,7 @@ class Miner:
             build(config["policy"], "policy", trust="composed"),
             build(config["selector"], "selector", trust="composed"),
         )
-        selectors = {
-            name: build(node, f"selector.{name}", trust="composed") for name, node in config["selectors"].items()
-        }
+        selectors = build_each(config["selectors"], "selector", trust="composed")
         named = {f"selector.{name}": part for name, part in selectors.items()}
         for where, part in {"policy": policy, "selector": selector, **named}.items():
             learns = type(part).observe not in (SamplingPolicy.observe, Selector.observe)
