@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from pyrite.cluster.config.aliases import as_override
@@ -146,10 +146,9 @@ def _by_policy(lines: Sequence[Line], given: Sequence[str]) -> list[Pair]:
     `policy=refined,fixed` becomes two pairs: the refined negatives are of the functions in `conf/policy/refined.yaml`,
     so the line adds nothing to them, and `fixed` is crossed with the functions of the line.
     """
-    policies = values_of(of_keys(given, {"policy"})[-1])
-    kinds = {own: [name for name in policies if _names_functions(name) == own] for own in (True, False)}
+    policies = sorted(values_of(of_keys(given, {"policy"})[-1]), key=_names_functions, reverse=True)
     users: dict[bool, Sequence[str]] = {
-        own: replaced(given, [f"policy={','.join(names)}"]) for own, names in kinds.items() if names
+        own: replaced(given, [f"policy={','.join(names)}"]) for own, names in groupby(policies, _names_functions)
     }
     if len(users) == 1:
         users = dict.fromkeys(users, given)
