@@ -24,7 +24,7 @@ from typing import Any
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.grammar import Choices, by_key, choices_of, values_of
 from pyrite.cluster.config.groups import brought
-from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, without
 from pyrite.ranking.errors import refuse
 
 Method = Sequence[str] | Mapping[str, Any]
@@ -59,7 +59,7 @@ class Line:
 
     def without_negatives(self) -> Line:
         """Return the line without options that choose negatives."""
-        return replace(self, overrides=tuple(text for text in self.overrides if root_of(text) not in NEGATIVES))
+        return replace(self, overrides=tuple(without(self.overrides, NEGATIVES, root_of)))
 
 
 EACH_ALONE = Line(("policy=fixed", "selector=uniform"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import optuna
 
 from pyrite.analysis.methods import METHOD
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import of_keys
 from pyrite.cluster.plan.searches import Search, Suggest, searches
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point
@@ -32,7 +32,7 @@ def _seeds(found: Sequence[Search]) -> list[int]:
     """Return the seed of each search's sampler, which stays the same if other methods join the study."""
     seeds: list[int] = []
     for search in found:
-        names = sorted(text for text in search.method if key_of(text) in (*METHOD, "objective"))
+        names = sorted(of_keys(search.method, (*METHOD, "objective")))
         seed = int(digest(names)[:7], 16)
         while seed in seeds:  # of methods that differ in other options
             seed += 1
