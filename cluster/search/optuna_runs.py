@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import optuna
@@ -142,7 +143,7 @@ class OptunaRuns(Proposals):
     def _tell(self, method: int) -> None:
         """Tell Optuna the results of a method's open proposals together, in their order, once all are known."""
         results = [[self._results[planned.name] for planned in runs] for _, runs in self._open[method]]
-        if any(value is None for values in results for value in values):
+        if None in chain.from_iterable(results):
             return
         for (trial, _), values in zip(self._open[method], results, strict=True):
             told = self._studies[method].tell(trial, sum(filter(None, values)) / len(values))
