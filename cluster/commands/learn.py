@@ -34,7 +34,7 @@ from pyrite.cluster.runs.what_was_read import sentence
 from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.telemetry.training_metrics import study_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.precision import best_precision
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 def plan(arguments: list[str]) -> LearnRequest:
     """Plan a learning from its overrides."""
     config = compose_learning(arguments)
-    if (count := config["resources"]["workers"]) > 1:
-        what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
-        raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
+    count = config["resources"]["workers"]
+    what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
+    refuse(count > 1, what, "resources.workers", f"step more episodes at once by workers={count}")
     arguments = with_precision(arguments, config, best_precision(config["resources"]["gpu"] > 0))
     config = compose_learning(arguments)
     return LearnRequest(config, arguments, Storage(output_place(config["out"], "learn")))

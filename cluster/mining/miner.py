@@ -209,13 +209,12 @@ class Miner:
         for name, function in self.functions.items():
             count = sampler.count if sampler.counts is None else sampler.counts[name]
             selector = sampler.selectors.get(name, sampler.selector)
-            depth = function.depth if isinstance(function, Ranked) else None
+            depth = function.depth if isinstance(function, Ranked) else count
             if isinstance(selector, Window) and count > (size := selector.last - selector.first + 1):
                 what = f"{count} negatives are asked of {name}, and its window has {counted(size, 'rank')}"
                 raise BadInput(what, "selector.last", "raise it, or ask for fewer (count=)")
-            if depth is not None and count > depth:
-                what = f"{count} negatives are asked of {name}, and its list has {counted(depth, 'document')}"
-                raise BadInput(what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
+            what = f"{count} negatives are asked of {name}, and its list has {counted(depth, 'document')}"
+            refuse(count > depth, what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
 
     def _function(self, name: str, node: dict[str, Any]) -> RetrievalFunction:
         function: RetrievalFunction = build(node, f"function.{name}", trust="composed")
