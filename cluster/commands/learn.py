@@ -34,7 +34,7 @@ from pyrite.cluster.runs.what_was_read import sentence
 from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.telemetry.training_metrics import study_of
-from pyrite.ranking.errors import refuse
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.precision import best_precision
 
 if TYPE_CHECKING:
