@@ -56,7 +56,7 @@ def concealed(text: str) -> str:
 
 def concealed_in(content: Value) -> Value:
     """Return nested mappings and lists with their texts concealed, keys such as names of files too."""
-    return _changed(content, lambda text, where: _typed.get(text) or concealed(text), concealed_key)  # type: ignore[no-any-return]
+    return _changed(content, lambda text, where: _typed.get(text) or concealed(text), concealed_key)
 
 
 def _changed(content: Any, change: Callable[[str, str], str], change_key: Callable[[Any], Any], where: str = "") -> Any:
@@ -96,7 +96,7 @@ def concealed_file(name: str, content: bytes) -> bytes:
 
 def resolved_in(content: Value, where: str = "") -> Value:
     """Return nested mappings and lists in which each variable has its value again; one that is not set is refused."""
-    return _changed(content, _resolved, lambda key: key, where)  # type: ignore[no-any-return]
+    return _changed(content, _resolved, lambda key: key, where)
 
 
 def _resolved(text: str, where: str) -> str:
