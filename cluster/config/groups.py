@@ -108,7 +108,7 @@ def _names(group: str) -> dict[str, str]:
 def part_node(group: str, name: str) -> dict[str, Any]:
     """Return what a name in `PARTS` refers to, under its name if parts of the group have names."""
     node: dict[str, Any] = {"_target_": PARTS[group][name]} | ({"_partial_": True} if group in PARTIAL else {})
-    return {name: node} if group in NAMED_GROUPS and group != "method" else node
+    return {name: node} if group in NAMED_GROUPS else node
 
 
 def fill_defaults(node: Any) -> None:

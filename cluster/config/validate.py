@@ -38,8 +38,7 @@ def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
 def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
     """Refuse a file whose `_target_` is a level too high or too low."""
     file = f"conf/{group}/{chosen}.yaml" if chosen else f"conf/{group}"
-    name = chosen or "NAME"
-    begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
+    begin = f"with `{chosen or 'NAME'}:`, `_target_` beneath"
     what = f"{group} takes named parts, and this _target_ has no name"
     refuse(
         group in NAMED_GROUPS and "_target_" in node,
