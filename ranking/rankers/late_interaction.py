@@ -74,7 +74,6 @@ class LateInteraction(TransformerRanker):
         source = ColbertFolder.read(downloaded(checkpoint))
         lengths = self._lengths(source, max_query, max_document)
         self.scale = options.scale
-        assert source.source is not None
         model, drawn = load_model("MultiVectorEncoder", source.source, options.layers, generator)
         what = f"compares texts by {model.similarity_fn_name}"
         refuse(model.similarity_fn_name != "maxsim", what, checkpoint, "choose a checkpoint that does so by maxsim")

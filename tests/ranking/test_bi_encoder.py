@@ -169,7 +169,9 @@ def sentence_folder(made_up: Callable[..., str], folder: Path, **options: Any) -
 
 
 def test_a_folder_says_how_its_texts_become_vectors(made_up, tmp_path):
-    plain = SentenceFolder(made_up(), made_up(), longest=40, plain=True, root=made_up(), folders=[made_up()])
+    plain = SentenceFolder(
+        made_up(), made_up(), longest=40, plain=True, root=made_up(), folders=[made_up()], longest_query=40
+    )
     assert SentenceFolder.read(made_up()) == plain
     for pooling, similarity in (("mean", "dot"), ("cls", "cosine")):
         folder = str(sentence_folder(made_up, tmp_path / pooling, pooling=pooling, similarity=similarity))
