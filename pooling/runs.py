@@ -15,7 +15,7 @@ import polars as pl
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.opened import ENDINGS
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 Order = Literal["score", "rank", "file"]
 """What orders a run within a topic: `score` descending, then document descending, as in trec_eval; the `rank` column;
@@ -112,43 +112,53 @@ def read_runs(
         precision: precision in which scores are compared: `single` as in trec_eval 9, `double` as in trec_eval 10.
         on_progress: called with the files that are read.
     """
-    if order not in _SORTED:
-        raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
-    named = listed(paths)
-    given = [_Given(path, files_of(path)) for path in named]
-    candidates = [(file, one.is_folder) for one in given for file in one.files]
-    if not candidates:
-        raise BadInput("there are no runs", remedy=_REMEDY)
-    faults, runs, no_runs = Faults(strict), list[_Run](), 0
-    options = _Options(order, encoding, deepest, precision)
-    for number, (file, in_folder) in enumerate(candidates):
-        on_progress("reading runs", number, len(candidates))
-        read = _read(file, in_folder, options, faults)
-        no_runs += not read
-        runs += read
+    refuse(order not in _SORTED, f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
+    given = [_Given(path, files_of(path)) for path in listed(paths)]
+    faults = Faults(strict)
+    files = _read_files(given, _Options(order, encoding, deepest, precision), faults, on_progress)
+    runs, no_runs = [run for of_file in files for run in of_file], files.count([])
     where = paths if isinstance(paths, str) else None
-    if all(run.empty for run in runs):
-        raise BadInput(f"no {'readable ' * bool(no_runs)}lines in any of the runs", where, _REMEDY)
+    what = f"no {'readable ' * bool(no_runs)}lines in any of the runs"
+    refuse(all(run.empty for run in runs), what, where, _REMEDY)
     runs = _named(runs, where)
+    names = [run.name for run in runs]
     table = pl.concat(
         run.table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
         for number, run in enumerate(runs)
     )
-    folders = {file: file.parent.name for one in given for file in one.files if one.of_teams}
-    teams, strangers = _teams([run.name for run in runs], groups, [folders.get(run.file) for run in runs])
-    systems = Counter(run.file for run in runs)
+    folders = {file: file.parent.name for one in given if one.of_teams for file in one.files}
+    teams, strangers = _teams(names, groups, [folders.get(run.file) for run in runs])
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
         "files left out that are no runs": no_runs,
         "folders within the folder of runs, which are not read": sum(one.unread for one in given),
-        **{note: sum(run.notes[note] for run in runs) for note in runs[0].notes},
-        "runs named by their file, for want of a tag of their own": sum(run.name != run.tag for run in runs),
+        **_notes(runs),
         "runs whose team is their folder": len(folders) * (groups == "prefix"),
-        "files with the runs of several systems, each of which is read": sum(count > 1 for count in systems.values()),
+        "files with the runs of several systems, each of which is read": sum(len(of_file) > 1 for of_file in files),
         "names in the table of groups that are none of the runs": strangers,
         **faults.notes,
     }
-    return Runs([run.name for run in runs], teams, sorted(table["topic"].unique(), key=by_value), table, notes)
+    return Runs(names, teams, sorted(table["topic"].unique(), key=by_value), table, notes)
+
+
+def _notes(runs: Sequence[_Run]) -> dict[str, int]:
+    """Return the counts of irregularities of all runs, by description."""
+    counts = {note: sum(run.notes[note] for run in runs) for note in runs[0].notes}
+    counts["runs named by their file, for want of a tag of their own"] = sum(run.name != run.tag for run in runs)
+    return counts
+
+
+def _read_files(
+    given: Sequence[_Given], options: _Options, faults: Faults, on_progress: OnProgress
+) -> list[list[_Run]]:
+    """Return the runs of each file; none for a file that is left out."""
+    candidates = [(file, one.is_folder) for one in given for file in one.files]
+    refuse(not candidates, "there are no runs", remedy=_REMEDY)
+    files = []
+    for number, (file, in_folder) in enumerate(candidates):
+        on_progress("reading runs", number, len(candidates))
+        files.append(_read(file, in_folder, options, faults))
+    return files
 
 
 class _Given(NamedTuple):

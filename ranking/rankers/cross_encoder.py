@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
 from pyrite.ranking.errors import refuse
-from pyrite.ranking.precision import AUTO
+from pyrite.ranking.precision import AUTO, Precision
 from pyrite.ranking.quiet import quiet
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pair_reading import PairReading
@@ -59,11 +59,11 @@ class CrossEncoder(PairRanker):
         checkpoint: str,
         *,
         layers: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
+        max_query: Annotated[int, AtLeast(1)] | None = None,
+        max_document: Annotated[int, AtLeast(1)] | None = None,
         passages: Annotated[int, AtLeast(1)] = 4,
         pooling: Literal["first", "max"] = "first",
-        precision: str = AUTO,
+        precision: Precision = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

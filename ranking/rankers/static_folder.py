@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub_tokenizers import local_root, refused
 from pyrite.ranking.lazy import safetensors, tokenizers
 from pyrite.ranking.rankers.sentence_folder import (
@@ -67,8 +67,8 @@ class StaticFolder:
             state = safetensors.numpy.load_file(_file(root, path, "model.safetensors"))
             tokenizer = Path(_file(root, path, "tokenizer.json")).read_text()
         vectors = state.get("embedding.weight", state.get("embeddings"))
-        if vectors is None:
-            raise BadInput("holds no token vectors", root, "choose a folder of StaticEmbedding or of model2vec")
+        remedy = "choose a folder of StaticEmbedding or of model2vec"
+        refuse(vectors is None, "holds no token vectors", root, remedy)
         vectors = vectors.astype(np.float32, copy=False)[:, : declared.get("truncate_dim")]
         if "mapping" in state:  # a quantized vocabulary: the row of each token
             vectors = vectors[state["mapping"].astype(np.int64)]
