@@ -36,6 +36,7 @@ from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import HUB, URI
 from pyrite.ranking.part import described
+from pyrite.ranking.similar import similar_path
 from pyrite.ranking.whole_file import replace_file
 
 
@@ -76,7 +77,7 @@ class Collection(Public):
         """
         text = _path(path)
         if not (URI.fullmatch(text) or text.startswith(HUB) or os.path.exists(os.path.expanduser(new_path(text)))):
-            raise BadInput("no such file or folder", text, "check the path")
+            raise BadInput("no such file or folder", text, similar_path(text))
         return _read_by(format_of(text), path=text, **options)
 
     @classmethod

@@ -278,6 +278,23 @@ def test_the_map_names_one_file_an_answer():
             assert re.search(rf"(def|class) {name.split('.')[-1]}\b", (ROOT / "cluster" / f"{named[1]}.py").read_text())
 
 
+A_FILE_PER_CLASS = (
+    "cluster/config/schema", "pooling/adjudicators", "ranking/batches", "ranking/objectives", "ranking/rankers",
+    "rl/agents", "sampling/policies", "sampling/retrieval", "sampling/selection",
+)  # fmt: skip
+"""Folders whose files have the names of what they define, so that the map lists only those that don't."""
+
+
+def test_the_map_names_every_file_but_those_with_a_class_each():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    packages = ("analysis", "cluster", "pooling", "pyrite", "ranking", "rl", "sampling")
+    files = [path.relative_to(ROOT) for package in packages for path in (ROOT / package).rglob("*.py")]
+    listed = [file for file in files if not file.as_posix().startswith(A_FILE_PER_CLASS)]
+    missing = [file.as_posix() for file in listed if f"`{file.stem}`" not in text and not file.stem.startswith("__")]
+    assert len(listed) > 300
+    assert not missing, "name them in CONTRIBUTING.md, in the row of their folder"
+
+
 PRIVATE = re.compile(
     r"""ray\._[a-z]+(?:\.[a-z]\w+)?           # a private package of Ray, and a module of it
       | ray\.(?:dashboard\.\w+ | core\.\w+ | tune\.trainable)

@@ -6,7 +6,6 @@ It imports nothing heavy, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from pyrite.cluster.config.other_names import OF_STUDY, suggestion
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.provenance import release
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.similar import similar
 
 RESUME = (
     "--resume",
@@ -347,8 +347,8 @@ def _no_verb(name: str) -> BadInput:
     """Return the error for a verb that does not exist, with the one that is most like it."""
     if name in REMOVED:
         return BadInput(f"there is no verb {name} any more", remedy=REMOVED[name])
-    close = difflib.get_close_matches(name, VERBS, 1)
-    remedy = f"did you mean pyrite {close[0]}?" if close else f"choose one of {', '.join(VERBS)}"
+    close = similar(name, VERBS)
+    remedy = f"did you mean pyrite {close}?" if close else f"choose one of {', '.join(VERBS)}"
     return BadInput(f"there is no verb {name!r}", remedy=remedy)
 
 

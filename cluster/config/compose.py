@@ -23,10 +23,11 @@ from pyrite.cluster.config.groups import (
     group_options,
     part_node,
 )
+from pyrite.cluster.config.meant import see
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
-from pyrite.cluster.config.refusals import check_names, chooses, see, several_values
+from pyrite.cluster.config.refusals import check_names, chooses, several_values
 from pyrite.cluster.config.relocated import with_new_paths
 from pyrite.cluster.config.secrets import VARIABLE, remember
 from pyrite.cluster.config.signatures import MISSING

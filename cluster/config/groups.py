@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import yaml
 
+from pyrite.cluster.config.meant import no_name
 from pyrite.cluster.config.nested import parts_within
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.signatures import defaults
-from pyrite.ranking.errors import BadInput
 
 CONF = Path(__file__).parents[1] / "conf"
 OF_SCALES = frozenset({"recipe", "cut"})
@@ -70,7 +70,7 @@ def _option(group: str, name: str) -> dict[str, Any]:
     else:
         path = CONF / group / f"{name}.yaml"
         if not re.fullmatch(r"[\w-]+", name) or not path.is_file():  # a value may be longer than a file name
-            raise BadInput(f"no {group} {name!r}", remedy=f"choose one of {', '.join(group_options()[group])}")
+            raise no_name(group, name, group_options()[group])
         node = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
     fill_defaults(node)
     return node

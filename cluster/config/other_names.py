@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pyrite.cluster.config.other_parts import name_here
 from pyrite.cluster.config.other_tools import (
     ADVICE,
     CONVERTED,
@@ -76,7 +77,7 @@ def _model(value: str) -> str | None:
 
 
 def _same(option: str, value: str) -> str:
-    return " ".join(filter(None, [NEEDS.get(option), f"{option}={value or '…'}"]))
+    return " ".join(filter(None, [NEEDS.get(option), f"{option}={name_here(option, value) or '…'}"]))
 
 
 def _advised(text: str, value: str) -> str:

@@ -124,7 +124,6 @@ OF_VALUE: dict[str, dict[str, str]] = {
         **dict.fromkeys(["col", "colbert"], "ranker=late_interaction ranker.checkpoint=FOLDER"),
         "splade": "ranker=sparse ranker.checkpoint=FOLDER",
     },
-    "optim": dict.fromkeys(["adamw_torch", "adamw_torch_fused", "adamw_hf"], "optimizer=adamw"),
     "output_format": {
         "triplet": "rows=triplets",
         "n-tuple": "rows=tuples",

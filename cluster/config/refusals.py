@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.grammar import LABELLED
 from pyrite.cluster.config.groups import chosen_by_default, group_options
+from pyrite.cluster.config.meant import no_name, see
 from pyrite.cluster.config.removed import REMOVED_PARTS, why_removed
 from pyrite.ranking.errors import BadInput, refuse
 
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 
 MAIN_OPTION = {"guard": "relative"}
 """The option that a value in the place of a mapping is meant for."""
-
-
-def see(config: str) -> str:
-    """Return the hint that points a user to the options of a primary file."""
-    return "see `pyrite options`" if config in ("config", "study") else f"see `pyrite options --for {config}`"
 
 
 def chooses(override: Override) -> bool:
@@ -51,18 +46,7 @@ def check_name(group: str, name: Any, config: str = "config") -> None:
         remedy=f"choose one of {', '.join(known)}",
     )
     if name not in (None, "", *known):
-        raise BadInput(
-            f"there is no {group} {name!r}; there is {', '.join(known)}{_yours(group, str(name))}", remedy=see(config)
-        )
-
-
-def _yours(group: str, name: str) -> str:
-    """Return how to use what the user names: a file of overrides, or a class."""
-    if group == "experiment":
-        stem = name.removesuffix(".yaml")
-        file = next(filter(os.path.isfile, (f"{stem}.yaml", f"{group}/{stem}.yaml")), f"{stem}.yaml")
-        return f"; a file of yours is a word: `pyrite study {os.path.normpath(file)}`"
-    return f"; to use a class of yours, add {group}._target_={name} to one" if "." in name else ""
+        raise no_name(group, name, known, config)
 
 
 def several_values(key: str, value: str, takes_list: bool, is_text: bool) -> str:

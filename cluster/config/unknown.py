@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from pyrite.cluster.config.other_names import refusal, suggest_all
 from pyrite.cluster.config.override import values_by_key, without
 from pyrite.cluster.config.refusals import no_option
 from pyrite.ranking.errors import BadInput
+from pyrite.ranking.similar import similar
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -113,7 +113,8 @@ def _likely(content: Mapping[str, Any], path: Sequence[str], missing: int, names
         names: what there is instead of the first of them.
     """
     known, (name, *rest) = path[:-missing], path[-missing:]
-    paths = [[*known, close, *rest] for close in difflib.get_close_matches(name, names, 1)]
+    close = similar(name, names)
+    paths = [[*known, close, *rest]] if close else []
     if not known:
         paths += [[part, *path] for part, inner in content.items() if not walk(inner, path)[1]][-1:]
         paths += [rest]

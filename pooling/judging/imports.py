@@ -15,6 +15,7 @@ from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.row_files import read_rows
 from pyrite.ranking.collections.run_dialects import QREL_NAMES
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.similar import similar_path
 
 NAMES: Mapping[str, Sequence[str]] = {
     "topic": QREL_NAMES["query"],
@@ -65,7 +66,7 @@ def read_made(path: str | Path, words: Mapping[str, int], faults: Faults | None 
             lacks.
     """
     path, faults = Path(path), faults or Faults()
-    refuse(not path.exists(), "no such file", path, "check the path")
+    refuse(not path.exists(), "no such file", path, similar_path(path))
     refuse(
         Path(plain_name(path)).suffix in TREC, "is no table of judgements with assessors by its name (.csv, .tsv, "
         ".json, .jsonl, .parquet)", path, "give TREC's judgements to `pyrite judge` by qrels=, when it starts"

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 import pyarrow as pa
 
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.similar import similar_path
 
 T = TypeVar("T")
 
@@ -101,7 +102,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
             stream = DECOMPRESSED[form](file)
             yield stream if form is None else bounded(stream, path)
     except FileNotFoundError:
-        raise BadInput("no such file", path) from None
+        raise BadInput("no such file", path, similar_path(path)) from None
     except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowException, OSError) as error:
         if form is not None and getattr(error, "errno", None) is None:  # of a library that unpacks
             raise BadInput(f"truncated or damaged .{form} ({error})", path, "copy it again") from None

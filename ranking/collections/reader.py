@@ -17,6 +17,7 @@ from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import local_path
 from pyrite.ranking.part import Part
 from pyrite.ranking.reading import Reading
+from pyrite.ranking.similar import similar_path
 
 OF_USE = {"self": ("drop", "keep"), "duplicates": ("keep", "merge")}
 """Options of all readers that do not change what is read, and their values, the default first."""
@@ -235,6 +236,6 @@ def stamps(files: Iterable[Path]) -> dict[str, str]:
         try:
             status = file.stat()
         except FileNotFoundError:
-            raise BadInput("no such file", file) from None
+            raise BadInput("no such file", file, similar_path(file)) from None
         state[str(file.resolve())] = f"{status.st_size} bytes, changed at {status.st_mtime_ns}"
     return state

@@ -26,6 +26,7 @@ from pyrite.ranking.collections.opened import compression_of, encoding_of, open_
 from pyrite.ranking.collections.pair_dialects import NAME_BESIDE, unnamed
 from pyrite.ranking.collections.splits import split_named
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.similar import similar_path
 
 ROWS = 10_000
 """The number of rows of a parquet or Arrow file that are read at once."""
@@ -82,7 +83,7 @@ def row_files(path: Path) -> dict[Path, str | None]:
     if path.is_file():
         kind_of(path)
         return {path: split_named(path.name)}
-    refuse(not path.is_dir(), "no such file or folder", path, "check the path (collection.path=)")
+    refuse(not path.is_dir(), "no such file or folder", path, similar_path(path, "check the path (collection.path=)"))
     files = next(filter(None, (layout(path) for layout in (_saved_splits, _saved, _tables))), None)
     if files is None:
         raise _without_tables(path)

@@ -19,6 +19,7 @@ from pyrite.ranking.collections.opened import plain_name
 from pyrite.ranking.collections.reader import DOCUMENTS, QUERIES, FolderReader, frames, groups_of, stamps, together
 from pyrite.ranking.collections.topic_files import read_topics
 from pyrite.ranking.errors import refuse
+from pyrite.ranking.similar import similar_path
 
 _USUAL_NAMES = {
     "qrels": re.compile(r"qrels|judg", re.I),
@@ -111,7 +112,7 @@ def _looks_like(option: str, name: str) -> bool:
 
 def _matching(here: Path, named: str) -> list[Path]:
     paths = [Path(path) for path in sorted(glob(str(here / Path(named).expanduser()), recursive=True))]
-    refuse(not paths, "no such file", here / named)
+    refuse(not paths, "no such file", here / named, similar_path(here / named))
     return _files_in(paths)
 
 

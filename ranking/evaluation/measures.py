@@ -7,7 +7,6 @@ Validation calls this every few batches, so nothing here loops over queries.
 
 from __future__ import annotations
 
-import difflib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.similar import similar
 
 Grades = npt.NDArray[np.integer[Any]]
 Values = npt.NDArray[np.float64]
@@ -324,7 +324,7 @@ def _unsupported(name: str) -> BadInput:
     form = re.fullmatch(r"([a-z]+(?:_[a-z]+)*)(?:[@_](\d+))?", name.strip().lower())
     stem, given = form.groups() if form else ("", None)
     known = {family.lower(): family for family in FAMILIES} | _ELSEWHERE
-    for close in difflib.get_close_matches(stem, known, 1, 0.7):
+    if close := similar(stem, known, 0.7):
         cutoff = f"@{given or 10}" if given or FAMILIES[known[close]].needs_cutoff else ""
         return BadInput(f"no measure {name!r}", remedy=f"did you mean {known[close]}{cutoff}?")
     remedy = f"there are {names}, the binary ones also with a lowest relevant grade: P(rel=2)@5"
