@@ -197,17 +197,18 @@ def files_of(path: str, what: str = "runs") -> list[Path]:
         what: the files' contents, for messages.
     """
     place = Path(path)
-    if not place.exists() and (found := [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]):
-        return found
-    if not place.is_dir():
-        return [place]
-    files = _files_in(place)
-    folders = [folder for folder in sorted(place.iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
-    of_teams = [file for folder in folders for file in _files_in(folder)]
-    if not files and len({file.parent for file in of_teams}) > 1:
-        return of_teams
-    if not files:
-        raise BadInput(f"no {what} in it", path, f"name the folder in it: {folders[0]}" if folders else _REMEDY)
+    if place.is_dir():
+        return _files_in(place) or _files_of_teams(path, what)
+    matched = [] if place.exists() else [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]
+    return matched or [place]
+
+
+def _files_of_teams(path: str, what: str) -> list[Path]:
+    """Return the files in the folders of a folder, one per team."""
+    folders = [folder for folder in sorted(Path(path).iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
+    files = [file for folder in folders for file in _files_in(folder)]
+    remedy = f"name the folder in it: {folders[0]}" if folders else _REMEDY
+    refuse(len({file.parent for file in files}) < 2, f"no {what} in it", path, remedy)
     return files
 
 
@@ -261,7 +262,7 @@ def _read(file: Path, in_folder: bool, options: _Options, faults: Faults) -> lis
     broken = dict(faults.skipped)
     frames = list(run_rows(file, faults, options.encoding))
     nul = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
-    lines = _without(pl.concat(frames or [_NO_LINES]), nul, "a NUL character in an id", file, faults)
+    lines = faults.only(pl.concat(frames or [_NO_LINES]), ~nul, "broken line", "a NUL character in an id", file)
     unreadable = lines.is_empty() and faults.skipped != broken
     if unreadable and not in_folder:
         raise BadInput("no readable lines in it", file)
@@ -293,7 +294,8 @@ def _ranked(file: Path, lines: pl.DataFrame, options: _Options, faults: Faults) 
     tag = lines["tag"][0] if lines["tag"].n_unique() == 1 else None
     by_rank = order == "score" and not empty and bool((lines["score"] == -lines["rank"]).fill_null(False).all())
     if order == "rank":
-        lines = _without(lines, pl.col("rank").is_null(), "the rank is not a whole number", file, faults)
+        what = "the rank is not a whole number"
+        lines = faults.only(lines, pl.col("rank").is_not_null(), "broken line", what, file)
     by, descending = _SORTED[order]
     score = pl.col("score").cast(pl.Float32) if options.precision == "single" else pl.col("score")
     ranked = (
@@ -328,14 +330,6 @@ def _rises(lines: pl.DataFrame) -> bool:
     rise = pl.col("score").diff().filter(follows)
     risen, fallen = lines.select(risen=(rise > 0).sum(), fallen=(rise < 0).sum()).row(0)
     return bool(risen > fallen)
-
-
-def _without(lines: pl.DataFrame, broken: pl.Expr, why: str, file: Path, faults: Faults) -> pl.DataFrame:
-    """Return the rows that are not broken, and report the others."""
-    rows = lines.filter(broken)
-    if len(rows):
-        faults.report("broken line", why, file, rows["line"][0], times=len(rows))
-    return lines.filter(~broken)
 
 
 def by_value(topic: str) -> tuple[bool, int, str]:

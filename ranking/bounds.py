@@ -64,7 +64,7 @@ WHOLE: Mapping[type, Callable[[Any], Bound]] = {
     Le: lambda bound: bound,
 }
 """The same bound of whole numbers, as one that includes its limit."""
-NUMBERS: Mapping[type, tuple[type, str, Mapping[type, Callable[[Any], Bound]]]] = {
+NUMBERS: Mapping[type, tuple[Any, str, Mapping[type, Callable[[Any], Bound]]]] = {
     int: (Integral, "a whole number", WHOLE),
     float: (Real, "a number", dict.fromkeys(HOLDS, lambda bound: bound)),
 }

@@ -41,11 +41,8 @@ def lists_of_run(
         run = read_run(path, faults=faults, encoding=encoding).select(
             "query", "document", pl.col("score").cast(pl.Float32)
         )
-        endless = run.filter(pl.col("score").is_infinite())
-        if len(endless):
-            what = f"the score of {endless['document'][0]!r} for query {endless['query'][0]!r} is out of range"
-            faults.report("score out of range", what, path, times=len(endless))
-        run = run.filter(pl.col("score").is_finite())
+        what = "the score of {document!r} for query {query!r} is out of range"
+        run = faults.only(run, pl.col("score").is_finite(), "score out of range", what, path)
         if len(run) > run["query"].n_unique() == run.select("query", "score").n_unique():
             logger.warning("%s: all scores of a query are equal; its documents are ordered by their ids", path)
         strangers = run.join(queries, on="query", how="anti", maintain_order="left")["query"]
@@ -54,13 +51,17 @@ def lists_of_run(
             logger.warning(what, path, collection.name, strangers.n_unique(), strangers[0])
         run = run.join(queries, on="query", maintain_order="left")
         run = run.with_columns(collection.document_rows(run["document"]).alias("d"))
-        unknown = run.filter(pl.col("d").is_null())
-        if len(unknown):
-            query, document = unknown.row(0)[:2]
-            what = f"{document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)"
-            remedy = "is it a run over this collection? strict=false leaves such lines out"
-            faults.report("unknown document", what, path, times=len(unknown), remedy=remedy)
-        lines.append(run.drop_nulls("d"))
+        unknown = run["d"].null_count()
+        known = faults.only(
+            run,
+            pl.col("d").is_not_null(),
+            "unknown document",
+            "{document!r} of query {query!r}",
+            path,
+            remedy="is it a run over this collection? strict=false leaves such lines out",
+            more=lambda row, count=unknown: f" is not in {collection.name} ({count} such lines)",
+        )
+        lines.append(known)
     if faults.skipped:
         skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())
         logger.warning("%s: left out: %s", ", ".join(map(str, paths)), skipped)

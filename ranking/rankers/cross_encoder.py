@@ -240,9 +240,9 @@ def _number_of(label: int | str | None, names: Mapping[int, str], where: str) ->
 
 def architecture_of(source: SentenceFolder) -> str:
     """Return whether a checkpoint is a transformer with a head (`headed`), a `language` model, or neither (`body`)."""
-    architecture, *_ = [*read_object(source.query, "config.json").get("architectures", []), ""]
+    architectures = [*read_object(source.query, "config.json").get("architectures", []), ""]
     ends = {"ForSequenceClassification": "headed", "ForCausalLM": "language"}
-    return next((kind for end, kind in ends.items() if str(architecture).endswith(end)), "body")
+    return next((kind for end, kind in ends.items() if str(architectures[0]).endswith(end)), "body")
 
 
 def label_names(source: SentenceFolder) -> dict[int, str]:

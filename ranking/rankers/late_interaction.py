@@ -155,11 +155,13 @@ class LateInteraction(TransformerRanker):
         reader.document_length = None if self.max_document >= UNLIMITED else self._document_tokens
         self.expansion = reader.query_expansion
         if self.expansion is not None:
-            named = self.expansion["token"]
-            usual_ones = (self.tokenizer.mask_token_id, self.tokenizer.eos_token_id)
-            fillers = usual_ones if named is None else [self.tokenizer.convert_tokens_to_ids(named)]
-            filler = next(token for token in fillers if token is not None)
-            self.for_queries = replace(self.for_queries, padding=filler)
+            self.for_queries = replace(self.for_queries, padding=self._number_of(self.expansion["token"]))
+
+    def _number_of(self, filler: str | None) -> int:
+        """Return the number of the token with which queries are filled up; None is the mask, or else the end."""
+        usual_ones = (self.tokenizer.mask_token_id, self.tokenizer.eos_token_id)
+        fillers = usual_ones if filler is None else [self.tokenizer.convert_tokens_to_ids(filler)]
+        return next(token for token in fillers if token is not None)
 
     @property
     def _filler(self) -> str | None:

@@ -128,7 +128,8 @@ class Pretrained(nn.Module):
         frozen_layers: Annotated[int, AtLeast(0)] = 0,
     ) -> None:
         super().__init__()
-        self.model, self._precision, self._budget = model, precision, budget
+        self.model, self._budget = model, budget
+        self._precision: str = precision
         use_quick_attention(model)
         if gradient_checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]

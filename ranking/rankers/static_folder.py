@@ -66,7 +66,7 @@ class StaticFolder:
         with refused(root):
             state = safetensors.numpy.load_file(_file(root, path, "model.safetensors"))
             tokenizer = Path(_file(root, path, "tokenizer.json")).read_text()
-        vectors = state.get("embedding.weight", state.get("embeddings"))
+        vectors: Any = state.get("embedding.weight", state.get("embeddings"))
         remedy = "choose a folder of StaticEmbedding or of model2vec"
         refuse(vectors is None, "holds no token vectors", root, remedy)
         vectors = vectors.astype(np.float32, copy=False)[:, : declared.get("truncate_dim")]
