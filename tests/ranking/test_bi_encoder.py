@@ -206,6 +206,8 @@ def test_two_towers_are_written_and_read(made_up, read_as, tiny_sources, tmp_pat
         ("modules.json", [{"nothing": 1}]),
         ("1_Pooling/config.json", {"pooling_mode": "middle"}),
         ("config_sentence_transformers.json", {"similarity_fn_name": "manhattan"}),
+        ("config_sentence_transformers.json", None),
+        ("modules.json", None),
         ("config_sentence_transformers.json", {"prompts": ["query: "]}),
         ("config_sentence_transformers.json", {"prompts": {"query": 3}}),
         ("config_sentence_transformers.json", {"prompts": {"query": "q "}, "default_prompt_name": "other"}),
@@ -226,6 +228,7 @@ def test_what_a_bi_encoder_does_not_do_is_refused(file, content, made_up, tmp_pa
     [
         ({}, "", ""),
         ({"prompts": {}, "default_prompt_name": None}, "", ""),
+        ({"prompts": None, "similarity_fn_name": None}, "", ""),
         ({"prompts": {"query": "Q ", "document": "D "}}, "Q ", "D "),
         ({"prompts": {"query": "Q ", "passage": "P ", "document": ""}}, "Q ", "P "),
         ({"prompts": {"query": "Q "}, "default_prompt_name": "query"}, "Q ", ""),
