@@ -316,9 +316,16 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(message, remedy=f"see `{self.prog} --help`")
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="pyrite",
         description="Where should a neural ranker's negatives come from? Studies of sampling policies, on Ray.",
         epilog="`pyrite VERB --help` says more. A study without arguments is the main job.",
