@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from pyrite.cluster.config.groups import NAMED_GROUPS, group_options, option
+from pyrite.cluster.config.groups import group_options, option
 from pyrite.ranking.errors import BadInput
 
 PAIR = r"[a-z_]+(?:\.\w+)*=(?:\[[^\]\s]*\]|[^\s,;?`\"')]+)"
@@ -102,8 +102,7 @@ def _names(group: str, value: str) -> list[str]:
 def class_named(group: str, name: str) -> str:
     """Return the class of a name of a group."""
     node = option(group, name)
-    node = node[name] if group in NAMED_GROUPS else node
-    return str(node["_target_"]).rpartition(".")[2]
+    return str(node.get(name, node)["_target_"]).rpartition(".")[2]
 
 
 def _ranker(ranker: str | None, checkpoint: str | None, verb: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter, Signature
 from typing import Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.similar import similar
 
 Elsewhere = Callable[[Callable[..., Any], str, Any], str | None]
@@ -22,6 +22,7 @@ ELSEWHERE: list[Elsewhere] = []
 It is called with the function or class, the name and the value."""
 NEARLY = 0.9
 """The similarity of names from which no other tool's word is meant."""
+ANY = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 LONGEST = 60
 """The most characters of a value in a message."""
 
@@ -29,22 +30,36 @@ LONGEST = 60
 def bound(
     of: Callable[..., Any], owner: str, signature: Signature, args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of a call by name.
+    """Return the arguments of a call by name; `require` refuses those that are missing.
 
     Args:
         of: the function, or the class that is built.
         owner: its name, for error messages.
 
     Raises:
-        BadInput: if an argument does not exist, is missing or is given twice.
+        BadInput: if an argument does not exist, or is given twice.
     """
-    is_class, is_method = isinstance(of, type), "." in owner
-    known = dict(list(signature.parameters.items())[is_class or is_method :])
-    check_names(of, owner, known, options, *args[: is_method and not is_class])
+    known = _own(of, owner, signature)
+    of_method = "." in owner and not isinstance(of, type)
+    check_names(of, owner, known, options, *args[:of_method])
     try:
-        return signature.bind(*args, **options).arguments
+        return signature.bind_partial(*args, **options).arguments
     except TypeError as error:
         raise BadInput(str(error), owner, f"it has {', '.join(known) or 'no arguments'}") from None
+
+
+def require(of: Callable[..., Any], owner: str, signature: Signature, given: Mapping[str, Any]) -> None:
+    """Refuse a call without an argument that has no default."""
+    known = _own(of, owner, signature)
+    required = [name for name, each in known.items() if each.default is Parameter.empty and each.kind not in ANY]
+    missing = [name for name in required if name not in given]
+    refuse(missing, f"{owner} needs the argument {{}}", remedy=f"it has {', '.join(known)}")
+
+
+def _own(of: Callable[..., Any], owner: str, signature: Signature) -> dict[str, Parameter]:
+    """Return the parameters of a function, or of a method or class without the object itself."""
+    of_object = isinstance(of, type) or "." in owner
+    return dict(list(signature.parameters.items())[of_object:])
 
 
 def check_names(
@@ -56,7 +71,7 @@ def check_names(
         known: its parameters by name.
         of_object: the object whose method it is.
     """
-    if Parameter.VAR_KEYWORD in {each.kind for each in known.values()}:
+    if ANY[1] in {each.kind for each in known.values()}:
         return
     for name in [each for each in options if each not in known]:
         what = f"{owner} has no argument {name}; it has {', '.join(known) or 'none'}"

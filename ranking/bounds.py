@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
-from pyrite.ranking.arguments import bound
+from pyrite.ranking.arguments import bound, require
 from pyrite.ranking.errors import BadInput
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -104,7 +104,9 @@ def checked(target: T) -> T:
     def call(*args: Any, **kwargs: Any) -> Any:
         of = type(args[0]) if target.__name__ == "__init__" and args else target  # also of a subclass
         named = of.__qualname__.rpartition("<locals>.")[2]
-        check_arguments(target, bound(of, named, signature, args, kwargs), named)
+        given = bound(of, named, signature, args, kwargs)
+        check_arguments(target, given, named)
+        require(of, named, signature, given)
         if (functions := _CALLED.get(None)) is not None:
             functions.add(target)
         return target(*args, **kwargs)

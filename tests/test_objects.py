@@ -342,7 +342,7 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: study_of(seeds=[0, 1, 1]), "seeds has 1 twice"),
         (lambda: study_of(measure=["nDCG@10", "AP"]), "measure: is a list"),
         (lambda: study_of(options=["seed=1"]), "options: is a list; give a mapping"),
-        (lambda: pyrite.Collection("pairs.csv"), "'pairs.csv' is no collection; give one of pyrite's"),
+        (lambda: pyrite.Collection("pairs.csv"), "'pairs.csv' is no collection; give pyrite.Pairs(…), or"),
         (
             lambda: Collection.from_pairs("pairs.csv", strict=False),
             '{"strict": False} to the verb, or strict=False to d',

@@ -51,7 +51,7 @@ class Reading(Part):
         ),
         (lambda: draw("a", dpeth="x" * 99), "it has data, counts, depth; did you mean depth=…?"),
         (lambda: draw("a", zebra=3), "draw has no argument zebra; it has data, counts, depth; choose one of them"),
-        (lambda: draw(), "draw: missing a required argument: 'data'; it has data, counts, depth"),
+        (lambda: draw(), "draw needs the argument data; it has data, counts, depth"),
         (lambda: draw("a", (), 3), "draw: too many positional arguments; it has data, counts, depth"),
         (lambda: draw("a", data="b"), "draw: multiple values for argument 'data'; it has data, counts, depth"),
         (lambda: draw("a", depth=0), "draw: depth is 0; choose a whole number from 1 up"),
@@ -60,7 +60,7 @@ class Reading(Part):
         (lambda: Pool().simulate(run="b"), "Pool.simulate has no argument run; it has seeds; give runs='b' to Pool(…)"),
         (lambda: Pool().simulate(seed=2), "Pool.simulate has no argument seed; it has seeds; did you mean seeds=2?"),
         (lambda: Pool().simulate(1, 2), "Pool.simulate: too many positional arguments; it has seeds"),
-        (lambda: Reading(), "Reading: missing a required argument: 'path'; it has path, own"),
+        (lambda: Reading(), "Reading needs the argument path; it has path, own"),
         (lambda: Reading("a", owned="b"), "Reading has no argument owned; it has path, own; did you mean own='b'?"),
     ],
 )
