@@ -1,13 +1,15 @@
 """Measures how fast pools are judged: all methods over TREC-8, against plain Python, and over ever larger pools.
 
-    python -m benchmarks.pooling FOLDER [--only reading command first_use measuring study plain growth full] …
+    python -m benchmarks.pooling FOLDER [--only reading command beside_plain first_use measuring study plain growth
+        full] …
 
-FOLDER holds `trec8/runs` and `trec8/qrels.txt.gz`. Prints the time of reading the runs; of `pyrite pool` from
-start to report; of the same when nothing is compiled yet and again, for the default methods over any such folder
-(`--of dl19`); of what its trials measure; of judging all topics by
-every method of `cluster/conf/method` and every seed, with its peak memory; of the plain loops in
-`benchmarks.plain_pooling` and of the compiled ones over every tenth topic, whose orders must be equal; with which power
-of the number of runs, of their depth and of topics the time grows over made-up pools; and judging 1,000 × 1,000 × 50.
+FOLDER holds `trec8/runs` and `trec8/qrels.txt.gz`. Prints the time of reading the runs; of `pyrite pool` from start
+to report; of the same with the 14 methods of Losada et al. 2016 beside the plain loops, and when nothing is compiled
+yet and again, for the default methods, both over any such folder (`--of dl19`); of what its trials measure; of
+judging all topics by every method of `cluster/conf/method` and every seed, with its peak memory; of the plain loops
+in `benchmarks.plain_pooling` and of the compiled ones over every tenth topic, whose orders must be equal; with which
+power of the number of runs, of their depth and of topics the time grows over made-up pools; and judging 1,000 × 1,000
+× 50.
 """
 
 from __future__ import annotations
@@ -42,19 +44,34 @@ from pyrite.pooling.simulation import Method, simulate
 from pyrite.ranking.trec_files import read_qrels
 
 SMALLEST = ["{trec8} --seeds 1 --methods mtf bla --divide 25 --here --only reading measuring study plain growth full"]
+LOSADA = (
+    "docid", "rank", "mtf", "moffat_a", "moffat_b", "moffat_c", "hedge", "random", "eps_n_greedy", "ucb1_tuned", "bla",
+    "bla_ns", "mm", "mm_ns",
+)  # fmt: skip
+"""The methods of Losada et al. 2016."""
 THREADS = 2
 SEEDS = 10
 GROWING = ("mtf", "mm", "ucb1_tuned", "bla", "moffat_c", "hedge", "posterior_fusion")
-PARTS = ("reading", "command", "first_use", "measuring", "study", "plain", "growth", "full")
+PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "reading": lambda chosen: reading(chosen.folder),
+    "command": lambda chosen: command(chosen.folder, chosen.seeds, chosen.methods),
+    "beside_plain": lambda chosen: beside_plain(chosen.folder / chosen.of, chosen.seeds, chosen.methods or LOSADA),
+    "first_use": lambda chosen: first_use(chosen.folder / chosen.of, chosen.seeds),
+    "measuring": lambda chosen: measuring(chosen.seeds, chosen.methods or GROWING, chosen.divide),
+    "study": lambda chosen: study(trec8(chosen.folder), chosen.seeds, chosen.methods),
+    "plain": lambda chosen: plain(trec8(chosen.folder), chosen.methods),
+    "growth": lambda chosen: growth(chosen.methods or GROWING, chosen.divide),
+    "full": lambda chosen: full(chosen.methods or GROWING, chosen.divide),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="holds trec8")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", nargs="+", choices=[*PARTS], default=[*PARTS])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--methods", nargs="+", help="all by default, a few in growth and full")
-    parser.add_argument("--of", default="trec8", help="for first_use: the folder in FOLDER that is judged")
+    parser.add_argument("--of", default="trec8", help="for beside_plain and first_use: the folder in FOLDER")
     parser.add_argument("--divide", type=int, default=1, help="make the made-up pools smaller: runs, depth and topics")
     parser.add_argument("--here", action="store_true", help="measure in this process, not in one for each part")
     chosen = parser.parse_args(arguments)
@@ -66,27 +83,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             subprocess.run([*asked, *rest], check=True)
         return
     for part in chosen.only:
-        if part == "growth":
-            growth(chosen.methods or GROWING, chosen.divide)
-        elif part == "full":
-            full(chosen.methods or GROWING, chosen.divide)
-        elif part == "reading":
-            reading(chosen.folder)
-        elif part == "command":
-            command(chosen.folder, chosen.seeds, chosen.methods)
-        elif part == "first_use":
-            first_use(chosen.folder / chosen.of, chosen.seeds)
-        elif part == "measuring":
-            measuring(chosen.seeds, chosen.methods or GROWING, chosen.divide)
-        elif part == "study":
-            study(trec8(chosen.folder), chosen.seeds, chosen.methods)
-        else:
-            plain(trec8(chosen.folder), chosen.methods)
+        PARTS[part](chosen)
         print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB\n")
 
 
 def trec8(folder: Path) -> Pool:
-    return make_pool(runs_of_trec8(folder), read_qrels(folder / "trec8" / "qrels.txt.gz"))
+    return pool_of(folder / "trec8")
+
+
+def pool_of(folder: Path) -> Pool:
+    return make_pool(read_runs(str(folder / "runs")), read_qrels(folder / "qrels.txt.gz"))
 
 
 def runs_of_trec8(folder: Path) -> Runs:
@@ -130,6 +136,23 @@ def command(folder: Path, seeds: int, names: Sequence[str] | None) -> None:
         f"pyrite pool over TREC-8, {len(trials)} methods × {seeds} seeds: {seconds:.1f} s from start to report; "
         f"{cpu:.1f} s of CPU in its process and those that ended with it; "
         f"in the trials {every:.1f} s, of which {simulated:.1f} simulated"
+    )
+
+
+def beside_plain(folder: Path, seeds: int, names: Sequence[str]) -> None:
+    """`pyrite pool` from start to report, beside the plain loops over a tenth of the topics and one seed."""
+    with TemporaryDirectory() as out:
+        given = [f"method={','.join(names)}", f"seeds={seeds}"]
+        pool_command(folder, given, f"{out}/first")  # compiles
+        seconds, _ = pool_command(folder, given, f"{out}/again")
+    pool = pool_of(folder)
+    sample = pool.only([topic.name for topic in pool.topics[::10]])
+    slow = timed(lambda: [plain_simulation(method, sample, 0) for method in methods(names).values()])
+    plainly = slow * seeds * pool.size / sample.size
+    print(
+        f"pyrite pool over {folder.name}, {len(names)} methods × {seeds} seeds: {seconds:.1f} s from start to report; "
+        f"the plain loops {slow:.1f} s for one seed over {sample.size:,} of {pool.size:,} documents, so "
+        f"{plainly:,.0f} s for all: {plainly / seconds:.0f}×"
     )
 
 

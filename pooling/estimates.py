@@ -277,11 +277,69 @@ def jackknife_variance(  # type: ignore[no-untyped-def]  # pragma: no cover
         total: the estimate of the relevant documents, above 0.
     """
     count, groups = len(held), len(sizes)
-    # The contribution of each to the sum of precisions: alone, with others of its stratum, and with all others.
-    alone, inside, outside = np.zeros(count), np.zeros(count), np.zeros(count)
-    sum_alone, sum_inside, sum_outside = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    everything, of_each, of_strata = _contributions(held, places, weights, strata, left, spread)
+    base = everything / total
+    of_stratum, rest, hits = np.zeros(groups), np.zeros(groups), np.zeros(groups)
+    for document in drawn:
+        of_stratum[strata[document]] += weights[document]
+        rest[strata[document]] += left[document]
+        hits[strata[document]] += relevant[document]
+    place_of = np.full(len(weights), -1, np.int64)
+    for place in range(count):
+        place_of[held[place]] = place
+    variance = 0.0
+    for stratum in range(groups):
+        size = sizes[stratum]
+        if size < 1:
+            continue
+        more = size / (size - 1) if size > 1 else 0.0
+        # Without one that is not relevant; without each relevant one.
+        fixed = everything - of_strata[0, stratum] - of_strata[1, stratum] - of_strata[2, stratum]
+        scaled = _scaled(of_strata, stratum, more)
+        without = total - of_stratum[stratum] + more * of_stratum[stratum]
+        plain = (fixed + scaled) / without if without > 1e-12 else base
+        mean = plain * (size - hits[stratum]) / size
+        values = np.zeros(int(hits[stratum]) + 1)
+        weighs = np.zeros(int(hits[stratum]) + 1)
+        found = 0
+        for document in drawn:
+            if strata[document] != stratum or relevant[document] == 0:
+                continue
+            place = place_of[document]
+            lost = _scaled(of_each, place, more) if place >= 0 else 0.0
+            relevant_left = without - more * weights[document]
+            value = (fixed + scaled - lost) / relevant_left if relevant_left > 1e-12 else base
+            values[found], weighs[found] = value, left[document]
+            mean += value / size
+            rest[stratum] -= left[document]
+            found += 1
+        centre = mean if size > 1 else base
+        factor = (size - 1) / size if size > 1 else 1.0
+        variance += factor * max(rest[stratum], 0.0) * (plain - centre) ** 2
+        for number in range(found):
+            variance += factor * weighs[number] * (values[number] - centre) ** 2
+    return variance
+
+
+@njit(nogil=True, cache=True)
+def _scaled(parts, place, more):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Compute what a document or a stratum adds if each weight in its stratum is `more` times as large."""
+    return more * (parts[0, place] + parts[2, place]) + more * more * parts[1, place]
+
+
+@njit(nogil=True, cache=True)
+def _contributions(held, places, weights, strata, left, spread):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Compute what relevant documents add to a run's sum of precisions; see `jackknife_variance`.
+
+    Returns:
+        The sum, and the parts of each document, float64 [3, documents], and of each stratum, float64 [3, strata]:
+        alone, with others of its stratum, and with all others.
+    """
+    of_each, of_strata = np.zeros((3, len(held))), np.zeros((3, len(spread)))
+    alone, inside, outside = of_each[0], of_each[1], of_each[2]
+    sum_alone, sum_inside, sum_outside = of_strata[0], of_strata[1], of_strata[2]
     everything = 0.0
-    for below in range(count):
+    for below in range(len(held)):
         document, rank = held[below], places[below] + 1
         stratum = strata[document]
         alone[below] = weights[document] / rank
@@ -306,45 +364,4 @@ def jackknife_variance(  # type: ignore[no-untyped-def]  # pragma: no cover
                     sum_outside[stratum] += pair
                 if strata[other] >= 0:
                     sum_outside[strata[other]] += pair
-    base = everything / total
-    of_stratum, rest, hits = np.zeros(groups), np.zeros(groups), np.zeros(groups)
-    for document in drawn:
-        of_stratum[strata[document]] += weights[document]
-        rest[strata[document]] += left[document]
-        hits[strata[document]] += relevant[document]
-    place_of = np.full(len(weights), -1, np.int64)
-    for place in range(count):
-        place_of[held[place]] = place
-    variance = 0.0
-    for stratum in range(groups):
-        size = sizes[stratum]
-        if size < 1:
-            continue
-        more = size / (size - 1) if size > 1 else 0.0
-        # Without one that is not relevant; without each relevant one.
-        fixed = everything - sum_alone[stratum] - sum_inside[stratum] - sum_outside[stratum]
-        scaled = more * (sum_alone[stratum] + sum_outside[stratum]) + more * more * sum_inside[stratum]
-        without = total - of_stratum[stratum] + more * of_stratum[stratum]
-        plain = (fixed + scaled) / without if without > 1e-12 else base
-        mean = plain * (size - hits[stratum]) / size
-        values = np.zeros(int(hits[stratum]) + 1)
-        weighs = np.zeros(int(hits[stratum]) + 1)
-        found = 0
-        for document in drawn:
-            if strata[document] != stratum or relevant[document] == 0:
-                continue
-            place, lost = place_of[document], 0.0
-            if place >= 0:
-                lost = more * (alone[place] + outside[place]) + more * more * inside[place]
-            relevant_left = without - more * weights[document]
-            value = (fixed + scaled - lost) / relevant_left if relevant_left > 1e-12 else base
-            values[found], weighs[found] = value, left[document]
-            mean += value / size
-            rest[stratum] -= left[document]
-            found += 1
-        centre = mean if size > 1 else base
-        factor = (size - 1) / size if size > 1 else 1.0
-        variance += factor * max(rest[stratum], 0.0) * (plain - centre) ** 2
-        for number in range(found):
-            variance += factor * weighs[number] * (values[number] - centre) ** 2
-    return variance
+    return everything, of_each, of_strata

@@ -15,7 +15,7 @@ import polars as pl
 from pyrite.ranking.collections.faults import Faults
 from pyrite.ranking.collections.judgement_files import run_rows
 from pyrite.ranking.collections.opened import ENDINGS
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 Order = Literal["score", "rank", "file"]
 """What orders a run within a topic: `score` descending, then document descending, as in trec_eval; the `rank` column;
@@ -112,43 +112,53 @@ def read_runs(
         precision: precision in which scores are compared: `single` as in trec_eval 9, `double` as in trec_eval 10.
         on_progress: called with the files that are read.
     """
-    if order not in _SORTED:
-        raise BadInput(f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
-    named = listed(paths)
-    given = [_Given(path, files_of(path)) for path in named]
-    candidates = [(file, one.is_folder) for one in given for file in one.files]
-    if not candidates:
-        raise BadInput("there are no runs", remedy=_REMEDY)
-    faults, runs, no_runs = Faults(strict), list[_Run](), 0
-    options = _Options(order, encoding, deepest, precision)
-    for number, (file, in_folder) in enumerate(candidates):
-        on_progress("reading runs", number, len(candidates))
-        read = _read(file, in_folder, options, faults)
-        no_runs += not read
-        runs += read
+    refuse(order not in _SORTED, f"there is no order {order!r}", remedy=f"choose one of {', '.join(_SORTED)}")
+    given = [_Given(path, files_of(path)) for path in listed(paths)]
+    faults = Faults(strict)
+    files = _read_files(given, _Options(order, encoding, deepest, precision), faults, on_progress)
+    runs, no_runs = [run for of_file in files for run in of_file], files.count([])
     where = paths if isinstance(paths, str) else None
-    if all(run.empty for run in runs):
-        raise BadInput(f"no {'readable ' * bool(no_runs)}lines in any of the runs", where, _REMEDY)
+    what = f"no {'readable ' * bool(no_runs)}lines in any of the runs"
+    refuse(all(run.empty for run in runs), what, where, _REMEDY)
     runs = _named(runs, where)
+    names = [run.name for run in runs]
     table = pl.concat(
         run.table.select(pl.lit(number, pl.UInt32).alias("run"), "topic", "document", "place")
         for number, run in enumerate(runs)
     )
-    folders = {file: file.parent.name for one in given for file in one.files if one.of_teams}
-    teams, strangers = _teams([run.name for run in runs], groups, [folders.get(run.file) for run in runs])
-    systems = Counter(run.file for run in runs)
+    folders = {file: file.parent.name for one in given if one.of_teams for file in one.files}
+    teams, strangers = _teams(names, groups, [folders.get(run.file) for run in runs])
     notes = {
         "broken lines left out": sum(faults.skipped.values()),
         "files left out that are no runs": no_runs,
         "folders within the folder of runs, which are not read": sum(one.unread for one in given),
-        **{note: sum(run.notes[note] for run in runs) for note in runs[0].notes},
-        "runs named by their file, for want of a tag of their own": sum(run.name != run.tag for run in runs),
+        **_notes(runs),
         "runs whose team is their folder": len(folders) * (groups == "prefix"),
-        "files with the runs of several systems, each of which is read": sum(count > 1 for count in systems.values()),
+        "files with the runs of several systems, each of which is read": sum(len(of_file) > 1 for of_file in files),
         "names in the table of groups that are none of the runs": strangers,
         **faults.notes,
     }
-    return Runs([run.name for run in runs], teams, sorted(table["topic"].unique(), key=by_value), table, notes)
+    return Runs(names, teams, sorted(table["topic"].unique(), key=by_value), table, notes)
+
+
+def _notes(runs: Sequence[_Run]) -> dict[str, int]:
+    """Return the counts of irregularities of all runs, by description."""
+    counts = {note: sum(run.notes[note] for run in runs) for note in runs[0].notes}
+    counts["runs named by their file, for want of a tag of their own"] = sum(run.name != run.tag for run in runs)
+    return counts
+
+
+def _read_files(
+    given: Sequence[_Given], options: _Options, faults: Faults, on_progress: OnProgress
+) -> list[list[_Run]]:
+    """Return the runs of each file; none for a file that is left out."""
+    candidates = [(file, one.is_folder) for one in given for file in one.files]
+    refuse(not candidates, "there are no runs", remedy=_REMEDY)
+    files = []
+    for number, (file, in_folder) in enumerate(candidates):
+        on_progress("reading runs", number, len(candidates))
+        files.append(_read(file, in_folder, options, faults))
+    return files
 
 
 class _Given(NamedTuple):
@@ -187,17 +197,18 @@ def files_of(path: str, what: str = "runs") -> list[Path]:
         what: the files' contents, for messages.
     """
     place = Path(path)
-    if not place.exists() and (found := [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]):
-        return found
-    if not place.is_dir():
-        return [place]
-    files = _files_in(place)
-    folders = [folder for folder in sorted(place.iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
-    of_teams = [file for folder in folders for file in _files_in(folder)]
-    if not files and len({file.parent for file in of_teams}) > 1:
-        return of_teams
-    if not files:
-        raise BadInput(f"no {what} in it", path, f"name the folder in it: {folders[0]}" if folders else _REMEDY)
+    if place.is_dir():
+        return _files_in(place) or _files_of_teams(path, what)
+    matched = [] if place.exists() else [Path(name) for name in sorted(glob(path)) if not Path(name).is_dir()]
+    return matched or [place]
+
+
+def _files_of_teams(path: str, what: str) -> list[Path]:
+    """Return the files in the folders of a folder, one per team."""
+    folders = [folder for folder in sorted(Path(path).iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
+    files = [file for folder in folders for file in _files_in(folder)]
+    remedy = f"name the folder in it: {folders[0]}" if folders else _REMEDY
+    refuse(len({file.parent for file in files}) < 2, f"no {what} in it", path, remedy)
     return files
 
 
@@ -251,7 +262,7 @@ def _read(file: Path, in_folder: bool, options: _Options, faults: Faults) -> lis
     broken = dict(faults.skipped)
     frames = list(run_rows(file, faults, options.encoding))
     nul = pl.any_horizontal(pl.col("query", "document").str.contains("\0", literal=True))
-    lines = _without(pl.concat(frames or [_NO_LINES]), nul, "a NUL character in an id", file, faults)
+    lines = faults.only(pl.concat(frames or [_NO_LINES]), ~nul, "broken line", "a NUL character in an id", file)
     unreadable = lines.is_empty() and faults.skipped != broken
     if unreadable and not in_folder:
         raise BadInput("no readable lines in it", file)
@@ -283,7 +294,8 @@ def _ranked(file: Path, lines: pl.DataFrame, options: _Options, faults: Faults) 
     tag = lines["tag"][0] if lines["tag"].n_unique() == 1 else None
     by_rank = order == "score" and not empty and bool((lines["score"] == -lines["rank"]).fill_null(False).all())
     if order == "rank":
-        lines = _without(lines, pl.col("rank").is_null(), "the rank is not a whole number", file, faults)
+        what = "the rank is not a whole number"
+        lines = faults.only(lines, pl.col("rank").is_not_null(), "broken line", what, file)
     by, descending = _SORTED[order]
     score = pl.col("score").cast(pl.Float32) if options.precision == "single" else pl.col("score")
     ranked = (
@@ -318,14 +330,6 @@ def _rises(lines: pl.DataFrame) -> bool:
     rise = pl.col("score").diff().filter(follows)
     risen, fallen = lines.select(risen=(rise > 0).sum(), fallen=(rise < 0).sum()).row(0)
     return bool(risen > fallen)
-
-
-def _without(lines: pl.DataFrame, broken: pl.Expr, why: str, file: Path, faults: Faults) -> pl.DataFrame:
-    """Return the rows that are not broken, and report the others."""
-    rows = lines.filter(broken)
-    if len(rows):
-        faults.report("broken line", why, file, rows["line"][0], times=len(rows))
-    return lines.filter(~broken)
 
 
 def by_value(topic: str) -> tuple[bool, int, str]:

@@ -65,6 +65,11 @@ WHOLE: Mapping[type, Callable[[Any], Bound]] = {
     Le: lambda bound: bound,
 }
 """The same bound of whole numbers, as one that includes its limit."""
+NUMBERS: Mapping[type, tuple[Any, str, Mapping[type, Callable[[Any], Bound]]]] = {
+    int: (Integral, "a whole number", WHOLE),
+    float: (Real, "a number", dict.fromkeys(HOLDS, lambda bound: bound)),
+}
+"""The type of a value, its name, and how a bound is shown, by the annotation."""
 
 
 def AtLeast(low: float) -> Interval:
@@ -212,22 +217,26 @@ def _in_union(members: tuple[Any, ...], value: Any) -> str | None:
 
 def _in_bounds(members: tuple[Any, ...], value: Any) -> str | None:
     base, *metadata = members
-    entries = itertools.chain.from_iterable(entry if isinstance(entry, Interval) else [entry] for entry in metadata)
-    bounds = [bound for bound in entries if type(bound) in HOLDS]
+    bounds = _bounds_of(metadata)
     if not bounds:
         return _remedy(base, value)
-    whole = base is int
-    numeric = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
-    if numeric and math.isfinite(value) and all(HOLDS[type(bound)](value, _limit(bound)) for bound in bounds):
+    kind, called, shown = NUMBERS.get(base, NUMBERS[float])
+    numeric = isinstance(value, kind) and type(value) is not bool and math.isfinite(value)
+    if numeric and all(HOLDS[type(bound)](value, _limit(bound)) for bound in bounds):
         return None
-    return _range([WHOLE[type(bound)](bound) for bound in bounds] if whole else bounds, whole)
+    return f"{called} {_range([shown[type(bound)](bound) for bound in bounds])}"
 
 
-def _range(bounds: Sequence[Bound], whole: bool) -> str:
-    """Describe a range: "a whole number from 1 up", "a number above 0 and below 1"."""
+def _bounds_of(metadata: Iterable[Any]) -> list[Bound]:
+    """Return the bounds of a number among what its annotation says."""
+    entries = itertools.chain.from_iterable(entry if isinstance(entry, Interval) else [entry] for entry in metadata)
+    return [bound for bound in entries if type(bound) in HOLDS]
+
+
+def _range(bounds: Sequence[Bound]) -> str:
+    """Describe a range: "from 1 up", "above 0 and below 1"."""
     low, high = (next((bound for bound in bounds if isinstance(bound, ends)), None) for ends in (Gt | Ge, Lt | Le))
-    written = RANGES[type(low), type(high)].format(*map(_limit, filter(None, (low, high))))
-    return f"{'a whole number' if whole else 'a number'} {written}"
+    return RANGES[type(low), type(high)].format(*map(_limit, filter(None, (low, high))))
 
 
 def _limit(bound: object) -> Any:

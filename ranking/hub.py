@@ -85,20 +85,7 @@ def _fetched(uri: str) -> Path:
     ending = Path(urlsplit(uri).path).suffix  # an address may go on after it: pairs.csv?download=true
     refuse(uri.startswith("http") and not ending, "names no file that ends in its format, as pairs.csv", uri, remedy)
     try:
-        files, place = _storage(uri)
-        info = files.info(place)
-        is_folder = info["type"] == "directory"
-        content = files.find(place, detail=True) if is_folder else {place: info}
-        state = digest([uri, {name: str(details) for name, details in content.items()}])
-        copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(urlsplit(place).path).name or "files")
-        if not copy.exists():
-            unfinished = Path(f"{copy}.{os.getpid()}")
-            unfinished.parent.mkdir(parents=True, exist_ok=True)
-            for name in content:
-                target = unfinished / os.path.relpath(name, place) if is_folder else unfinished
-                target.parent.mkdir(parents=True, exist_ok=True)
-                files.get_file(name, str(target))
-            unfinished.rename(copy)
+        return _copied(uri)
     except ImportError as error:
         raise BadInput(f"can't be read without another package ({error})", uri, f"install it, or {remedy}") from None
     except FileNotFoundError:
@@ -106,6 +93,24 @@ def _fetched(uri: str) -> Path:
     except Exception as error:  # of the network, of each kind of storage: their classes differ
         why = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise BadInput(f"can't be fetched ({why})", uri, f"check address and network, or {remedy}") from None
+
+
+def _copied(uri: str) -> Path:
+    """Return the copy of what a URI names; errors are those of the network and of the storage."""
+    files, place = _storage(uri)
+    info = files.info(place)
+    is_folder = info["type"] == "directory"
+    content = files.find(place, detail=True) if is_folder else {place: info}
+    state = digest([uri, {name: str(details) for name, details in content.items()}])
+    copy = Path(user_cache_dir("pyrite")) / "fetched" / state / (Path(urlsplit(place).path).name or "files")
+    if not copy.exists():
+        unfinished = Path(f"{copy}.{os.getpid()}")
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        for name in content:
+            target = unfinished / os.path.relpath(name, place) if is_folder else unfinished
+            target.parent.mkdir(parents=True, exist_ok=True)
+            files.get_file(name, str(target))
+        unfinished.rename(copy)
     return copy
 
 

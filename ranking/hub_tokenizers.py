@@ -10,9 +10,14 @@ from typing import Any
 
 from pyrite.ranking.adapters import is_adapter, merged_adapter
 from pyrite.ranking.collections.opened import compression_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import prepare_hub
 from pyrite.ranking.lazy import safetensors, tokenizers, transformers
+
+HEADS = ("config.json", "modules.json")
+"""Files of which each checkpoint has one."""
+WITHIN = tuple(f"{folder}/{name}" for folder in ("*", "weights/*") for name in HEADS)
+"""The files of the checkpoints within a folder, such as that of a training, which has one folder per run."""
 
 
 def local_root(checkpoint: str) -> str:
@@ -34,8 +39,9 @@ def read_tokenizer(checkpoint: str) -> Any:
     """
     with refused(checkpoint):
         tokenizer = transformers.AutoTokenizer.from_pretrained(local_root(checkpoint), trust_remote_code=False)
-    if len(tokenizer) <= len(tokenizer.all_special_ids):  # built from the architecture alone, because files are missing
-        raise BadInput("has no vocabulary", checkpoint, "the folder needs tokenizer.json or vocab.txt")
+    # Without files it is built from the architecture alone.
+    is_empty = len(tokenizer) <= len(tokenizer.all_special_ids)
+    refuse(is_empty, "has no vocabulary", checkpoint, "the folder needs tokenizer.json or vocab.txt")
     _lower(tokenizer, local_root(checkpoint))
     return tokenizer
 
@@ -65,26 +71,26 @@ def refused(checkpoint: str) -> Iterator[None]:
         prepare_hub()
     try:
         yield
-    except BadInput:
-        raise
     except (
         OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError, ImportError,
         safetensors.SafetensorError,
     ) as error:  # fmt: skip
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        if folder.is_dir():
-            heads, patterns = ("config.json", "modules.json"), ("*", "weights/*")  # of a training: one folder per run
-            within = {str(file.parent.relative_to(folder)) for pattern in patterns for head in heads
-                      for file in folder.glob(f"{pattern}/{head}")}  # fmt: skip
-            if within and not any((folder / head).is_file() for head in heads):
-                what = f"is a folder of {len(within)} checkpoint{'s' if len(within) > 1 else ''}, not one itself"
-                raise BadInput(what, checkpoint, f"name {folder.name}/{min(within)}") from None
-            for weights in folder.rglob("*.safetensors"):
-                compression_of(weights)  # refuses what is only a pointer to the file
-            what = f"holds no checkpoint that can be read ({lines[0] if lines else type(error).__name__})"
-            raise BadInput(what, checkpoint, _remedy(folder)) from None
-        raise BadInput(
-            "is no folder here, and the hub has no checkpoint of that name, or can't be reached",
-            checkpoint,
-            "name a local folder with config.json, model.safetensors and tokenizer.json, as ranker.checkpoint=FOLDER",
-        ) from None
+        raise _unreadable(checkpoint, folder, error) from None
+
+
+def _unreadable(checkpoint: str, folder: Path, error: Exception) -> BadInput:
+    """Return what is wrong with a checkpoint that caused an error."""
+    if not folder.is_dir():
+        what = "is no folder here, and the hub has no checkpoint of that name, or can't be reached"
+        remedy = (
+            "name a local folder with config.json, model.safetensors and tokenizer.json, as ranker.checkpoint=FOLDER"
+        )
+        return BadInput(what, checkpoint, remedy)
+    within = {str(file.parent.relative_to(folder)) for pattern in WITHIN for file in folder.glob(pattern)}
+    if within and not any((folder / name).is_file() for name in HEADS):
+        what = f"is a folder of {len(within)} checkpoint{'s' if len(within) > 1 else ''}, not one itself"
+        return BadInput(what, checkpoint, f"name {folder.name}/{min(within)}")
+    for weights in folder.rglob("*.safetensors"):
+        compression_of(weights)  # refuses what is only a pointer to the file
+    line = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+    return BadInput(f"holds no checkpoint that can be read ({line})", checkpoint, _remedy(folder))

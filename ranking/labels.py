@@ -71,9 +71,9 @@ def _labels(collection: Collection, kind: str) -> list[pl.Series]:
 
 def label_counts(documents: Texts, queries: Texts) -> LabelCounts:
     """Return the number of labels of each kind."""
-    labels = [texts.labels for texts in (documents, queries) if texts.labels is not None and len(texts)]
-    highest = np.max([some.max(axis=0) for some in labels], axis=0) if labels else np.full(2, -1)
-    return LabelCounts(*(int(number) + 1 for number in highest))
+    labels = (texts.labels for texts in (documents, queries) if texts.labels is not None)
+    categories, subcategories = np.max([(-1, -1), *(some.max(axis=0, initial=-1) for some in labels)], axis=0)
+    return LabelCounts(int(categories) + 1, int(subcategories) + 1)
 
 
 def labels_of(texts: Texts, wanted_by: str) -> NDArray[np.int32]:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
+from torch import nn
 
 from pyrite.ranking.adapters import unload
 from pyrite.ranking.bounds import AtLeast, Between, Positive, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.rankers.pretrained import Pretrained
 from pyrite.ranking.rankers.ranker import Ranker
 
@@ -53,28 +54,33 @@ class Lora:
             from peft import LoraConfig, inject_adapter_in_model
         except ImportError:
             raise BadInput("peft is not installed", "peft=lora", "pip install 'pyrite-ir[peft]'") from None
-        towers = [module for module in ranker.modules() if isinstance(module, Pretrained)]
-        learning = [tower for tower in towers if any(weight.requires_grad for weight in tower.parameters())]
-        if not learning:
-            raise BadInput(
-                f"{type(ranker).__name__} has no transformer", "peft=lora", "choose bi_encoder, cross_encoder"
-            )
-        drawn = set(getattr(ranker, "drawn", []))
+        modules = None if self.modules is None else list(self.modules)
         options: dict[str, Any] = {"r": self.rank, "lora_alpha": self.alpha, "lora_dropout": self.dropout}
+
+        def inject(model: Any) -> None:
+            try:
+                inject_adapter_in_model(LoraConfig(target_modules=modules, **options), model)
+            except ValueError as error:
+                message = str(error).splitlines()[0]
+                raise BadInput(message, "peft.modules", "name linear layers, as [query,value]") from None
+
+        learning = _learning(ranker)
+        what, remedy = f"{type(ranker).__name__} has no transformer", "choose bi_encoder, cross_encoder"
+        refuse(not learning, what, "peft=lora", remedy)
         with torch.random.fork_rng(devices=[]):  # peft draws from torch's global generator
             torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
             for tower in learning:
-                modules = None if self.modules is None else list(self.modules)
-                new = [name for name, _ in tower.model.named_parameters() if name in drawn]
-                try:
-                    inject_adapter_in_model(LoraConfig(target_modules=modules, **options), tower.model)
-                except ValueError as error:
-                    message = str(error).splitlines()[0]
-                    raise BadInput(message, "peft.modules", "name linear layers, as [query,value]") from None
-                for name in new:
-                    tower.model.get_parameter(name).requires_grad_(True)
+                new = [weight for name, weight in tower.model.named_parameters() if name in ranker.drawn]
+                inject(tower.model)
+                nn.ParameterList(new).requires_grad_(True)
                 if tower.lower is not None:
                     tower.lower.freeze()
+
+
+def _learning(ranker: Ranker) -> list[Pretrained]:
+    """Return the transformers of a ranker that are trained."""
+    towers = [module for module in ranker.modules() if isinstance(module, Pretrained)]
+    return [tower for tower in towers if any(weight.requires_grad for weight in tower.parameters())]
 
 
 def merged(ranker: Ranker) -> Ranker:

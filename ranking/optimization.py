@@ -73,7 +73,7 @@ class Optimization:
         steps: int,
         clip_norm: Annotated[float, Positive] | None = None,
     ) -> None:
-        self.clip_norm = clip_norm
+        self.clip_norm = math.inf if clip_norm is None else clip_norm
         self.optimizer = without_decay(factory([weight for weight in ranker.parameters() if weight.requires_grad]))
         if getattr(self.optimizer, "by_rows", False):
             mark_rows(ranker.row_parameters())
@@ -117,7 +117,7 @@ class Optimization:
             return UpdateResult(of_batch, 0.0, seen), False
         if not math.isfinite(whole) and not self.scaler.is_enabled():
             return UpdateResult(of_batch, norm, seen), False
-        if math.isfinite(whole) and self.clip_norm is not None and whole > self.clip_norm:
+        if self.clip_norm < whole < math.inf:
             for parameter in parameters:
                 if parameter.grad is not None:
                     parameter.grad.mul_(self.clip_norm / whole)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
+from typing import Final, Literal
 
 from pyrite.ranking.lazy import torch
 
-AUTO = "auto"
+AUTO: Final = "auto"
 """The precision that a processor multiplies in fastest, without a loss that measures show."""
 PRECISIONS = ("float32", "bfloat16", "float16")
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
 FLAGS = {"amx_bf16", "avx512_bf16"}
 """What a processor that multiplies in bfloat16 has among its flags on Linux."""
 CPUINFO = Path("/proc/cpuinfo")

@@ -35,32 +35,8 @@ def lists_of_run(
         BadInput: if a file is broken, or ranks a document that the collection lacks.
     """
     queries = pl.DataFrame({"query": collection.queries["id"]}).with_row_index("q")
-    lines = []
     faults = Faults(strict, "strict=false of run_file (such as origin.run_file.strict=false)", "run_file's encoding")
-    for path in paths:
-        run = read_run(path, faults=faults, encoding=encoding).select(
-            "query", "document", pl.col("score").cast(pl.Float32)
-        )
-        endless = run.filter(pl.col("score").is_infinite())
-        if len(endless):
-            what = f"the score of {endless['document'][0]!r} for query {endless['query'][0]!r} is out of range"
-            faults.report("score out of range", what, path, times=len(endless))
-        run = run.filter(pl.col("score").is_finite())
-        if len(run) > run["query"].n_unique() == run.select("query", "score").n_unique():
-            logger.warning("%s: all scores of a query are equal; its documents are ordered by their ids", path)
-        strangers = run.join(queries, on="query", how="anti", maintain_order="left")["query"]
-        if len(strangers):
-            what = "%s: queries of the run that %s lacks: %d (such as %r), left out"
-            logger.warning(what, path, collection.name, strangers.n_unique(), strangers[0])
-        run = run.join(queries, on="query", maintain_order="left")
-        run = run.with_columns(collection.document_rows(run["document"]).alias("d"))
-        unknown = run.filter(pl.col("d").is_null())
-        if len(unknown):
-            query, document = unknown.row(0)[:2]
-            what = f"{document!r} of query {query!r} is not in {collection.name} ({len(unknown)} such lines)"
-            remedy = "is it a run over this collection? strict=false leaves such lines out"
-            faults.report("unknown document", what, path, times=len(unknown), remedy=remedy)
-        lines.append(run.drop_nulls("d"))
+    lines = [_known_lines(path, queries, collection, faults, encoding) for path in paths]
     if faults.skipped:
         skipped = ", ".join(f"{count:,} × {kind}" for kind, count in faults.skipped.items())
         logger.warning("%s: left out: %s", ", ".join(map(str, paths)), skipped)
@@ -74,3 +50,31 @@ def lists_of_run(
         depth = 1 + int(runs["rank"].max() or 0)  # type: ignore[arg-type]
     runs = runs.filter(pl.col("rank") < depth)
     return RankedLists.of_rows(runs, len(queries), depth)
+
+
+def _known_lines(
+    path: str, queries: pl.DataFrame, collection: Collection, faults: Faults, encoding: str
+) -> pl.DataFrame:
+    """Return the lines of a run over the collection's queries (query, q) and documents, with their indices."""
+    score = pl.col("score").cast(pl.Float32)
+    run = read_run(path, faults=faults, encoding=encoding).select("query", "document", score)
+    what = "the score of {document!r} for query {query!r} is out of range"
+    run = faults.only(run, pl.col("score").is_finite(), "score out of range", what, path)
+    if len(run) > run["query"].n_unique() == run.select("query", "score").n_unique():
+        logger.warning("%s: all scores of a query are equal; its documents are ordered by their ids", path)
+    strangers = run.join(queries, on="query", how="anti", maintain_order="left")["query"]
+    if len(strangers):
+        what = "%s: queries of the run that %s lacks: %d (such as %r), left out"
+        logger.warning(what, path, collection.name, strangers.n_unique(), strangers[0])
+    run = run.join(queries, on="query", maintain_order="left")
+    run = run.with_columns(collection.document_rows(run["document"]).alias("d"))
+    unknown = run["d"].null_count()
+    return faults.only(
+        run,
+        pl.col("d").is_not_null(),
+        "unknown document",
+        "{document!r} of query {query!r}",
+        path,
+        remedy="is it a run over this collection? strict=false leaves such lines out",
+        more=lambda row: f" is not in {collection.name} ({unknown} such lines)",
+    )

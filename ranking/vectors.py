@@ -150,6 +150,18 @@ def _vector(numbers: str) -> NDArray[np.float32]:
     return vector
 
 
+def _is_skipped(numbers: str, count: int, line: int, dimension: int) -> bool:
+    """Return whether a line is word2vec's header, or a word with blanks in it.
+
+    Args:
+        numbers: what follows the first blank, with `count` parts between blanks.
+        dimension: the number of parts in the lines before; 0 if there was none.
+    """
+    if not dimension:
+        return line == 1 and count < 2
+    return count > dimension and not is_number(numbers.split(" ", 1)[0])
+
+
 @contextmanager
 def _opened(path: str) -> Iterator[io.TextIOWrapper]:
     with open(path, "rb") as file:
@@ -182,12 +194,10 @@ class TextVectors(VectorSource):
             with np.errstate(over="ignore"), _opened(self.path) as lines:
                 for number, line in enumerate(lines, 1):
                     word, _, numbers = line.rstrip().partition(" ")
-                    if number == 1 and " " not in numbers:
-                        continue
                     count = numbers.count(" ") + 1 if numbers else 0
-                    dimension = dimension or count
-                    if count > dimension and not is_number(numbers.split(" ", 1)[0]):
+                    if _is_skipped(numbers, count, number, dimension):
                         continue
+                    dimension = dimension or count
                     if count != dimension:
                         raise BadInput(f"{count} numbers, {dimension} in the lines before", f"{self.path}:{number}")
                     if word in rows:
@@ -196,13 +206,8 @@ class TextVectors(VectorSource):
             where = f"{self.path}:{number}" if number else self.path
             raise BadInput(f"can't be read as word vectors ({error})", where) from None
         refuse(not read, "holds no word of this collection", self.path, "is it a text file of word vectors?")
-        refuse(
-            not any(vector.any() for vector in read.values()),
-            "all vectors are zero, of the words of this collection",
-            self.path,
-            "name trained vectors",
-        )
         vectors, known = np.zeros((len(words), dimension), np.float32), np.zeros(len(words), bool)
-        for row, vector in read.items():
-            vectors[row], known[row] = vector, True
+        vectors[list(read)], known[list(read)] = list(read.values()), True
+        what, remedy = "all vectors are zero, of the words of this collection", "name trained vectors"
+        refuse(not vectors.any(), what, self.path, remedy)
         return WordVectors(vectors, known)

@@ -23,6 +23,10 @@ NOTE = (
     "and {}; * p < .05. Time is the processor time of training a run, documents are those that the ranker read, "
     "memory is the peak of the process."
 )
+STAR_AND_ZERO = (
+    "Where a * stands next to an interval that contains 0, the method differs: Holm's p asks this alone, and the "
+    "interval also bounds by how much, for all methods at once."
+)
 BUDGET_NOTE = (
     "Steps and pairs are what a training read, refreshes the versions of its negatives after the first, and scored is "
     "the step whose weights were measured: early stopping may give methods different ones."

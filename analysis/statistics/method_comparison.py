@@ -86,6 +86,11 @@ class MethodTest:
         return self.p < LEVEL
 
     @property
+    def with_zero(self) -> bool:
+        """Whether the interval contains 0. It may if `differs`: Holm's method tells apart what its interval can't."""
+        return self.low <= 0 <= self.high
+
+    @property
     def direction(self) -> int:
         """1 if the first method is better, -1 if it is worse, 0 if neither is shown."""
         if not self.differs:

@@ -65,7 +65,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
         return
     sample = read_table(storage, SAMPLE)
     if sample is not None:
-        _check_sample(sample, shown, config, any(key_of(text) == "budget" for text in overrides))
+        _check_sample(sample, shown, config, "budget" in map(key_of, overrides))
     if sample is None or config["judgements"] is None:
         sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:

@@ -94,7 +94,8 @@ def collections_of(study: Compared) -> set[str]:
 def common_evaluations(studies: Sequence[Compared]) -> list[str]:
     """Return the columns of evaluations that all studies have, in the order of the first study's."""
     made = [[f"{origin}:{measure}" for origin, measure in evaluations(study.trials)] for study in studies]
-    common = [name for name in made[0] if all(name in names for names in made)]
+    of_all = set.intersection(*map(set, made))
+    common = [name for name in made[0] if name in of_all]
     named = "; ".join(f"{study.name}: {', '.join(names)}" for study, names in zip(studies, made, strict=True))
     refuse(not common, f"the studies have no measure over the same candidates in common ({named})")
     return common

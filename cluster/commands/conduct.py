@@ -19,7 +19,7 @@ from pyrite.cluster.commands.first_folder import STARTED_IN
 from pyrite.cluster.commands.resuming import EXTENDED, MOVED, TYPED, read
 from pyrite.cluster.commands.signals import exit_code, ignore_further_signals
 from pyrite.cluster.config.trust import from_folder
-from pyrite.cluster.executors.processes import Processes
+from pyrite.cluster.executors.processes import NO_PROCESSES, Processes
 from pyrite.cluster.executors.reach import check_nodes
 from pyrite.cluster.output.lock import output_lock
 from pyrite.cluster.output.manifest import CONFIG, read_config, resume_command, write_config
@@ -46,7 +46,7 @@ def run_command(verb: Verb, chosen: argparse.Namespace, console: Console) -> int
     storage: Storage | None = None
     warm = verb.warm_up and chosen.from_shell
     try:
-        with Processes.for_command(chosen.overrides, verb.warm_up) if warm else nullcontext() as workers:
+        with Processes.for_command(chosen.overrides, verb.warm_up) if warm else NO_PROCESSES as workers:
             experiment = read(verb, chosen.overrides, chosen.resume)
             storage, experiment.workers = experiment.storage, workers
             return 1 if conduct(experiment, console) else 0

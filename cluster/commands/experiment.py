@@ -21,6 +21,7 @@ from pyrite.cluster.config.quoting import override_of
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.object_store import check_store
+from pyrite.cluster.executors.processes import NO_PROCESSES, Processes
 from pyrite.cluster.executors.session import connected, session
 from pyrite.cluster.executors.waiting import log_wait
 from pyrite.cluster.output.event_log import EventLog
@@ -32,7 +33,6 @@ from pyrite.cluster.runs.remote_artifacts import RemoteArtifacts
 from pyrite.ranking.errors import BadInput, refuse
 
 if TYPE_CHECKING:
-    from pyrite.cluster.executors.processes import Processes
     from pyrite.cluster.telemetry.tracking.tracking import Tracking
     from pyrite.ranking.collections.collection import Collection
 
@@ -199,7 +199,7 @@ class Experiment:
     moved: Mapping[str, str] = field(default_factory=dict)
     additions: Sequence[str] = ()
     joined: ExitStack = field(default_factory=ExitStack)
-    workers: Processes | None = None
+    workers: Processes = NO_PROCESSES
     local: bool = False
 
     @property
@@ -263,8 +263,7 @@ class Experiment:
             yield
             return
 
-        if self.workers is not None:
-            self.workers.close()  # Ray starts processes itself
+        self.workers.close()  # Ray starts processes itself
         without = None if load.needs else self.verb.without_ray
         with session(self.options["address"], self.options["dashboard"], load.shared, without) as served:
             if served:

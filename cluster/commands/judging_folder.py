@@ -62,7 +62,7 @@ def remember(storage: Storage, overrides: Sequence[str], config: Mapping[str, An
 def grown(folder: str, overrides: Sequence[str]) -> list[str]:
     """Return the overrides for a folder whose pool grows: with its runs and then those that these do not hold."""
     refuse(
-        any(key_of(text) == "out" for text in overrides),
+        "out" in map(key_of, overrides),
         "out= is given with --resume",
         remedy="--resume FOLDER is the folder: leave out= out",
     )
@@ -72,7 +72,7 @@ def grown(folder: str, overrides: Sequence[str]) -> list[str]:
     before, after = compose(stored, "judge"), compose([*stored, *overrides], "judge")
     what = f"the depth was {before['depth']}, and may only rise"
     refuse(after["depth"] < before["depth"], what, f"depth={after['depth']}", f"give depth={before['depth']} or more")
-    if not any(key_of(text) == "runs" for text in overrides):
+    if "runs" not in map(key_of, overrides):
         return given
     inside = _files(listed(before["runs"]))
     new = [path for path in listed(after["runs"]) if not inside >= _files([path])]

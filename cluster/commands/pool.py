@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
@@ -38,10 +39,10 @@ from pyrite.cluster.reports.publish import renew
 from pyrite.cluster.telemetry.live_table import LiveTable
 from pyrite.cluster.telemetry.run_watch import RunWatch, raise_unwritable
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
-from pyrite.pooling.pool import UNJUDGED_NOTE
+from pyrite.pooling.pool import UNJUDGED_NOTE, Pool
 from pyrite.pooling.simulation import needs_of
 from pyrite.ranking.cores import cores
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 
 DEFAULT = [
     "docid", "rank", "mtf", "moffat_c", "hedge", "random", "ucb1_tuned", "bla", "mm", "mm_ns", "posterior_fusion",
@@ -57,7 +58,7 @@ def plan(arguments: list[str]) -> PoolPlan:
     config.pop(CHOICES)
     check_pooling(config)
     compared = variants(names, options, config["preset"]["overrides"])
-    config["baseline"] = _baseline(config["baseline"], compared, any(key_of(text) == "baseline" for text in others))
+    config["baseline"] = _baseline(config["baseline"], compared, "baseline" in map(key_of, others))
     config["contrasts"] = _contrasts(config["contrasts"] or [], compared)
     return PoolPlan(config, arguments, compared, Storage(config["out"] or new_place("pool")))
 
@@ -71,7 +72,7 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
         compiler = SecondCompiler(methods, {variant.label: variant.node for variant in plan.variants})
         experiment.joined.callback(compiler.close)
     with shown_progress(console) as on_progress:
-        pools = open_pools(plan.options, on_progress, reads_texts=any("texts" in each for each in inputs.values()))
+        pools = open_pools(plan.options, on_progress, reads_texts="texts" in chain.from_iterable(inputs.values()))
     _check_grades(inputs, pools)
     warnings = _print_pools(pools, console)
     trials = [plan_trial(pool, variant, plan.options) for pool in pools for variant in plan.variants]
@@ -94,15 +95,20 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
 
 def _load(plan: PoolPlan, pools: Sequence[NamedPool], waiting: Sequence[Trial], facts: Mapping[str, Any]) -> Load:
     """Return what the trials that are left take."""
-    used = {trial.pool for trial in waiting}
-    sizes = largest_and_all([{named.name: bytes_of(named.pool)} for named in pools if named.name in used])
+    sizes = largest_and_all([{name: bytes_of(pool)} for name, pool in _pools_of(waiting, pools).items()])
     reserved = plan.options["memory"] or plan.options["custom"]
     needs = "a method that reserves memory or custom resources" if reserved else None
     seconds = _seconds(pools, waiting, plan.options["seeds"]) * TURNS
     return Load(bool(waiting), *sizes, facts=facts, saved=saved(seconds), needs=needs)
 
 
-def _check_grades(inputs: Mapping[str, Container[str]], pools: Sequence[NamedPool]) -> None:
+def _pools_of(trials: Sequence[Trial], pools: Sequence[NamedPool]) -> dict[str, Pool]:
+    """Return the pools of trials, by name."""
+    used = {trial.pool for trial in trials}
+    return {named.name: named.pool for named in pools if named.name in used}
+
+
+def _check_grades(inputs: Mapping[str, Collection[str]], pools: Sequence[NamedPool]) -> None:
     """Refuse a method that needs a machine's grades over a pool without any."""
     graded = next((label for label, each in inputs.items() if "machine" in each), None)
     for named in pools:
@@ -135,11 +141,11 @@ def notes_of(named: NamedPool) -> dict[str, int]:
 
 def _seconds(pools: Sequence[NamedPool], waiting: Sequence[Trial], seeds: int) -> float:
     """Return the seconds of the trials in threads of this process."""
-    total = 0.0
-    for named in pools:
-        pool, count = named.pool, sum(trial.pool == named.name for trial in waiting)
-        total += count * pool_seconds(pool.size, len(pool.runs) * len(pool.topics) * pool.depth, seeds)
-    return total
+    seconds = {
+        name: pool_seconds(pool.size, len(pool.runs) * len(pool.topics) * pool.depth, seeds)
+        for name, pool in _pools_of(waiting, pools).items()
+    }
+    return sum(seconds[trial.pool] for trial in waiting)
 
 
 @dataclass(kw_only=True)
@@ -189,8 +195,7 @@ class PoolWork(Work):
 
     def _executor(self) -> Executor:
         """Return what runs the trials: threads of this process, for the compiled loops let go of Python; or trials."""
-        config, used = self.plan.options, {trial.pool for trial in self.waiting}
-        pools = {pool.name: pool.pool for pool in self.pools if pool.name in used}
+        config, pools = self.plan.options, _pools_of(self.waiting, self.pools)
         if self.experiment.local:
             threads = config["concurrent"] or max(1, int(cores() // max(1, config["cpu"])))
             return LocalExecutor(threads, shared={"pools": pools})
@@ -206,7 +211,7 @@ class PoolWork(Work):
         from pyrite.cluster.reports.pool_results import report_of
 
         names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
-        if names and len(names) != self.shown:
+        if len(names) != self.shown:
             self.shown = len(names)
             done = [trial for trial in self.trials if trial.name in names]
             tables = pool_tables(self.plan, done, {})
@@ -250,8 +255,7 @@ def _baseline(name: str | None, compared: Sequence[Variant], requested: bool, wh
     if name is None or name in labels:
         return name
     of_method = [variant.label for variant in compared if variant.method == name]
-    if requested and len(of_method) != 1:
-        raise BadInput(*_unclear(f"the {what} {name!r}", of_method, labels))
+    refuse(requested and len(of_method) != 1, *_unclear(f"the {what} {name!r}", of_method, labels))
     return next(iter(of_method), None)
 
 

@@ -66,7 +66,7 @@ def rank(arguments: Sequence[str], console: Console) -> str:
     for measure in config["measures"]:
         parse(measure)
     refuse(
-        config["topics"] and any(key_of(text) == "queries" for text in arguments),
+        config["topics"] and "queries" in map(key_of, arguments),
         "are the queries",
         "topics",
         "leave queries= out",

@@ -14,7 +14,7 @@ from rich.text import Text
 from pyrite.analysis.methods import ORDER
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
-from pyrite.cluster.commands.study_methods import check_comparison, distinct, needs_of, planned_with_agents
+from pyrite.cluster.commands.study_methods import check_comparison, configs_of, needs_of, planned_with_agents
 from pyrite.cluster.commands.study_plan import check_change, continued, plan
 from pyrite.cluster.commands.study_search import EARLY, callbacks_of, proposals_of, scheduler_of
 from pyrite.cluster.commands.study_time import RunsAhead, Timing
@@ -71,8 +71,8 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     runs, agents = planned_with_agents(plan, planned, proposals.examples)
     known = [*runs, *proposals.examples]
     # As planned: an agent that the study learns first is not there yet.
-    artifacts.check([each.config for each in distinct([*planned, *proposals.examples])])
-    artifacts.make([each.config for each in distinct(known)], only=())
+    artifacts.check(configs_of([*planned, *proposals.examples]))
+    artifacts.make(configs_of(known), only=())
     repeated = repetitions(runs)
     collections = {each.name: artifacts.collection(each.config) for each in [*known, *repeated]}
     check_comparison(plan.options, known, collections, complete=not adaptive)
@@ -163,7 +163,7 @@ class StudyWork(Work):
     def loaded(self, console: Console, facts: dict[str, Any]) -> Load:
         """Make what the runs share that are left, and return what they take."""
         learned = {request.storage.place for request in self.missing.values()}
-        configs = [each.config for each in distinct(self._ahead.known) if checkpoint_of(each.config) not in learned]
+        configs = [config for config in configs_of(self._ahead.known) if checkpoint_of(config) not in learned]
         configs += [request.config for request in self.missing.values()]
         self.artifacts.make(configs)
         print_lines(console, *self.artifacts.cut_texts(configs))
@@ -254,14 +254,14 @@ class StudyWork(Work):
             tracking.events.emit("early stopping", by=asked, says=ORDER)
             print_lines(console, f"{' and '.join(asked)}: {ORDER}")
         if not self.experiment.local:
-            known = [planned.config for planned in distinct(self._ahead.known)]
+            known = configs_of(self._ahead.known)
             known += [request.config for request in self.missing.values()]
             check_resources(known, options["address"])
         if self.missing:
             from pyrite.cluster.rollouts.study_agents import learn_agents
 
             learn_agents(self.missing, self.plan.storage, options, self.artifacts, console, tracking)
-            self.artifacts.make([each.config for each in distinct(self.waiting)])
+            self.artifacts.make(configs_of(self.waiting))
 
     def _sources(self) -> list[list[Task] | Proposals]:
         """Return the tasks that are known, and then those that are proposed."""
@@ -289,7 +289,7 @@ class StudyWork(Work):
     @cached_property
     def _shared(self) -> OpenedParts:
         """The parts of all runs in Ray's object store."""
-        return OpenedParts(self.artifacts.share([planned.config for planned in distinct(self._ahead.known)]))
+        return OpenedParts(self.artifacts.share(configs_of(self._ahead.known)))
 
     @property
     def _planned(self) -> list[Planned]:
@@ -299,13 +299,12 @@ class StudyWork(Work):
     def _executor(self) -> Executor:
         options = self.plan.options
         if self.experiment.local:
-            if (workers := self.experiment.workers) is not None:
-                workers.keep(self._processes - 1)
+            self.experiment.workers.keep(self._processes - 1)
             shared = {"opened": Once("pyrite.cluster.runs.artifacts:OpenedParts")}
             return LocalExecutor(1, self.experiment.workers, shared, {"opened": OpenedParts(artifacts=self.artifacts)})
         from pyrite.cluster.executors.tune import TuneExecutor
 
-        configs = [planned.config for planned in distinct(self._ahead.known)]
+        configs = configs_of(self._ahead.known)
         capacity = capacity_of(configs, options["address"])
         shared_parts = {"opened": self._shared}
         return TuneExecutor(shared_parts, options["concurrent"], capacity, self.scheduler, self.callbacks, "StudyRun")

@@ -25,6 +25,11 @@ def distinct(runs: Iterable[Planned]) -> list[Planned]:
     return list({seedless(planned): planned for planned in runs}.values())
 
 
+def configs_of(runs: Iterable[Planned]) -> list[dict[str, Any]]:
+    """Return the configuration of one run of each method."""
+    return [planned.config for planned in distinct(runs)]
+
+
 def needs_of(config: Mapping[str, Any]) -> str | None:
     """Return a feature of a run that only Ray has."""
     asked = config["resources"]

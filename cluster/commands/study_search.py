@@ -14,7 +14,7 @@ from pyrite.cluster.plan.sweep import Planned, Point
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.search.decided_runs import DecidedRuns
 from pyrite.cluster.search.proposals import AllPlanned, Proposals
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 if TYPE_CHECKING:
     from pyrite.cluster.search.schedulers import EarlyStopping
@@ -55,9 +55,12 @@ def scheduler_of(
     asked = [key for key in EARLY if options.get(key)]
     if not asked:
         return None
-    if not any(each.drawn if isinstance(each, Planned) else each.intervals or each.searched for each in planned):
-        what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
-        raise BadInput(what, remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'")
+    what = f"{asked[0]} would stop runs that are compared by their seeds, for what they reach"
+    refuse(
+        not any(each.drawn if isinstance(each, Planned) else each.intervals or each.searched for each in planned),
+        what,
+        remedy="leave it out, or search: 'optimizer.lr=tag(log,interval(1e-4,1e-2))'",
+    )
     from pyrite.cluster.search.schedulers import EarlyStopping, built_as, schedulers_of
 
     scheduler = EarlyStopping(

@@ -41,7 +41,7 @@ from pyrite.cluster.telemetry.run_watch import RunWatch
 from pyrite.cluster.telemetry.tracking.tracking import Tracking, trackers
 from pyrite.cluster.telemetry.training_metrics import run_tags
 from pyrite.cluster.training.study_runs import check_resources, later_bundles, launcher, task_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.precision import best_precision
 
 if TYPE_CHECKING:
@@ -81,8 +81,12 @@ def plan_run(arguments: list[str]) -> TrainPlan:
     output, overrides = divided(rest, ["out", "track"])
     options = compose(output, "study")
     track = options.get("track", {})  # track=[] removes the group
-    if options["out"] is None and len(trackers(track, "user")) > 1:
-        raise BadInput("a tracked run needs an output folder", "track", "give out=FOLDER too")
+    refuse(
+        options["out"] is None and len(trackers(track, "user")) > 1,
+        "a tracked run needs an output folder",
+        "track",
+        "give out=FOLDER too",
+    )
     planned = _planned(overrides)
     check_run(planned.config, agent_of(planned.config))
     if part := learner_of(planned.config):
@@ -217,6 +221,5 @@ def _refuse_others(storage: Storage, planned: Planned) -> None:
         return
     config = read_config(storage)
     verb, run = verb_of(config), config.get("run", planned.name)
-    if verb != "train" or run != planned.name:
-        what = "another run" if verb == "train" else f"results of `pyrite {verb}`"
-        raise BadInput(f"holds {what}", storage.place, "choose another out=")
+    what = "another run" if verb == "train" else f"results of `pyrite {verb}`"
+    refuse(verb != "train" or run != planned.name, f"holds {what}", storage.place, "choose another out=")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,11 @@ def checkpoint_of(config: dict[str, Any]) -> str | None:
     """Return the folder of the agent that a policy or a selector uses; None if there is none."""
     checkpoints = (config[part].get("checkpoint") for part in ("policy", "selector"))
     return next((str(checkpoint) for checkpoint in checkpoints if checkpoint), None)
+
+
+def has_agent(config: Mapping[str, Any]) -> bool:
+    """Return whether an agent chooses negatives, or is learned."""
+    return "state" in config or any("checkpoint" in (config.get(part) or {}) for part in ("policy", "selector"))
 
 
 def learner_of(config: dict[str, Any]) -> str | None:

@@ -76,9 +76,9 @@ def _check_tree(node: dict[str, Any], at: str, bases: tuple[type, ...], kind: st
     if bases and not issubclass(target, bases):
         what = f"{target.__name__} is no {kind}"
         raise BadInput(what, f"{at}._target_", f"name a subclass of {bases[0].__module__}.{bases[0].__name__}")
-    if inspect.isabstract(target):
-        missing = ", ".join(sorted(vars(target)["__abstractmethods__"]))
-        raise BadInput(f"{target.__name__} has no {missing}", node["_target_"], "write it, or name a class that has it")
+    missing = sorted(getattr(target, "__abstractmethods__", ()))
+    what = f"{target.__name__} has no {', '.join(missing)}"
+    refuse(missing, what, node["_target_"], "write it, or name a class that has it")
     _check_names(target, node, at)
     for key, value in node.items():
         if not isinstance(value, dict):
@@ -145,8 +145,9 @@ def locate(path: str) -> type:
             raise BadInput(what, where, "install what it needs, or correct this line") from None
         remedy = "is it importable? A file in this folder is, with PYTHONPATH=."
         raise BadInput(f"there is no such class ({error})", path, remedy) from None
-    if not isinstance(target, type):
-        raise BadInput("is not a class", path, "name the class by its module, as package.module.Class")
+    refuse(
+        not isinstance(target, type), "is not a class", path, "name the class by its module, as package.module.Class"
+    )
     return target
 
 
@@ -157,19 +158,14 @@ def _is_ours(target: type) -> bool:
 @functools.cache
 def _check_methods(target: type) -> None:
     """Refuse a user's class with a method that can't be called as the base's is."""
-    ours = {name: method for base in reversed(target.__mro__) if _is_ours(base) for name, method in _methods(base)}
-    for own in (kind for kind in target.__mro__ if not _is_ours(kind)):
-        for name, method in _methods(own):
-            if name in ours and not _takes_as(method, ours[name]):
-                names = ", ".join(each.name for each in _positional(ours[name]))
-                takes = ", ".join(inspect.signature(method).parameters)
-                where = f"{own.__module__}.{own.__name__}.{name}"
-                raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
-
-
-def _methods(kind: type) -> list[tuple[str, Any]]:
-    """Return the public methods that a class defines itself."""
-    return [item for item in vars(kind).items() if not item[0].startswith("_") and inspect.isfunction(item[1])]
+    ours = {name: each for base in reversed(target.__mro__) if _is_ours(base) for name, each in vars(base).items()}
+    for name, method in inspect.getmembers(target, inspect.isfunction):
+        base = ours.get(name)
+        if inspect.isfunction(base) and not (name.startswith("_") or _takes_as(method, base)):
+            names = ", ".join(each.name for each in _positional(base))
+            takes = ", ".join(inspect.signature(method).parameters)
+            where = f"{method.__module__}.{method.__qualname__}"
+            raise BadInput(f"takes ({takes}), but is called with ({names})", where, f"write def {name}({names})")
 
 
 def _positional(method: Any) -> list[inspect.Parameter]:
@@ -223,8 +219,6 @@ def _check_types(target: type, options: dict[str, Any], at: str) -> None:
 
     check_arguments(target.__init__, options, None if at else target.__name__, at)  # type: ignore[misc]
     for name, value in options.items():
-        if name not in _types_of(target):
-            continue
         try:
             _adapter(target, name).validate_python(value, strict=True)
         except ValidationError as error:
@@ -242,7 +236,7 @@ def _adapter(target: type, name: str) -> TypeAdapter[Any]:
     """Return what checks an argument of a constructor; making it takes far longer than a check."""
     from pydantic import ConfigDict, TypeAdapter
 
-    kind = _types_of(target)[name]
+    kind = _types_of(target).get(name, Any)
     return TypeAdapter(kind, config=None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True))
 
 

@@ -12,9 +12,10 @@ from pyrite.cluster.config.quoting import as_override
 def comparison_command(found: pl.DataFrame, first_seed: int) -> str:
     """Return the command that trains methods of one collection and ranker with their best settings and new seeds."""
     lines = [shlex.split(text) for text in found["overrides"]]
-    shared = [text for text in lines[0] if all(text in line for line in lines)]
+    common = set.intersection(*map(set, lines))
+    shared = [text for text in lines[0] if text in common]
     methods = [
-        {"label": label, "overrides": [text for text in line if text not in shared]}
+        {"label": label, "overrides": [text for text in line if text not in common]}
         for label, line in zip(found["method"], lines, strict=True)
     ]
     given = [*shared, f"methods={as_override(methods)}"] if len(lines) > 1 else shared

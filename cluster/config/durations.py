@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
@@ -24,6 +24,5 @@ def seconds_of(text: str | float, option: str) -> float:
         seconds = float(text)
     elif re.fullmatch(r"(\d+(\.\d+)?[dhms])+", text):
         seconds = sum(float(number) * UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)([dhms])", text))
-    if not seconds > 0:  # or it is no number
-        raise BadInput(f"{option} is {text!r}", remedy="write 2h, 30m, 1h30m or 90s")
+    refuse(not seconds > 0, f"{option} is {text!r}", remedy="write 2h, 30m, 1h30m or 90s")
     return seconds

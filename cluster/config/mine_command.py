@@ -11,6 +11,7 @@ from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.config.override import beneath, key_of
+from pyrite.cluster.config.quoting import several
 from pyrite.ranking.errors import BadInput
 
 READ = ("collection", "vectors", "encoding")
@@ -49,13 +50,12 @@ def _command(overrides: list[str]) -> str | None:
 
 def _taken(overrides: Sequence[str], config: dict[str, Any], names: Sequence[str]) -> list[str]:
     """Return the options of what is read, of the functions with these names, of their selectors and of the guard."""
-    functions = names[0] if len(names) == 1 else f"[{','.join(names)}]"
     left_out = [f"selector.{name}" for name in config["function"] if name not in names]
     of_functions = beneath(overrides, [f"function.{name}" for name in names])
     selectors = beneath(overrides, ["selector"])
     return [
         *beneath(overrides, READ),
-        f"function={functions}",
+        f"function={several(names)}",
         *(text for text in of_functions if REFRESH not in key_of(text)),  # an index is built once
         f"selector={config[CHOICES]['selector']}",
         *(text for text in selectors if key_of(text) != "selector" and text not in beneath(selectors, left_out)),

@@ -6,7 +6,7 @@ import functools
 import operator
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -29,6 +29,11 @@ NUMBER = re.compile(r"[-+]?[\d_]*\.?[\d_]*(e[-+]?\d+)?|[-+]?(inf|nan)", re.ASCII
 WORDS = re.compile(r"true|false|null|none", re.IGNORECASE)
 AS_IT_IS = re.compile(r"(null)?\Z|['\"]|[\[{]|\w+\(|.*\$\{", re.ASCII)
 """What is no bare path: nothing, null, and the beginnings of quotes, lists, mappings, sweeps and interpolations."""
+NO_PATH = {
+    **dict.fromkeys(PATHS, AS_IT_IS),
+    **dict.fromkeys(PATHS_OR_NUMBERS, re.compile(rf"{AS_IT_IS.pattern}|(?i:{NUMBER.pattern})\Z", re.ASCII)),
+}
+"""What is no bare path, by the last part of the key."""
 
 
 def quoted_path(override: str) -> str:
@@ -48,11 +53,10 @@ def quoted_path(override: str) -> str:
     name = key.rpartition(".")[2].lstrip("+~")
     empty = equals and not value.strip().strip(QUOTES)  # for example a shell variable that is not set
     refuse(empty and name in PATHS, "is empty", key, "name a file or folder, or leave it out")
-    if name not in PATHS | PATHS_OR_NUMBERS or key.startswith("~") or AS_IT_IS.match(value):
+    no_path = NO_PATH.get(name)
+    if no_path is None or key.startswith("~") or no_path.match(value):
         return override
-    if name in PATHS_OR_NUMBERS and NUMBER.fullmatch(value):
-        return override
-    if (name in SINGLE and "." not in key) or os.path.lexists(os.path.expanduser(value)):
+    if key.lstrip("+") in SINGLE or os.path.lexists(os.path.expanduser(value)):
         return f"{key}={quoted(value)}"
     return f"{key}={','.join(quoted(item, ' ') for item in value.split(','))}"
 
@@ -76,6 +80,11 @@ def override_of(key: str, value: Any) -> str:
     return f"{key}={quoted(value) if isinstance(value, str) and not value.startswith('~') else as_override(value)}"
 
 
+def several(names: Sequence[str]) -> str:
+    """Return the value that chooses names of a group, of which several can be chosen."""
+    return names[0] if len(names) == 1 else f"[{','.join(names)}]"
+
+
 def option_value(config: Mapping[str, Any], key: str) -> str | None:
     """Return the value of an option in a composed configuration, as an override has it; None if there is none.
 
@@ -83,8 +92,7 @@ def option_value(config: Mapping[str, Any], key: str) -> str | None:
     """
     choices = config[CHOICES]
     if key in NAMED_GROUPS and isinstance(config.get(key), Mapping):
-        names = list(config[key])
-        return names[0] if len(names) == 1 else f"[{','.join(names)}]"
+        return several(list(config[key]))
     if key in choices:
         return "null" if choices[key] is None else str(choices[key])
     with suppress(KeyError, TypeError):  # there is no such option

@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import TypeVar
 
 from pyrite.ranking.errors import BadInput
@@ -29,10 +30,9 @@ _typed: dict[str, str] = {}
 
 def remember(overrides: Iterable[str]) -> None:
     """Keep what the variables that overrides name are typed as."""
-    for text in overrides:
-        for found in VARIABLE.finditer(text):
-            if value := os.environ.get(found[1]):
-                _typed[value] = found[0]
+    for found in chain.from_iterable(map(VARIABLE.finditer, overrides)):
+        if value := os.environ.get(found[1]):
+            _typed[value] = found[0]
 
 
 def remembered() -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
-from pyrite.cluster.config.build import build
+from pyrite.cluster.config.build import build, parts_in
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
@@ -47,10 +47,14 @@ def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
         file,
         f"begin the file {begin}; on the command line write +{group}.NAME._target_=…",
     )
-    inner = [key for key, value in node.items() if isinstance(value, dict) and "_target_" in value]
-    if group in SINGLE_GROUPS and "_target_" not in node and len(inner) == len(node) == 1:
-        what = f"_target_ is under {inner[0]!r}, but {group} is one part without a name"
-        raise BadInput(what, file, "begin the file with `_target_: package.module.Class`, its options beneath")
+    inner = list(parts_in(node))
+    what = f"_target_ is under {', '.join(map(repr, inner))}, but {group} is one part without a name"
+    refuse(
+        group in SINGLE_GROUPS and "_target_" not in node and len(inner) == len(node) == 1,
+        what,
+        file,
+        "begin the file with `_target_: package.module.Class`, its options beneath",
+    )
 
 
 def check_shape(config: dict[str, Any], primary: str) -> None:

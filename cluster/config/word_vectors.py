@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyrite.cluster.config.agents import has_agent
 from pyrite.cluster.config.build import build, locate
+from pyrite.cluster.config.nested import parts_within
 from pyrite.ranking.part import options_of
 
 GROUPS = ("function", "origin", "batches", "objective", "teacher")
@@ -25,8 +27,7 @@ def reads_word_vectors(config: dict[str, Any]) -> bool:
     Args:
         config: the configuration of a run, or of a verb that has some of its groups.
     """
-    learned = "state" in config or any("checkpoint" in (config.get(part) or {}) for part in ("policy", "selector"))
-    return learned or _ranker_reads(config.get("ranker")) or any(map(_reads, _targets(config)))
+    return has_agent(config) or _ranker_reads(config.get("ranker")) or any(map(_reads, _targets(config)))
 
 
 def _ranker_reads(node: dict[str, Any] | None) -> bool:
@@ -39,9 +40,7 @@ def _ranker_reads(node: dict[str, Any] | None) -> bool:
 
 def _targets(config: dict[str, Any]) -> list[str]:
     """Return the classes of the parts that may read word vectors."""
-    nodes = [config.get(group) or {} for group in GROUPS]
-    parts = [node for each in nodes for node in [each, *each.values()] if isinstance(node, dict)]
-    return [part["_target_"] for part in parts if "_target_" in part]
+    return [part["_target_"] for part in parts_within([config.get(group) for group in GROUPS])]
 
 
 def _reads(target: str) -> bool:

@@ -8,8 +8,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
-from pyrite.cluster.executors.processes import Processes, ProcessLost, WarmProcess
+from pyrite.cluster.executors.processes import NO_PROCESSES, Processes, ProcessLost, WarmProcess
 from pyrite.cluster.executors.task import (
+    NOTHING,
     Attempts,
     Context,
     Done,
@@ -41,18 +42,17 @@ class LocalExecutor(Executor):
     def __init__(
         self,
         threads: int = 1,
-        processes: Processes | None = None,
-        shared: Mapping[str, Any] | None = None,
-        here: Mapping[str, Any] | None = None,
+        processes: Processes = NO_PROCESSES,
+        shared: Mapping[str, Any] = NOTHING,
+        here: Mapping[str, Any] = NOTHING,
     ) -> None:
-        self.threads, self.processes = threads, processes
-        self.shared, self.here = shared or {}, here or {}
+        self.threads, self.processes, self.shared, self.here = threads, processes, shared, here
         self._built: dict[str, Any] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         self._over.clear()
-        alone = self.threads == 1 and self.processes is None
+        alone = self.threads == 1 and self.processes is NO_PROCESSES
         return (self._in_turn if alone else self._at_once)(source, watch, retries, stop)
 
     def _in_turn(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
@@ -64,7 +64,7 @@ class LocalExecutor(Executor):
 
     def _at_once(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         """Run tasks in threads, each of which may wait for another process."""
-        with ThreadPoolExecutor(self.threads + (len(self.processes) if self.processes else 0)) as pool:
+        with ThreadPoolExecutor(self.threads + len(self.processes)) as pool:
             running: set[Future[Done]] = set()
             try:
                 while True:
@@ -80,16 +80,14 @@ class LocalExecutor(Executor):
                         yield done
             finally:
                 self._over.set()
-                if running and self.processes is not None:
+                if running:
                     self.processes.kill()
 
     def _submit(self, pool: ThreadPoolExecutor, task: Task, watch: Watch, retries: int) -> Future[Done]:
         """Run a task in whichever process is free."""
-        processes = self.processes
-        process = processes.take() if processes is not None else None
+        process = self.processes.take()
         future = pool.submit(self._attempt, task, watch, retries, process)
-        if processes is not None:
-            future.add_done_callback(lambda _: processes.give_back(process))
+        future.add_done_callback(lambda _: self.processes.give_back(process))
         return future
 
     def _attempt(self, task: Task, watch: Watch, retries: int, process: WarmProcess | None = None) -> Done:
@@ -140,4 +138,4 @@ class LocalExecutor(Executor):
         return partial(process.run, task, self.shared, report)
 
     def _room(self) -> int:
-        return self.threads + (self.processes.ready() if self.processes else 0)
+        return self.threads + self.processes.ready()

@@ -10,7 +10,7 @@ from typing import Any
 from pyrite.cluster.executors.nodes import alive_nodes
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import INPUTS_S
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.lazy import psutil
 
 SPARE = 1.25
@@ -60,9 +60,8 @@ def check_store(run: int, shared: int, note: Callable[[str], None]) -> None:
     own = ray.get_runtime_context().get_node_id()
     stores = {node["NodeID"]: node["Resources"].get("object_store_memory", 0.0) for node in alive_nodes()}
     room = stores[own]
-    if run > room:
-        what = f"the parts of a run take {_shown(run)} and Ray's object store has {_shown(room)}"
-        raise BadInput(what, "object store", REMEDY)
+    what = f"the parts of a run take {_shown(run)} and Ray's object store has {_shown(room)}"
+    refuse(run > room, what, "object store", REMEDY)
     if shared > room:
         note(f"all parts take {_shown(shared)} and Ray's object store has {_shown(room)}: the rest goes to disk")
     small = sum(run > store for store in stores.values())

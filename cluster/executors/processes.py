@@ -168,6 +168,22 @@ class Processes:
         self.close()
 
 
+class NoProcesses(Processes):
+    """The calling process alone, in which any number of tasks may run at once."""
+
+    def __init__(self) -> None:
+        super().__init__(0, caller=False)
+
+    def take(self) -> None:
+        """Return the calling process, which is always free."""
+
+    def give_back(self, process: WarmProcess | None) -> None:
+        """The calling process is free anyway."""
+
+
+NO_PROCESSES = NoProcesses()
+
+
 def in_process(body: str, arguments: Mapping[str, Any] | None = None) -> Any:
     """Return what "package.module:function" returns in another process, so that its imports don't stay in this one."""
     process = WarmProcess()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.executors.object_store import fetched
 from pyrite.cluster.executors.resources import Resources
 from pyrite.cluster.executors.task import (
+    NOTHING,
     Attempts,
     Context,
     Done,
@@ -48,12 +49,12 @@ class RayExecutor(Executor):
 
     def __init__(
         self,
-        shared: Mapping[str, Any] | None = None,
+        shared: Mapping[str, Any] = NOTHING,
         at_once: Callable[[], int | None] = lambda: None,
         actors: Resources | None = None,
         name: str = "Worker",
     ) -> None:
-        self.shared, self.at_once, self.actors, self.name = shared or {}, at_once, actors, name
+        self.shared, self.at_once, self.actors, self.name = shared, at_once, actors, name
 
     def _run(self, source: Tasks, watch: Watch, retries: int, stop: Callable[[], bool]) -> Iterator[Done]:
         running: dict[ray.ObjectRef, Task] = {}

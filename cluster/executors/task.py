@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -159,6 +160,10 @@ class Tasks(Protocol):
 
     def ended(self, done: Done) -> None:
         """Receive the end of a task, before `next` is called again."""
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""No further arguments of bodies."""
 
 
 class Executor(ABC):

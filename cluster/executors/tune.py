@@ -22,6 +22,7 @@ from pyrite.cluster.executors.task import (
     BEGUN,
     ERROR,
     FINAL,
+    NOTHING,
     STEP,
     WITHIN,
     Attempts,
@@ -70,14 +71,14 @@ class TuneExecutor(Executor):
 
     def __init__(
         self,
-        shared: Mapping[str, Any] | None = None,
+        shared: Mapping[str, Any] = NOTHING,
         concurrent: int | None = None,
         capacity: Capacity = lambda nodes: None,
         stopping: Stopping | None = None,
         callbacks: Sequence[Callback] = (),
         name: str = "Trial",
     ) -> None:
-        self.shared, self.concurrent, self.capacity = dict(shared or {}), concurrent, capacity
+        self.shared, self.concurrent, self.capacity = dict(shared), concurrent, capacity
         self.stopping, self.name, errors = stopping, name, HookErrors()
         self.callbacks = [SafeCallback(each, errors) for each in callbacks]
 

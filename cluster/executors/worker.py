@@ -26,7 +26,7 @@ from pyrite.cluster.executors.address import working_folder
 from pyrite.cluster.executors.task import Context, Once, Task, bound, built, located
 from pyrite.cluster.lazy import cloudpickle
 from pyrite.cluster.limits import PARENT_LOOK_S
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 serving = False
 """Whether this process is one of them."""
@@ -128,8 +128,9 @@ def _named(value: Any) -> Iterator[str]:
 def _pickled(name: str) -> bytes:
 
     main = sys.modules["__main__"]
-    if not hasattr(main, name):
-        raise BadInput("is not defined in this program", f"{MAIN}{name}", "define it, or put it into a module")
+    refuse(
+        not hasattr(main, name), "is not defined in this program", f"{MAIN}{name}", "define it, or put it into a module"
+    )
     try:
         content: bytes = cloudpickle.dumps(getattr(main, name))
     except Exception as error:

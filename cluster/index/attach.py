@@ -22,7 +22,7 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.part_options import bm25_in_shards
 from pyrite.ranking.bm25_pieces import PiecedBm25
 from pyrite.ranking.embedding import BLOCK
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.index import describe_footprint, footprint
 from pyrite.ranking.lazy import psutil
 from pyrite.ranking.ranges import shard_ranges
@@ -139,9 +139,9 @@ def _check_size(
         "disk": (versions * sizes["disk"], shutil.disk_usage(folder).free),
     }
     for kind, (wanted, free) in room.items():
-        if indexes * wanted > free:
-            raise BadInput(
-                f"the negative index takes {indexes * wanted / 1e9:.1f} GB of {kind} and {free / 1e9:.1f} GB are free",
-                "function",
-                "choose index.precision=float16, index.memory=mapped, a factory with PQ, or another cache=",
-            )
+        refuse(
+            indexes * wanted > free,
+            f"the negative index takes {indexes * wanted / 1e9:.1f} GB of {kind} and {free / 1e9:.1f} GB are free",
+            "function",
+            "choose index.precision=float16, index.memory=mapped, a factory with PQ, or another cache=",
+        )

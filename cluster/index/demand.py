@@ -7,7 +7,7 @@ from typing import Any
 
 from pyrite.cluster.config.trainer_option import trains_elsewhere
 from pyrite.cluster.runs.part_options import bm25_in_shards
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 LIVE_MODES = ("async", "lagged")
 """Modes of `pyrite.sampling.retrieval.dense.Refresh` whose index is built while the ranker trains."""
@@ -54,9 +54,9 @@ def check_room(config: Mapping[str, Any], available: Mapping[str, float]) -> Non
     for name, for_encoders in demand(config).items():
         resources = config["resources"]
         wanted, has = resources[name.lower()] * resources["workers"] + for_encoders, available.get(name, 0)
-        if for_encoders and wanted > has:
-            raise BadInput(
-                f"a run and the encoders of its index ask for {wanted:g} {name}s and this machine has {has:g}",
-                f"index.{name.lower()}",
-                "choose less of it, fewer index.encoders, or refresh.mode=sync",
-            )
+        refuse(
+            for_encoders and wanted > has,
+            f"a run and the encoders of its index ask for {wanted:g} {name}s and this machine has {has:g}",
+            f"index.{name.lower()}",
+            "choose less of it, fewer index.encoders, or refresh.mode=sync",
+        )

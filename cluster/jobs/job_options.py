@@ -39,8 +39,12 @@ class Access:
         if wrong := next((name for name, value in given.items() if not isinstance(value, str)), None):
             raise BadInput(f"the header {wrong} is no text", named, 'write \'{"X-Name": "value"}\'')
         checked = SWITCHES.get(verify.lower(), verify)
-        if isinstance(checked, str) and not os.path.exists(checked):
-            raise BadInput("there is no such file", verify, "name certificates, or give --verify true or false")
+        refuse(
+            isinstance(checked, str) and not os.path.exists(checked),
+            "there is no such file",
+            verify,
+            "name certificates, or give --verify true or false",
+        )
         return cls(given, checked)
 
 
@@ -70,8 +74,12 @@ def runtime_environment(text: str | None) -> dict[str, Any]:
     given = _mapping(text, "--runtime-env-json")
     if taken := next((key for key in OURS if key in given), None):
         raise BadInput(f"{taken} is set by pyrite submit itself", "--runtime-env-json", OURS[taken])
-    if not isinstance(given.get("env_vars", {}), dict):
-        raise BadInput("env_vars is no mapping", "--runtime-env-json", 'write \'{"env_vars": {"NAME": "VALUE"}}\'')
+    refuse(
+        not isinstance(given.get("env_vars", {}), dict),
+        "env_vars is no mapping",
+        "--runtime-env-json",
+        'write \'{"env_vars": {"NAME": "VALUE"}}\'',
+    )
     return given
 
 

@@ -43,8 +43,13 @@ def connected(address: str | None, access: Access = ANYONE) -> Iterator[ray.job_
         os.environ[VARIABLE] = url  # Ray prefers it to the address that it is given
         with refusals_in_one_line(url):
             _check_version(url, access)
-            if mode == "token" and not has_token():  # Ray's client would exit
-                raise BadInput(f"{MODE}=token, and there is no token", url, f"put the cluster's token into {TOKEN}")
+            # Ray's client would exit.
+            refuse(
+                mode == "token" and not has_token(),
+                f"{MODE}=token, and there is no token",
+                url,
+                f"put the cluster's token into {TOKEN}",
+            )
             yield ray.job_submission.JobSubmissionClient(url, headers=dict(access.headers), verify=access.verify)
     finally:
         logging.disable(level)
@@ -63,9 +68,13 @@ def _check_version(url: str, access: Access) -> None:
     asked: Any = {"headers": dict(access.headers), "verify": access.verify, "timeout": CONNECT_TIMEOUT_S}
     answer = requests.get(f"{url}/api/version", **asked)
     if answer.status_code in (401, 403):
-        if TOKEN_REFUSED not in answer.text.lower():
-            what = f"refuses, and not as Ray does ({answer.status_code}: {in_one_line(answer.text)})"
-            raise BadInput(what, url, "is there a proxy that wants --headers or RAY_JOB_HEADERS?")
+        what = f"refuses, and not as Ray does ({answer.status_code}: {in_one_line(answer.text)})"
+        refuse(
+            TOKEN_REFUSED not in answer.text.lower(),
+            what,
+            url,
+            "is there a proxy that wants --headers or RAY_JOB_HEADERS?",
+        )
         refuse(not has_token(), "the job server requires its token", url, f"put the cluster's token into {TOKEN}")
     elif '"ray_version"' not in answer.text:
         raise BadInput("is no job server of Ray", url, f"give the address {OF_DASHBOARD}")

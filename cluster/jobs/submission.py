@@ -49,11 +49,19 @@ INSTALLERS = ("pip", "uv")
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Submit a job, print its log until it ends unless it is detached, and return its exit code."""
-    if chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII):
-        raise BadInput(f"{chosen.name!r} can't start an id", "--name", "use letters, digits, dots, - and _")
+    refuse(
+        chosen.name and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", chosen.name, re.ASCII),
+        f"{chosen.name!r} can't start an id",
+        "--name",
+        "use letters, digits, dots, - and _",
+    )
     refuse(chosen.pip and chosen.uv, "--pip and --uv exclude each other", remedy="give one of them")
-    if not chosen.cpus >= 0 or math.isinf(chosen.cpus):
-        raise BadInput(f"{chosen.cpus} cores can't be reserved", "--cpus", "give a number from 0 up")
+    refuse(
+        not chosen.cpus >= 0 or math.isinf(chosen.cpus),
+        f"{chosen.cpus} cores can't be reserved",
+        "--cpus",
+        "give a number from 0 up",
+    )
     _resources(chosen.resources)
     access = Access.of(chosen.headers, chosen.verify)
     with connected(chosen.address, access) as client:

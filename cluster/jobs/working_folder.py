@@ -15,7 +15,7 @@ from pyrite.cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import MAX_PACKAGE_BYTES
 from pyrite.cluster.output.terminal import counted
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 
 EXCLUDES = ("/outputs", ".env")
 """Patterns that do not travel, in addition to Ray's (.git, .venv, venv, __pycache__): results, and secrets."""
@@ -85,13 +85,12 @@ def _check_sizes(path: Path, sizes: Mapping[str, int], excludes: Sequence[str]) 
     refuse(
         excluding and not sizes, "has no files to send", path, f"does {' and '.join(excluding)} exclude all of them?"
     )
-    if sum(sizes.values()) > MAX_PACKAGE_BYTES:
-        largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
-        names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
-        most = f"{MAX_PACKAGE_BYTES / 2**20:.0f} MiB"
-        what = f"the working folder holds more than {most}; its largest files are {names}"
-        remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
-        raise BadInput(what, path, remedy)
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+    names = ", ".join(f"{name} ({sizes[name] / 2**20:.1f} MiB)" for name in largest)
+    most = f"{MAX_PACKAGE_BYTES / 2**20:.0f} MiB"
+    what = f"the working folder holds more than {most}; its largest files are {names}"
+    remedy = "list what should stay in .rayignore or --exclude, or name another folder with --working-dir"
+    refuse(sum(sizes.values()) > MAX_PACKAGE_BYTES, what, path, remedy)
 
 
 @dataclass(frozen=True)
@@ -123,11 +122,12 @@ class ClusterPaths:
         if "://" in out and not out.startswith("file://"):
             return out
         path = self.absolute(out.removeprefix("file://"))
-        if not self.visible(path):
-            raise BadInput(
-                f"{path} is a path of this machine, and results that a node writes there would be lost", option,
-                "give a URI (s3://…, gs://…), or a path under a folder that every node sees, named by --shared FOLDER",
-            )  # fmt: skip
+        refuse(
+            not self.visible(path),
+            f"{path} is a path of this machine, and results that a node writes there would be lost",
+            option,
+            "give a URI (s3://…, gs://…), or a path under a folder that every node sees, named by --shared FOLDER",
+        )
         return path
 
     def inputs(self, overrides: Sequence[str]) -> list[str]:

@@ -141,8 +141,12 @@ class Miner:
             trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
             self.ranker, self.ranker_encoded = trained.ranker, trained.read(self.collection, base.encoded)
             self.reads_words |= trained.words is not None
-        if config["scores"] == "ranker" and self.ranker is None:
-            raise BadInput("there is no ranker to score with", "scores=ranker", "name one by checkpoint=")
+        refuse(
+            config["scores"] == "ranker" and self.ranker is None,
+            "there is no ranker to score with",
+            "scores=ranker",
+            "name one by checkpoint=",
+        )
         self._check_promote()
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
         self.names = list(self.functions)
@@ -155,15 +159,23 @@ class Miner:
         queries, test_only = self.config["queries"], TEST_ONLY in self.collection.facts
         remedy = "queries=test mines for its test queries, which then test nothing any more"
         refuse(test_only and queries not in ("test", "all"), f"has {TEST_ONLY}", self.collection.name, remedy)
-        if not (queries in ("train", "all") or (queries == "test" and test_only) or (self.encoded.split >= 0).any()):
-            what = f"has no {queries} split: its queries are cross-validated"  # all of them would be taken for it
-            raise BadInput(what, self.collection.name, "queries=all mines for all of them")
+        what = f"has no {queries} split: its queries are cross-validated"  # all of them would be taken for it
+        refuse(
+            not (queries in ("train", "all") or (queries == "test" and test_only) or (self.encoded.split >= 0).any()),
+            what,
+            self.collection.name,
+            "queries=all mines for all of them",
+        )
 
     def _check_promote(self) -> None:
         """Refuse positives by the scores of a function, which does not recognise relevant documents."""
-        if self.config["promote"] and self.guard.ranker is None:
-            remedy = "name a ranker that recognises relevant documents: guard.ranker=FOLDER"
-            raise BadInput("no ranker says which documents are relevant", "promote", remedy)
+        remedy = "name a ranker that recognises relevant documents: guard.ranker=FOLDER"
+        refuse(
+            self.config["promote"] and self.guard.ranker is None,
+            "no ranker says which documents are relevant",
+            "promote",
+            remedy,
+        )
 
     def _check_scores(self) -> None:
         """Refuse a column of scores for losses in which some are missing, or are not on one scale."""
@@ -182,9 +194,13 @@ class Miner:
 
     def _check_guard(self) -> None:
         """Refuse a guard of functions that rank nothing."""
-        if self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()):
-            what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
-            raise BadInput(what, "guard", "leave it out, or choose a function that ranks: bm25, dense, …")
+        what = f"{' and '.join(self.names)} has no ranked list whose documents could be dropped"
+        refuse(
+            self.guard.active and all(type(part).rank is RetrievalFunction.rank for part in self.functions.values()),
+            what,
+            "guard",
+            "leave it out, or choose a function that ranks: bm25, dense, …",
+        )
 
     def _check_count(self, sampler: Sampler) -> None:
         """Refuse more negatives than the list of a function, or the window in it, has documents."""
@@ -221,9 +237,10 @@ class Miner:
         named = {f"selector.{name}": part for name, part in selectors.items()}
         for where, part in {"policy": policy, "selector": selector, **named}.items():
             learns = type(part).observe not in (SamplingPolicy.observe, Selector.observe)
-            if learns or isinstance(part, Schedule):
-                what = f"{type(part).__name__} {'learns' if learns else 'moves'} while a ranker is trained"
-                raise BadInput(what, where, "choose one that does not: mining trains no ranker")
+            what = f"{type(part).__name__} {'learns' if learns else 'moves'} while a ranker is trained"
+            refuse(
+                learns or isinstance(part, Schedule), what, where, "choose one that does not: mining trains no ranker"
+            )
         policy.set_functions(self.names)
         options = {"sampling": {"negatives": config["count"]}, "training": {"batch_size": config["batch"]}}
         counts = counts_of(config | options, self.functions, policy)

@@ -41,8 +41,12 @@ def read_config(storage: Storage, kind: str = "study") -> dict[str, Any]:
         config = yaml.safe_load(content)
     except (yaml.YAMLError, ValueError):  # an invalid date or text
         config = None
-    if not sealed and not (isinstance(config, dict) and {*MARKS, "verb", "run", "overrides"} & config.keys()):
-        raise BadInput("is not a file of Pyrite's", f"{storage.place}/{CONFIG}", "name another folder")
+    refuse(
+        not sealed and not (isinstance(config, dict) and {*MARKS, "verb", "run", "overrides"} & config.keys()),
+        "is not a file of Pyrite's",
+        f"{storage.place}/{CONFIG}",
+        "name another folder",
+    )
     if not isinstance(config, dict) or (sealed and _seal(body + b"\n") != last + b"\n"):
         remedy = "delete this one file and give the first command again: finished results are kept"
         raise BadInput("is damaged, or was changed", f"{storage.place}/{CONFIG}", remedy)
@@ -77,9 +81,8 @@ def refuse_other_files(storage: Storage, own: bool) -> None:
         verb = verb_of(read_config(storage))
         raise BadInput(f"holds results of `pyrite {verb}`", storage.place, "choose another out=")
     names = storage.entries()
-    if names and not own:
-        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        raise BadInput(f"holds other files ({shown})", storage.place, "choose another out=")
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    refuse(names and not own, f"holds other files ({shown})", storage.place, "choose another out=")
 
 
 def refuse_repeated(folders: Sequence[Storage]) -> None:
@@ -107,7 +110,6 @@ def read_config_of(verb: str, storage: Storage) -> dict[str, Any]:
     """Read the configuration of a folder whose results will be continued; refuse those of another verb."""
     noun = NOUNS[verb]
     config = read_config(storage, noun)
-    if verb_of(config) != verb:
-        what = f"was written by `pyrite {verb_of(config)}`, and not by a {noun}"
-        raise BadInput(what, f"{storage}/{CONFIG}", f"name the folder of a {noun}")
+    what = f"was written by `pyrite {verb_of(config)}`, and not by a {noun}"
+    refuse(verb_of(config) != verb, what, f"{storage}/{CONFIG}", f"name the folder of a {noun}")
     return config

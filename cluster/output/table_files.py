@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.whole_file import replace_file
 
 
@@ -36,10 +36,12 @@ def check_table_file(path: Path) -> str:
         BadInput: if the name specifies none, or the file already exists.
     """
     form = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
-    if form not in FORMS:
-        raise BadInput(
-            f"a table is not written as {form or path.name!r}", path, f"name it {', '.join(FORMS)}, also with .gz"
-        )
+    refuse(
+        form not in FORMS,
+        f"a table is not written as {form or path.name!r}",
+        path,
+        f"name it {', '.join(FORMS)}, also with .gz",
+    )
     refuse(path.exists(), "already exists", path, "choose another out=, or delete it")
     return form
 

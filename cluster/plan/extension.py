@@ -10,6 +10,7 @@ from pyrite.cluster.config.grammar import values_of
 from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.terminal import counted
+from pyrite.cluster.plan.point import Point
 from pyrite.cluster.plan.searches import is_compared
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, given_seeds, identity
@@ -61,13 +62,15 @@ def extended(plan: StudyPlan, options: Mapping[str, Any], overrides: Sequence[st
             _check_searched(plan, text)
         arguments = _with_values(arguments, runs, text, place)
     whole = replace(plan, options={**plan.options, **options}, arguments=arguments, sample_batches=batches)
-    new_runs, new_points = whole.runs()
-    left_out = {identity(run.config) for run in runs} - {identity(run.config) for run in new_runs}
-    kept_points = {point.overrides for point in new_points}
-    if left_out or any(point.overrides not in kept_points for point in points):
-        what = f"{' '.join(overrides)} would leave out {counted(len(left_out) or len(points), 'run')} of this study"
-        raise BadInput(what, place, "start another study")
+    left_out = _identities(runs, points) - _identities(*whole.runs())
+    what = f"{' '.join(overrides)} would leave out {counted(len(left_out), 'run')} of this study"
+    refuse(left_out, what, place, "start another study")
     return whole
+
+
+def _identities(runs: Sequence[Planned], points: Sequence[Point]) -> set[Any]:
+    """Return what identifies the runs of a study, and the points whose runs are proposed later."""
+    return {identity(run.config) for run in runs} | {point.overrides for point in points}
 
 
 def _check_searched(plan: StudyPlan, text: str) -> None:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.override import is_within, key_of, values_by_key
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,9 @@ class Interval:
     def at(self, share: float) -> float | int:
         """Return the value at `share` (0 to 1) of the range. Whole numbers have equal shares of it."""
         margin = 0.5 if self.whole else 0.0
-        low, high = self.low - margin, self.high + margin
-        if self.log:
-            low, high = math.log(low), math.log(high)
-        value = low + share * (high - low)
-        value = float(np.exp(value)) if self.log else value
+        scaled, back = (math.log, np.exp) if self.log else (float, float)
+        low, high = scaled(self.low - margin), scaled(self.high + margin)
+        value = float(back(low + share * (high - low)))
         if self.whole:
             return min(max(round(value), math.ceil(self.low)), math.floor(self.high))
         return float(f"{value:.6g}")
@@ -71,6 +69,10 @@ class Point:
     def drawn(self) -> list[str]:
         """The keys of its intervals."""
         return [key for key, _ in self.intervals]
+
+    def keys_within(self, outer: Sequence[str]) -> tuple[str, ...]:
+        """Return the keys of overrides that are some keys, or below them."""
+        return tuple(key for key in self.texts if is_within(key, outer))
 
     def with_options(self, applies: Callable[[str], bool]) -> Point:
         """Return the point with the overrides and intervals of those keys that apply."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from pyrite.cluster.config.grammar import by_key, values_of
 from pyrite.cluster.config.groups import group_options, option
 from pyrite.cluster.config.meant import no_name
 from pyrite.cluster.config.nested import parts_within
-from pyrite.cluster.config.override import key_of, values_by_key
+from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key, without
 from pyrite.cluster.output.storage import Storage
 from pyrite.pooling.simulation import Method, adjudicator_of
 from pyrite.ranking.digest import digest
@@ -65,21 +67,18 @@ def split(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
     A user's class is a method under a name of the user's choice: `+method.NAME._target_=mymodule.Class`.
     """
-    kinds: dict[str, list[str]] = {"named": [], "option": [], "other": []}
-    for text in overrides:
-        key = key_of(text)
-        kinds["named" if key == "method" else "option" if key.startswith("method.") else "other"].append(text)
+    named, others = of_keys(overrides, {"method"}), without(overrides, {"method"}, root_of)
+    options = without(of_keys(overrides, {"method"}, root_of), {"method"})
     known = group_options()["method"]
-    classes = [_method_of(text) for text in kinds["option"] if key_of(text).endswith("._target_")]
+    classes = [_method_of(text) for text in options if key_of(text).endswith("._target_")]
     custom = [name for name in classes if name not in known]
-    return list(dict.fromkeys([*_names(kinds["named"][-1:], kinds["other"]), *custom])), kinds["option"], kinds["other"]
+    return list(dict.fromkeys([*_names(named[-1:], others), *custom])), options, others
 
 
 def _names(given: Sequence[str], others: Sequence[str]) -> Iterator[str]:
     """Yield the names of methods that `method=` gives; `all` are those whose inputs the other options give."""
     known = group_options()["method"]
-    names = [name.strip() for text in given for value in values_of(text) for name in value.strip("[]").split(",")]
-    for name in filter(None, names):
+    for name in re.findall(r"[^\s,\[\]]+", ",".join(chain.from_iterable(map(values_of, given)))):
         if name not in (*known, ALL):
             raise no_name("method", name, [*known, ALL], "pool")
         yield from [name] if name != ALL else _every(set(map(key_of, others)))
@@ -97,7 +96,7 @@ def variants(names: Sequence[str], options: Sequence[str], preset: Sequence[str]
     for text in options:
         _check_option(text, names)
     known = group_options()["method"]
-    plain = _plain([name for name in names if name in known]) if len(names) > 1 else {}
+    plain = _plain([name for name in names if name in known])
     return [
         each for name in names
         for each in _variants(name, [text for text in [*preset, *options] if _method_of(text) == name], plain.get(name))
@@ -117,8 +116,7 @@ def _variants(name: str, options: Sequence[str], plain: dict[str, Any] | None) -
     swept = [key for key, choices in given.items() if len(choices.texts) > 1]
     for overrides in itertools.product(*(choices.texts for choices in given.values())):
         chosen = values_by_key(overrides)
-        unchanged = plain if not overrides else None
-        node = unchanged or compose([base, *overrides], "pool")["method"][name]
+        node = plain if plain and not overrides else compose([base, *overrides], "pool")["method"][name]
         for part in _with_files(node):  # trials run in other folders
             part["path"] = os.path.abspath(part["path"])
         labels = [f"{key.removeprefix(f'method.{name}.')}={chosen[key]}" for key in swept]
@@ -137,8 +135,7 @@ def _plain(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _needs(name: str) -> set[str]:
     """Return the other inputs that a method needs: `texts` of a collection, grades of a `machine`."""
-    target = option("method", name).get("_target_")
-    return set() if target is None else set(getattr(locate(target), "needs", ()))
+    return set(getattr(locate(option("method", name)["_target_"]), "needs", ()))
 
 
 def _with_files(node: Any) -> Iterator[dict[str, Any]]:

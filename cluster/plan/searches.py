@@ -85,8 +85,7 @@ def _search(method: tuple[str, ...], members: Sequence[Point], chosen: Sequence[
     keys = tuple(key for key in chosen if len({value_of(point, key) for point in members}) > 1)
     if len(members) == 1:
         return Search(method, tuple(members), keys)
-    searched = [tuple(key for key in point.texts if is_within(key, chosen)) for point in members]
-    points = tuple(replace(point, searched=each) for point, each in zip(members, searched, strict=True))
+    points = tuple(replace(point, searched=point.keys_within(chosen)) for point in members)
     return Search(method, points, keys)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from pyrite.analysis.methods import FIRST_SEEDS
@@ -124,7 +125,7 @@ class StudyPlan:
         for point in self.points():
             if (point.overrides, point.intervals) in proposed:
                 continue
-            for shares in draws(len(point.intervals), self.sample_batches if point.intervals else (1,)):
+            for shares in draws(len(point.intervals), self.sample_batches) if point.intervals else [()]:
                 for planned in plan(point, point.at(shares), self.seeds):
                     runs.setdefault(identity(planned.config), planned)
         return list(runs.values()), adaptive
@@ -144,7 +145,7 @@ class StudyPlan:
         ]
         for search in found:
             search.check_sampler(self.options.get("sampler", "tpe"))
-        return [point for search in found for point in search.points]
+        return list(chain.from_iterable(search.points for search in found))
 
     def _to_decide(self) -> list[Point]:
         """Return the methods of a sequential comparison."""
@@ -165,11 +166,10 @@ class StudyPlan:
             refuse(self.options.get(key), what, remedy="leave one of them out")
         compared = self.points()
         for point in compared:
-            drawn = [f"{key} is drawn" for key, _ in point.intervals]
-            drawn += [f"{key} names an agent" for key in map(key_of, point.overrides) if key.endswith(".agent")]
-            if drawn:
-                what = f"stop=decided compares methods by common seeds, but {drawn[0]}"
-                raise BadInput(what, "stop", "sweep over named values, or leave stop=decided out")
+            drawn = [f"{key} is drawn" for key in point.drawn]
+            drawn += [f"{key} names an agent" for key in point.texts if key.endswith(".agent")]
+            what = "stop=decided compares methods by common seeds, but {}"
+            refuse(drawn, what, "stop", "sweep over named values, or leave stop=decided out")
         return compared
 
 

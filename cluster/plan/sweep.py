@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from pyrite.analysis.methods import METHOD
 from pyrite.cluster.config.compose import compose, one_value
 from pyrite.cluster.config.grammar import Choices, by_key, choices_of, parsed
-from pyrite.cluster.config.groups import CHOICES, group_options, option
+from pyrite.cluster.config.groups import CHOICES, option
 from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key
 from pyrite.cluster.config.relocated import with_old_paths
 from pyrite.cluster.config.takes import takes_whole
@@ -93,7 +93,7 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
         own = [*common, *line.overrides]
         if of_path:
             own = [text for text in own if root_of(text) != "collection" or key_of(text) in keys]
-        expanded += _expand(by_key([*own, *user]).values(), line.label)
+        expanded += _expand(by_key([*own, *user]), line.label)
     fitting = [point for point in expanded if _fits(point, keys)]
     distinct = _distinct(map(_whole, applicable_overrides(fitting, keys)))
     _refuse_unlike_measurement(distinct)
@@ -124,7 +124,7 @@ def _refuse_lost_sweeps(given: Mapping[str, Choices]) -> None:
         own = given.get(key, choices)
         if group in PARTS and names and not own.sweeps:
             value = own.texts[0].partition("=")[2]
-            classes = [option(group, name)["_target_"] for name in names if name in group_options()[group]]
+            classes = [option(group, name)["_target_"] for name in names]
             remedy = f"to compare all, give {group}={names[0]} {key}={','.join([*classes, value])}"
             raise BadInput(f"replaces the class of each of {group}={','.join(names)}", f"{key}={value}", remedy)
 
@@ -138,11 +138,12 @@ def _refuse_repeated_values(text: str) -> None:
 def _refuse_untrained_sweep(text: str) -> None:
     """Refuse a sweep over an option on which no training depends: `origin=full,bm25` would train everything twice."""
     key, swept = key_of(text), choices_of(text).swept
+    values = ",".join(swept).replace("[", "").replace("]", "")
+    remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
     untrained = key in (*UNTRAINED, *MEASUREMENT) or root_of(key) in OF_PLACES
-    if swept and untrained and key not in IDENTIFIED:
-        values = ",".join(swept).replace("[", "").replace("]", "")
-        remedy = f"write {key}=[{values}]" if key in LISTED else "give it one value"
-        raise BadInput(f"sweeps over {key}, on which no training depends", text, remedy)
+    refuse(
+        swept and untrained and key not in IDENTIFIED, f"sweeps over {key}, on which no training depends", text, remedy
+    )
 
 
 def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
@@ -209,11 +210,12 @@ def given_seeds(overrides: Sequence[str]) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
-def _expand(given: Collection[Choices], label: str | None) -> list[Point]:
-    """Return the combinations of what overrides give."""
-    intervals = tuple((each.key, _interval(each.key, each.interval)) for each in given if each.interval is not None)
-    alternatives = [each.texts for each in given if each.interval is None]
-    functions = [text for each in given if each.key == "function" for text in each.texts if each.swept]
+def _expand(given: Mapping[str, Choices], label: str | None) -> list[Point]:
+    """Return the combinations of what overrides give, by their keys."""
+    intervals = tuple((each.key, _interval(each)) for each in given.values() if each.interval is not None)
+    alternatives = [each.texts for each in given.values() if each.interval is None]
+    function = given.get("function", Choices("function"))
+    functions = function.texts if function.swept else ()
     combinations = dict.fromkeys(_gather(each, functions) for each in itertools.product(*alternatives))
     return [Point(combination, intervals, label=label) for combination in combinations]
 
@@ -231,12 +233,13 @@ def _gather(combination: tuple[str, ...], functions: Sequence[str]) -> tuple[str
     return tuple(together if text in single else text for text in combination)
 
 
-def _interval(key: str, sweep: Any) -> Interval:
+def _interval(choices: Choices) -> Interval:
+    sweep = choices.interval
     low, high = float(sweep.start), float(sweep.end)
     log = "log" in sweep.tags
     refuse(
         low >= high or (log and low <= 0),
-        f"the interval of {key} goes from {low} to {high}",
+        f"the interval of {choices.key} goes from {low} to {high}",
         remedy="give low < high, above 0 for tag(log, …)",
     )
     return Interval(low, high, log, isinstance(sweep.start, int) and isinstance(sweep.end, int))
@@ -244,9 +247,7 @@ def _interval(key: str, sweep: Any) -> Interval:
 
 def _whole(point: Point) -> Point:
     """Return the point with whole numbers for options that take no others; Hydra reads `interval(1,12)` as floats."""
-    if all(each.whole or not (each.low.is_integer() and each.high.is_integer()) for _, each in point.intervals):
-        return point
-    config = lowest(point)
+    config = lowest(point) if point.intervals else {}
     intervals = tuple(
         (key, replace(each, whole=each.whole or takes_whole(config, key))) for key, each in point.intervals
     )
@@ -261,8 +262,6 @@ def lowest(point: Point) -> dict[str, Any]:
 
 def draws(count: int, batches: Sequence[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return shares of `count` intervals, equal for all methods: a Latin hypercube per batch, seeded by its number."""
-    if not count:
-        return np.zeros((sum(batches), 0))
     from scipy.stats import qmc
 
     cubes = [qmc.LatinHypercube(count, rng=np.random.default_rng(seed)) for seed in range(len(batches))]
@@ -273,7 +272,7 @@ def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Plann
     """Return the runs of a point, one per seed."""
     overrides = (*point.overrides, *drawn)
     config = compose(overrides)
-    if any(key_of(text) == "seed" for text in overrides):
+    if "seed" in map(key_of, overrides):
         return [_planned(overrides, point, config)]
     return [_planned((*overrides, f"seed={seed}"), point, config | {"seed": seed}) for seed in seeds]
 
@@ -281,7 +280,8 @@ def plan(point: Point, drawn: Sequence[str], seeds: Sequence[int]) -> list[Plann
 def _planned(overrides: tuple[str, ...], point: Point, config: dict[str, Any]) -> Planned:
     choices = config[CHOICES]
     values = values_by_key(overrides)
-    swept = tuple((key, values[key]) for key in point.swept if key in values and key not in (*METHOD, "seed"))
+    distinguish = values.keys() - {*METHOD, "seed"}
+    swept = tuple((key, values[key]) for key in point.swept if key in distinguish)
     if point.label is not None:
         swept = (*swept, ("label", point.label))
     ranker, function = ranker_name(config, swept), function_name(config)

@@ -149,8 +149,14 @@ def _built(
 
 def _read_sources(path: str, defaults: dict[str, Any]) -> dict[str, dict[str, Any]]:
     content = read_yaml(path)
-    if not isinstance(content, dict) or not all(isinstance(source, dict) for source in content.values()) or not content:
-        raise BadInput("is not a mapping of pools", path, "write NAME: {runs: FOLDER, qrels: FILE, depth: 100}")
+    refuse(
+        not isinstance(content, dict)
+        or not all(isinstance(source, dict) for source in content.values())
+        or not content,
+        "is not a mapping of pools",
+        path,
+        "write NAME: {runs: FOLDER, qrels: FILE, depth: 100}",
+    )
     sources = {str(name): {**defaults, **source} for name, source in content.items()}
     for name, source in sources.items():
         try:
@@ -170,8 +176,11 @@ def _named(
     name: str, source: dict[str, Any], texts: PoolTexts, reads_texts: bool, on_progress: OnProgress, judged: bool
 ) -> NamedPool:
     for key in ("runs", "qrels") if judged else ("runs",):
-        if source[key] is None:
-            raise BadInput(f"the pool {name} has no {key}", remedy=f"give {key}=…; only `pyrite judge` needs no qrels")
+        refuse(
+            source[key] is None,
+            f"the pool {name} has no {key}",
+            remedy=f"give {key}=…; only `pyrite judge` needs no qrels",
+        )
     runs = read_runs(
         source["runs"], source["order"], source["groups"], source["strict"], source["encoding"],
         precision=source["order_precision"], on_progress=on_progress,
@@ -205,10 +214,14 @@ def _topics(source: Mapping[str, Any]) -> slice | list[str]:
 
 def _check_relevant(pool: Pool, qrels: pl.DataFrame, source: Mapping[str, Any]) -> None:
     """Refuse a least grade that no judgement of the pool's topics has."""
-    if source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics):
-        least, highest = source["relevant_from"], qrels["grade"].max()
-        what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
-        raise BadInput(what, source["qrels"], "choose a lower relevant_from=, or leave it out")
+    least, highest = source["relevant_from"], qrels["grade"].max()
+    what = f"no judgement of these topics has grade {least} or more, and the highest of all is {highest!r}"
+    refuse(
+        source["relevant_from"] > 1 and not any(topic.relevant for topic in pool.topics),
+        what,
+        source["qrels"],
+        "choose a lower relevant_from=, or leave it out",
+    )
 
 
 def _files(source: dict[str, Any]) -> list[str]:

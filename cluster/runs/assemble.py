@@ -109,8 +109,12 @@ def make_ranker(config: dict[str, Any], base: Base, rng: np.random.Generator) ->
                 raise
             remedy = "begin __init__ with super().__init__()"
             raise BadInput("sets weights or layers before torch can hold them", str(target), remedy) from None
-    if next(ranker.parameters(), None) is None:
-        raise BadInput("has no weights to train", str(target), "make its tensors nn.Parameter, its layers nn.Module")
+    refuse(
+        next(ranker.parameters(), None) is None,
+        "has no weights to train",
+        str(target),
+        "make its tensors nn.Parameter, its layers nn.Module",
+    )
     if ranker.drawn:
         _note_new_weights(str(config["ranker"].get("checkpoint")), new_weights(ranker))
     if config["ranker"].get("precision") == "bfloat16" and not multiplies_in_bfloat16(config["resources"]["gpu"] > 0):
@@ -176,9 +180,8 @@ def equip(policy: SamplingPolicy, selector: Selector, parts: dict[str, Any]) -> 
     """Give the learned policy or selector of a run its agent."""
     agent: TrainedAgent = parts["agent"]
     tables = state_tables(parts, agent.state, agent.pairs, agent.functions)
-    if tables.compressed.dimension != agent.dimension:
-        what = f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}"
-        raise BadInput(what, "vectors", "choose those that it was learned with")
+    what = f"the agent reads word vectors of {agent.dimension} dimensions, not {tables.compressed.dimension}"
+    refuse(tables.compressed.dimension != agent.dimension, what, "vectors", "choose those that it was learned with")
     for part in (policy, selector):
         if isinstance(part, LearnedPolicy | LearnedSelector):
             part.equip(agent, tables)

@@ -22,7 +22,7 @@ from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.format_of import reader_of, recognised
 from pyrite.ranking.collections.reader import OF_USE, Reader
 from pyrite.ranking.digest import digest
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import local_path
 from pyrite.ranking.relabel import relabelled
 
@@ -107,8 +107,12 @@ def collections_of(places: list[str]) -> dict[str, Reader]:
     collections: dict[str, Reader] = {}
     for place in places:
         for reader in _readers_at(place):
-            if reader.name in collections or reader.name == MEAN:
-                raise BadInput(f"two collections are called {reader.name}", "evaluate", "rename a folder")
+            refuse(
+                reader.name in collections or reader.name == MEAN,
+                f"two collections are called {reader.name}",
+                "evaluate",
+                "rename a folder",
+            )
             collections[reader.name] = reader
     return collections
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyrite.analysis.methods import first_runs
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.encoding import EncodedCollection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.rankers.ranker import Ranker
 from pyrite.ranking.scoring import represent
 
@@ -30,9 +30,13 @@ SCHEMA: dict[str, Any] = {
 def vectors_of(ranker: Ranker, encoded: EncodedCollection, queries: NDArray[np.integer]) -> NDArray[np.float32]:
     """Return one vector per query [q, dimension]; refuse a ranker with several vectors for a text, or none."""
     vectors = represent(ranker, encoded.queries, queries, queries=True)
-    if vectors.ndim != 2 or not vectors.is_floating_point():
-        remedy = "choose ranker=dssm, bi_encoder or feed_forward"
-        raise BadInput(f"{type(ranker).__name__} has no vector for a text", "embeddings=true", remedy)
+    remedy = "choose ranker=dssm, bi_encoder or feed_forward"
+    refuse(
+        vectors.ndim != 2 or not vectors.is_floating_point(),
+        f"{type(ranker).__name__} has no vector for a text",
+        "embeddings=true",
+        remedy,
+    )
     return vectors.float().cpu().numpy()
 
 

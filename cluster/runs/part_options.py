@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyrite.cluster.config.agents import checkpoint_of
+from pyrite.cluster.config.agents import checkpoint_of, has_agent
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.groups import option
 from pyrite.cluster.runs.agent_file import read_agent
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def observed_functions(config: dict[str, Any]) -> list[str]:
     """Return the functions whose candidates an agent's states describe; none if there is no agent or no such state."""
-    if checkpoint_of(config) is None and "state" not in config:
-        return []
-    return [*config["function"]]
+    return [*config["function"]] if checkpoint_of(config) or "state" in config else []
 
 
 def state_of(config: dict[str, Any]) -> StateOptions:
@@ -34,7 +32,7 @@ def validation_origins(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the origins of the validation. The first has the name "": it selects the best epoch."""
     given = config["validation"]["origin"]
     leading, *others = [given] if isinstance(given, str) else given
-    return {"": leading} | {origin: origin for origin in others}
+    return {"": leading} | dict(zip(others, others, strict=True))
 
 
 def validation_node(config: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -59,13 +57,10 @@ def bm25_in_shards(config: Mapping[str, Any], listed: bool = False) -> list[str]
     """
     functions = config["function"].items()
     sharded = [name for name, node in functions if node["_target_"] == BM25 and node.get("shards", 1) > 1]
-    if not sharded:
-        return []
-    return sharded if _needs_lists(config) == listed else []
+    return sharded if sharded and _needs_lists(config) == listed else []
 
 
 def _needs_lists(config: Mapping[str, Any]) -> bool:
     """Return whether a guard, a teacher or an agent needs the lists of functions before the training."""
     guarded = any(config["guard"].get(margin) is not None for margin in ("absolute", "relative", "ceiling"))
-    learned = "state" in config or any("checkpoint" in config.get(part, {}) for part in ("policy", "selector"))
-    return guarded or learned or bool(config.get("teacher"))
+    return guarded or has_agent(config) or bool(config.get("teacher"))

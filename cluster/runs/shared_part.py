@@ -64,7 +64,7 @@ def _labels(config: Config, name: str) -> list[str]:
 
 
 def _read(config: Config, name: str) -> list[str]:
-    return ["base", *("tokens" for _ in SHARED["tokens"].per(config))]
+    return ["base", *("tokens" for _ in SHARED["tokens"].names(config))]
 
 
 def _lists(artifacts: PartSource, config: Config, names: Iterable[str]) -> list[Any]:
@@ -131,7 +131,12 @@ class SharedPart:
     message: str
     per: Callable[[Config], Iterable[str]]
     options: Callable[[Config, str], list[Any]]
-    as_a_run: bool = False
+    exists: Callable[[Config], object]
+    as_a_run: bool
+
+    def names(self, config: Config) -> Iterable[str]:
+        """Return the names of the parts of this kind that a configuration has."""
+        return self.per(config) if self.exists(config) else ()
 
     @property
     def parameters(self) -> list[str]:
@@ -165,6 +170,7 @@ def shared_part(
     message: str,
     per: Callable[[Config], Iterable[str]] = lambda config: [""],
     options: Callable[[Config, str], list[Any]] = lambda config, name: [],
+    exists: Callable[[Config], object] = lambda config: True,
     as_a_run: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a kind of part by the function that makes it.
@@ -177,12 +183,13 @@ def shared_part(
         per: returns the names of the parts of this kind that a configuration has. The name "" is that of a part which
             exists once.
         options: returns the options that a part depends on, as its key has them.
+        exists: returns whether a configuration has any part of this kind.
         as_a_run: whether a task that makes it reserves what a run does, because it computes what a run computes.
     """
 
     def declare(make: Callable[..., Any]) -> Callable[..., Any]:
         kind = make.__name__
-        SHARED[kind] = SharedPart(kind, make, message, per, options, as_a_run)
+        SHARED[kind] = SharedPart(kind, make, message, per, options, exists, as_a_run)
         return make
 
     return declare
@@ -191,7 +198,7 @@ def shared_part(
 def part_names(config: Config) -> Iterator[tuple[str, SharedPart, str]]:
     """Yield each part of a configuration: its full name, as `function:bm25`, its kind and its name within the kind."""
     for part in SHARED.values():
-        for name in part.per(config):
+        for name in part.names(config):
             yield f"{part.kind}:{name}" if name else part.kind, part, name
 
 

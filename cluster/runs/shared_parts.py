@@ -107,7 +107,7 @@ def _token_key(config: Config, name: str) -> list[Any]:
     return [tokenization and tokenization.key()]
 
 
-@shared_part("tokenizing texts", lambda config: [""] if tokenization_of(config) else [], _token_key)
+@shared_part("tokenizing texts", options=_token_key, exists=tokenization_of)
 def tokens(collection: Collection, config: Config, note: Note, folder: Callable[[str], Path]) -> Tokens:
     """Tokenize the texts of a collection for the ranker."""
     tokenization = tokenization_of(config)
@@ -122,7 +122,7 @@ def tokens(collection: Collection, config: Config, note: Note, folder: Callable[
     return read
 
 
-@shared_part("reading categories", lambda config: [""] if config["ranker"].get("categories") else [])
+@shared_part("reading categories", exists=lambda config: config["ranker"].get("categories"))
 def labels(collection: Collection) -> NDArray[np.uint8]:
     """Return the names of the categories, as JSON in UTF-8."""
     return np.frombuffer(json.dumps(label_names(collection), ensure_ascii=False).encode(), np.uint8)
@@ -161,15 +161,15 @@ def validation(config: Config, name: str, sources: Sources, base: Base) -> Candi
     return build(node, trust="composed").of(sources, base.queries("dev"))
 
 
-def _ranks_ahead(config: Config) -> list[str]:
-    """Return [""] if the objective ranks documents before the training."""
-    return [""] if type(_built(config, "objective")).rank is not Objective.rank else []
+def _ranks_ahead(config: Config) -> bool:
+    """Return whether the objective ranks documents before the training."""
+    return type(_built(config, "objective")).rank is not Objective.rank
 
 
 @shared_part(
     "preparing the objective",
-    _ranks_ahead,
-    lambda config, name: [config["objective"], files_of(config["objective"])],
+    options=lambda config, name: [config["objective"], files_of(config["objective"])],
+    exists=_ranks_ahead,
 )
 def objective(config: Config, sources: Sources) -> RankedLists:
     """Return the documents that the objective ranks before the training."""
@@ -231,8 +231,8 @@ def _spread(rows: NDArray[Any], queries: NDArray[np.int64], count: int, missing:
 
 @shared_part(
     "asking the teacher",
-    lambda config: [""] if config.get("teacher") else [],
-    lambda config, name: [config["teacher"], files_of(config["teacher"])],
+    options=lambda config, name: [config["teacher"], files_of(config["teacher"])],
+    exists=lambda config: config.get("teacher"),
 )
 def teacher(config: Config, sources: Sources, base: Base, every_list: list[RankedLists | None]) -> PairScores:
     """Score what a run may show: relevant documents and the functions' lists."""
@@ -243,8 +243,8 @@ def teacher(config: Config, sources: Sources, base: Base, every_list: list[Ranke
 
 @shared_part(
     "compressing texts for the agent",
-    lambda config: [""] if observed_functions(config) else [],
-    lambda config, name: [state_of(config).weighting],
+    options=lambda config, name: [state_of(config).weighting],
+    exists=observed_functions,
 )
 def compressed(config: Config, base: Base) -> Compressed:
     """Compress texts into the vectors of an agent's states."""
@@ -259,8 +259,8 @@ def similarity(config: Config, name: str, lists: RankedLists, sources: Sources) 
 
 @shared_part(
     "describing the candidates for the agent",
-    lambda config: [""] if observed_functions(config) and documents_of(config) else [],
-    lambda config, name: [documents_of(config)],
+    options=lambda config, name: [documents_of(config)],
+    exists=lambda config: observed_functions(config) and documents_of(config),
 )
 def candidates(config: Config, nearest: RankedLists, sources: Sources) -> NDArray[np.float32]:
     """Describe the candidates of each query, among which an agent picks documents."""

@@ -158,10 +158,9 @@ def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
 def _run_weights(folder: Path) -> Path:
     """Return the path of the weights in a run's folder."""
     config = read_config(Storage(str(folder)))
-    if verb_of(config) != "train":
-        one = f"name the weights of one run: {folder}/weights/NAME.safetensors"
-        remedy = one if (folder / "weights").is_dir() else A_TRAINING
-        raise BadInput(f"is of `pyrite {verb_of(config)}`, not of one run", folder, remedy)
+    one = f"name the weights of one run: {folder}/weights/NAME.safetensors"
+    remedy = one if (folder / "weights").is_dir() else A_TRAINING
+    refuse(verb_of(config) != "train", f"is of `pyrite {verb_of(config)}`, not of one run", folder, remedy)
     file = folder / "weights" / f"{config['run']}.safetensors"
     weights = file if file.is_file() else file.with_suffix("")
     refuse(not weights.exists(), "holds no weights", folder, "train it with weights=true")
@@ -170,8 +169,12 @@ def _run_weights(folder: Path) -> Path:
 
 def _open_weights(name: str, weights: Path, description: Path) -> TrainedRanker:
     options, encoding, words, dimension, labels = _described(description)
-    if options.get("categories") and labels is None:
-        raise BadInput("were written by a version that kept no names of categories", weights, "train it again")
+    refuse(
+        options.get("categories") and labels is None,
+        "were written by a version that kept no names of categories",
+        weights,
+        "train it again",
+    )
     if weights.is_dir():
         options["checkpoint"] = str(weights)
         if words is not None:

@@ -170,8 +170,8 @@ class StoredSearch:
     """
 
     def __init__(self, url: str, names: Sequence[str]) -> None:
-        if url.startswith("redis"):  # Optuna would read pickles from it
-            raise BadInput("is no database of SQL", url, "give a URL such as sqlite:///search.db")
+        # Optuna would read pickles from it.
+        refuse(url.startswith("redis"), "is no database of SQL", url, "give a URL such as sqlite:///search.db")
         try:
             storage = optuna.storages.get_storage(url)
             known = set(optuna.get_all_study_names(storage))

@@ -173,8 +173,12 @@ def schedulers_of(node: dict[str, Any] | None, trust: Trust) -> Callable[[], Tri
 
     check_classes(node, trust)
     target = locate(node["_target_"])
-    if not issubclass(target, TrialScheduler):
-        raise BadInput("is no scheduler of Ray Tune", node["_target_"], "subclass ray.tune.schedulers.TrialScheduler")
+    refuse(
+        not issubclass(target, TrialScheduler),
+        "is no scheduler of Ray Tune",
+        node["_target_"],
+        "subclass ray.tune.schedulers.TrialScheduler",
+    )
     what = f"{target.__name__} changes settings of runs, or lets them wait for each other"
     refuse(
         issubclass(target, ray.tune.schedulers.HyperBandScheduler | ray.tune.schedulers.PopulationBasedTraining),
@@ -191,7 +195,11 @@ def built_as(kind: type, nodes: Sequence[Any], key: str, trust: Trust) -> list[A
     built = []
     for node in map(as_node, nodes):
         built.append(build(node, key, trust=trust))
-        if not isinstance(built[-1], kind):
-            name = kind.__name__
-            raise BadInput(f"is no {name.lower()} of Ray Tune", node["_target_"], f"subclass ray.tune.{name}")
+        name = kind.__name__
+        refuse(
+            not isinstance(built[-1], kind),
+            f"is no {name.lower()} of Ray Tune",
+            node["_target_"],
+            f"subclass ray.tune.{name}",
+        )
     return built

@@ -22,7 +22,7 @@ from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.outcome import AGAIN, Outcome, read_outcome
 from pyrite.cluster.runs.progress import Progress
 from pyrite.ranking.checkpoint import from_bytes
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 _log = logging.getLogger(__name__)
 BODY = "pyrite.torch.train_process"
@@ -91,10 +91,9 @@ class SeedsAct:
             return
         method, seed = identity({**config, "seed": 0}), int(config["seed"])
         other = self._seeds.setdefault((method, learned), seed)
-        if other != seed:
-            what = f"seeds {min(seed, other)} and {max(seed, other)} left equal weights, so the seed does not act"
-            remedy = "give it to the trainer's arguments, as seed=seed; or compare with seeds=1"
-            raise BadInput(what, f"trainer={config['trainer']['run']}", remedy)
+        what = f"seeds {min(seed, other)} and {max(seed, other)} left equal weights, so the seed does not act"
+        remedy = "give it to the trainer's arguments, as seed=seed; or compare with seeds=1"
+        refuse(other != seed, what, f"trainer={config['trainer']['run']}", remedy)
 
 
 def run_trainer(

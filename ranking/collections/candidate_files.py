@@ -128,9 +128,8 @@ def _is_triple(file: Path, line: str) -> bool:
 def _of_run(file: Path, faults: Faults) -> pl.DataFrame:
     frames = [frame.select(pl.col(name).cast(kind) for name, kind in GIVEN.items()) for frame in run_rows(file, faults)]
     rows = pl.concat([pl.DataFrame(schema=GIVEN), *frames])
-    if endless := int(rows["score"].is_infinite().sum()):
-        faults.report("score out of range", "a score is infinite in single precision", file, times=endless)
-    return rows.filter(~pl.col("score").is_infinite().fill_null(False))
+    within = ~pl.col("score").is_infinite().fill_null(False)
+    return faults.only(rows, within, "score out of range", "a score is infinite in single precision", file)
 
 
 def _of_lines(file: Path, faults: Faults, between: str, count: int, last: int) -> Iterator[Candidate]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
+from typing import Any
 
 import polars as pl
 
@@ -59,9 +60,9 @@ def with_text(read: object, what: str, faults: Faults) -> pl.DataFrame:
     """
     rows = table(read, DOCUMENTS, f"read_{'queries' if what == 'query' else 'documents'}")
     rows = rows.with_columns(pl.col("text").str.normalize("NFC").str.strip_chars())
-    rows = _only(rows, pl.col("id").fill_null("") != "", "broken line", f"a {what} has no id", faults)
+    rows = faults.only(rows, pl.col("id").fill_null("") != "", "broken line", f"a {what} has no id")
     complaint = f"the {what} {{id!r}} has no text"
-    return _only(rows, pl.col("text").fill_null("") != "", "empty text", complaint, faults)
+    return faults.only(rows, pl.col("text").fill_null("") != "", "empty text", complaint)
 
 
 def documents_with_text(chunks: Iterable[object] | None, faults: Faults) -> Iterator[pl.DataFrame]:
@@ -73,7 +74,7 @@ def documents_with_text(chunks: Iterable[object] | None, faults: Faults) -> Iter
 def distinct(queries: pl.DataFrame, faults: Faults) -> pl.DataFrame:
     """Return queries without those whose id an earlier one has."""
     complaint = "another query is called {id!r}"
-    return _only(queries, pl.col("id").is_first_distinct(), "duplicate id", complaint, faults)
+    return faults.only(queries, pl.col("id").is_first_distinct(), "duplicate id", complaint)
 
 
 def join_repeats(
@@ -136,12 +137,13 @@ def sound(
     known = known_ids(documents, judgements["document"])
     for name, ids, named in (("query", queries["id"], queries), ("document", known, documents)):
         exists, complaint = pl.col(name).is_in(ids.implode()), f"no {name} is called {{{name}!r}}"
-        judgements = _only(judgements, exists, f"unknown {name}", complaint, faults, named)
+        alike = partial(_alike, name, named)
+        judgements = faults.only(judgements, exists, f"unknown {name}", complaint, more=alike)
     complaint = "the query {query!r} has judgements in another split too"
     counts = judgements.select(_hashes("query").n_unique(), splits=_hashes("query", "split").n_unique())
     if counts["query"][0] != counts["splits"][0]:  # otherwise each has one, and no window over them is needed
         foremost = _PRECEDENCE.min().over("query") == _PRECEDENCE
-        judgements = _only(judgements, foremost, "query in two splits", complaint, faults)
+        judgements = faults.only(judgements, foremost, "query in two splits", complaint)
     pair = ["query", "document"]
     if are_distinct(judgements, pair):
         return judgements, 0
@@ -181,28 +183,15 @@ def known_ids(documents: pl.DataFrame, ids: pl.Series) -> pl.Series:
     return known.collect()["id"]
 
 
-def _only(
-    rows: pl.DataFrame,
-    condition: pl.Expr,
-    kind: str,
-    complaint: str,
-    faults: Faults,
-    named: pl.DataFrame | None = None,
-) -> pl.DataFrame:
-    """Return the rows that meet a condition; `named` has the ids among which those of the others are missing."""
-    good = rows.select(condition).to_series()
-    if good.all():
-        return rows  # a filter would copy them
-    first = rows.row(int(good.arg_min() or 0), named=True)
-    what = complaint.format_map(first)
-    if named is not None and faults.strict:
-        what += _alike(first[kind.removeprefix("unknown ")], named)
-    faults.report(kind, what, first["file"], first["line"], times=int((~good).sum()))
-    return rows.filter(good)
+def _alike(column: str, named: pl.DataFrame, row: Mapping[str, Any]) -> str:
+    """Return a hint at an id that differs from a missing one only in its form; an empty text if there is none.
 
-
-def _alike(missing: str, named: pl.DataFrame) -> str:
-    """Return a hint at an id that differs from a missing one only in its form; an empty text if there is none."""
+    Args:
+        column: the column of the id.
+        named: the rows among whose ids it is missing.
+        row: the row that has it.
+    """
+    missing = row[column]
     forms: dict[str, Callable[[pl.Expr], pl.Expr]] = {
         "blanks around it": lambda name: name.str.strip_chars(),
         "leading zeros": lambda name: name.str.strip_chars_start("0"),

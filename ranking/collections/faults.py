@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from pyrite.ranking.errors import BadInput
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SKIP = "fix it, or set strict=false to skip and count such faults"
 
@@ -69,6 +74,32 @@ class Faults:
         if fault.always:
             raise BadInput(fault.what, f"{file}:{line}", fault.remedy)
         self.report(fault.kind, fault.what, file, line, remedy=fault.remedy)
+
+    def only(
+        self,
+        rows: pl.DataFrame,
+        condition: pl.Expr,
+        kind: str,
+        complaint: str,
+        file: str | PathLike[str] | None = None,
+        *,
+        remedy: str = SKIP,
+        more: Callable[[Mapping[str, Any]], str] = lambda row: "",
+    ) -> pl.DataFrame:
+        """Return the rows that meet a condition, and report the others.
+
+        Args:
+            complaint: what is wrong with a row; names in braces are its columns.
+            file: the file that has the rows. None if they have a column `file`.
+            more: returns the rest of that, for the first row that is wrong. It is called only if strict.
+        """
+        good = rows.select(condition).to_series()
+        if good.all():
+            return rows  # a filter would copy them
+        first = rows.row(int(good.arg_min() or 0), named=True)
+        what = complaint.format_map(first) + (more(first) if self.strict else "")
+        self.report(kind, what, file or first["file"], first.get("line"), times=int((~good).sum()), remedy=remedy)
+        return rows.filter(good)
 
     def report_encoding(self, what: str, file: str | PathLike[str], line: int, usual: str) -> None:
         """Report a line that is not in the encoding of its file, for which `usual` may be right."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pyrite.ranking.bounds import AtLeast, Positive, checked
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.packing import Packing
-from pyrite.ranking.precision import AUTO
+from pyrite.ranking.precision import AUTO, Precision
 from pyrite.ranking.rankers.category_input import CategoryInput
 from pyrite.ranking.rankers.dense import DenseRanker
 from pyrite.ranking.rankers.inputs import RankerInputs
@@ -28,10 +28,10 @@ from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Subwords, Tokenization, count_subwords
 
-POOLINGS = {"mean": "mean", "cls": "cls", "last": "lasttoken", "max": "max", "weightedmean": "weightedmean",
-            "mean_sqrt_len_tokens": "mean_sqrt_len_tokens"}  # fmt: skip
-"""Names of poolings, here and in sentence-transformers."""
-SIMILARITIES = ("cosine", "dot")
+PoolingName = Literal["mean", "cls", "last", "max", "weightedmean", "mean_sqrt_len_tokens"]
+LAST = {"last": "lasttoken"}
+"""The pooling that has another name in sentence-transformers."""
+SimilarityName = Literal["cosine", "dot"]
 UNIT = "sentence_embedding"
 """What a `Normalize` gives unit length, unless it declares something else."""
 
@@ -75,14 +75,14 @@ class BiEncoder(TransformerRanker, DenseRanker):
         checkpoint: str,
         *,
         layers: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
-        pooling: str | None = None,
-        similarity: str | None = None,
+        max_query: Annotated[int, AtLeast(1)] | None = None,
+        max_document: Annotated[int, AtLeast(1)] | None = None,
+        pooling: PoolingName | None = None,
+        similarity: SimilarityName | None = None,
         tied: bool | None = None,
-        frozen: str | None = None,
+        frozen: Literal["documents"] | None = None,
         scale: Annotated[float, Positive] | None = None,
-        precision: str = AUTO,
+        precision: Precision = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
@@ -93,48 +93,35 @@ class BiEncoder(TransformerRanker, DenseRanker):
         truncate_dim: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        for name, value, known in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
-            if value is not None and value not in known:
-                raise BadInput(f"no {name} {value!r}", f"ranker.{name}", f"choose one of {', '.join(known)}")
-        if frozen not in (None, "documents"):
-            raise BadInput(f"nothing called {frozen!r} can be frozen", "ranker.frozen", "choose documents or null")
-        if frozen and categories:
-            remedy = "set ranker.categories=false, or ranker.frozen=null"
-            raise BadInput("what categories add would change the documents' vectors", "ranker.frozen", remedy)
+        refuse(
+            frozen and categories,
+            "what categories add would change the documents' vectors",
+            "ranker.frozen",
+            "set ranker.categories=false, or ranker.frozen=null",
+        )
 
     def make(self, inputs: RankerInputs) -> None:
         options, generator = self.options, inputs.generator
-        checkpoint, frozen = options.checkpoint, options.frozen
+        checkpoint = options.checkpoint
         source = SentenceFolder.read(downloaded(checkpoint)).with_prompts(options.query_prompt, options.document_prompt)
-        typed = {"max_query": options.max_query, "max_document": options.max_document}
-        self.lengths = self.lengths_of(checkpoint, options.max_query, options.max_document, source)
-        what, where = "has a tower for queries and one for documents", f"{checkpoint}, ranker.tied"
-        refuse(options.tied and not source.tied, what, where, "set ranker.tied=null")
-        tied = source.tied if options.tied is None else options.tied
-        refuse(frozen and tied, "one tower reads queries and documents", "ranker.frozen", "set ranker.tied=false")
-        model, drawn = self._load(source, options.layers, generator)
-        self.drawn = [name for name in drawn if not name.startswith("pooler.")]
+        tied = self._is_tied(source)
+        model, self.drawn = self._load(source, options.layers, generator)
         routes = [_route(model, name, checkpoint, self.heads) for name in ("query", "document")]
         self._compare_by(model, routes)
         heads = [_head(route, options.pooling, self.unit or options.similarity == "dot") for route in routes]
-        self.prompts, self._declared = source.prompts, dict(model.prompts)
-        self._default_prompt = model.default_prompt_name
-        self.tokenizer = routes[1][0].tokenizer
-        self.packing = Packing.of(self.tokenizer, pair=False)
-        prompts = [count_subwords(self.tokenizer, prompt) for prompt in (source.prompts.query, source.prompts.document)]
-        self.max_query, self.max_document = (n + prompt for n, prompt in zip(self.lengths, prompts, strict=True))
-        # Tokens before the text, which some poolings leave out.
-        self._lead = tuple(len(self.packing.before) + prompt if prompt else 0 for prompt in prompts)
+        self._declared, self._default_prompt = dict(model.prompts), model.default_prompt_name
+        self._read_by(routes[1][0].tokenizer, source)
         self._set_towers([route[0] for route in routes], heads, tied, copied=source.tied)
-        self.has_dropout, self.needs_grad_scaler = self.document_tower.has_dropout, options.precision == "float16"
-        self.has_dropout |= any(isinstance(module, nn.Dropout) for head in heads for module in head.modules())
+        dropped = any(isinstance(module, nn.Dropout) for module in nn.ModuleList(heads).modules())
+        self.has_dropout = self.document_tower.has_dropout or dropped
+        self.needs_grad_scaler = options.precision == "float16"
         reach = min(self.query_tower.reach, self.document_tower.reach)
+        typed = {"max_query": options.max_query, "max_document": options.max_document}
         self.check_reach(checkpoint, self.packing.specials, reach, typed)
-        self.document_reach = self.max_document
         self._set_dimension()
 
-        self.frozen, self.fixed_documents = frozen, frozen == "documents"
-        if frozen:
+        self.frozen, self.fixed_documents = options.frozen, options.frozen == "documents"
+        if self.fixed_documents:
             self.document_tower.requires_grad_(False)
             self.document_head.requires_grad_(False)
 
@@ -142,12 +129,37 @@ class BiEncoder(TransformerRanker, DenseRanker):
         if options.categories:
             self.categories = CategoryInput(inputs.labels, self.dimension, 0.0, generator)
 
+    def _is_tied(self, source: SentenceFolder) -> bool:
+        """Return whether one tower reads queries and documents, by the options or the checkpoint."""
+        options = self.options
+        what, where = "has a tower for queries and one for documents", f"{options.checkpoint}, ranker.tied"
+        refuse(options.tied and not source.tied, what, where, "set ranker.tied=null")
+        tied = bool(source.tied if options.tied is None else options.tied)
+        what, remedy = "one tower reads queries and documents", "set ranker.tied=false"
+        refuse(options.frozen and tied, what, "ranker.frozen", remedy)
+        return tied
+
+    def _read_by(self, tokenizer: Any, source: SentenceFolder) -> None:
+        """Take the tokenizer, and the tokens that are read of a query and of a document with their prompts."""
+        options, self.tokenizer, self.prompts = self.options, tokenizer, source.prompts
+        self.packing = Packing.of(tokenizer, pair=False)
+        self.lengths = self.lengths_of(options.checkpoint, options.max_query, options.max_document, source)
+        prompts = [count_subwords(tokenizer, prompt) for prompt in (source.prompts.query, source.prompts.document)]
+        self.max_query, self.max_document = (n + prompt for n, prompt in zip(self.lengths, prompts, strict=True))
+        self.document_reach = self.max_document
+        # Tokens before the text, which some poolings leave out.
+        self._lead = tuple(len(self.packing.before) + prompt if prompt else 0 for prompt in prompts)
+
     def _compare_by(self, model: Any, routes: Sequence[Any]) -> None:
         """Take similarity, length of vectors and scale from the options or the checkpoint."""
         options, checkpoint = self.options, self.options.checkpoint
         self.similarity = options.similarity or model.similarity_fn_name
-        remedy = "choose one that does so by cosine or dot, or name ranker.similarity"
-        refuse(self.similarity not in SIMILARITIES, f"compares texts by {self.similarity}", checkpoint, remedy)
+        refuse(
+            self.similarity not in get_args(SimilarityName),
+            f"compares texts by {self.similarity}",
+            checkpoint,
+            "choose one that does so by cosine or dot, or name ranker.similarity",
+        )
         declared = getattr(model, "truncate_dim", None)
         self.truncate_dim = declared if options.truncate_dim is None else options.truncate_dim
         unit, *others = map(_last_is_unit, routes)
@@ -222,7 +234,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
     def pooling(self) -> str | None:
         """The pooling of the token vectors; None if there are several, or none."""
         modes = [mode for mode in map(library().pooling, self.query_head) if mode is not None]
-        return next((name for name, mode in POOLINGS.items() if modes == [mode]), None)
+        return next((name for name in get_args(PoolingName) if modes == [LAST.get(name, name)]), None)
 
     def represent_queries(self, queries: Texts) -> Tensor:
         return self._vectors(self.query_tower, self.query_head, [(queries, self.max_query)], self._lead[0])
@@ -240,10 +252,7 @@ class BiEncoder(TransformerRanker, DenseRanker):
 
     def _vectors(self, tower: Pretrained, head: nn.Module, kinds: Sequence[tuple[Texts, int]], lead: int) -> Tensor:
         """Return vectors [n, dimension] of texts, each kind cut at its length; similar lengths are read together."""
-        width = max(min(length, int(texts.lengths.max(initial=1))) for texts, length in kinds)
-        parts = [texts.padded(min(length, width)) for texts, length in kinds]
-        parts = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
-        padded = torch.from_numpy(np.concatenate(parts))  # packed here, so that no length is asked of a device
+        padded = _padded(kinds)
         if not len(padded):
             return torch.zeros(0, self.dimension, device=self.device)
         if isinstance(tower, StaticTower):
@@ -327,14 +336,20 @@ def _route(model: Any, name: str, checkpoint: str, heads: set[str]) -> list[Any]
     remedy, table = REMEDY, False
     if hasattr(first, "sub_modules"):
         route = name if name in first.sub_modules else first.default_route
-        if route is None:
-            raise BadInput(f"has no route for a {name}", checkpoint, "choose a checkpoint with query and document")
+        refuse(route is None, f"has no route for a {name}", checkpoint, "choose a checkpoint with query and document")
         first, *before = first.sub_modules[route]
         rest, remedy, table = [*before, *rest], ROUTED, name == "query" and is_table(first)
     if not table:
         check_text_transformer(first, checkpoint, remedy)
     check_heads(rest, heads, checkpoint, REMEDY)
     return [first, *rest]
+
+
+def _padded(kinds: Sequence[tuple[Texts, int]]) -> Tensor:
+    """Return texts of several kinds, each cut at its length, in one matrix on the CPU: no length is asked of a GPU."""
+    width = max(min(length, int(texts.lengths.max(initial=1))) for texts, length in kinds)
+    parts = [texts.padded(min(length, width)) for texts, length in kinds]
+    return torch.from_numpy(np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]))
 
 
 def _last_is_unit(route: list[Any]) -> bool:
@@ -349,7 +364,7 @@ def _head(route: list[Any], pooling: str | None, bare: bool) -> nn.Sequential:
     if bare and _last_is_unit(route):
         head.pop()
     if pooling is not None:
-        options = {"embedding_dimension": library().dimension(reader), "pooling_mode": POOLINGS[pooling]}
+        options = {"embedding_dimension": library().dimension(reader), "pooling_mode": LAST.get(pooling, pooling)}
         made = library().module("Pooling", **options)
         head = [made if isinstance(module, type(made)) else module for module in head]
     return nn.Sequential(*head)

@@ -39,7 +39,7 @@ class ColbertFolder:
         late: whether it is a late-interaction checkpoint. Others get marks and a projection.
         marks: the texts before queries and documents.
         tokens: the numbers of tokens of a query and of a document, with special ones and marks; empty if unspecified.
-        longest: the maximum number of tokens of any text. None if unspecified.
+        longest: the maximum number of tokens of any text; `UNLIMITED` if unspecified.
         source: the folder as sentence-transformers describes it.
     """
 
@@ -47,8 +47,8 @@ class ColbertFolder:
     late: bool
     marks: Prompts = MARKS
     tokens: Mapping[str, int] = field(default_factory=dict)
-    longest: int | None = None
-    source: SentenceFolder | None = None
+    longest: int = UNLIMITED
+    source: SentenceFolder = field(default_factory=lambda: SentenceFolder("", ""))
 
     @classmethod
     def read(cls, checkpoint: str) -> ColbertFolder:
@@ -59,7 +59,7 @@ class ColbertFolder:
         """
         source = SentenceFolder.read(checkpoint)
         root = local_root(checkpoint)
-        if "HF_ColBERT" in (read_object(root, "config.json").get("architectures") or []):
+        if "HF_ColBERT" in read_object(root, "config.json").get("architectures", []):
             return cls._of_stanford(read_object(root, "artifact.metadata"), source)
         declared = read_object(root, DECLARED)
         modules = read_json(root, "modules.json") or []
@@ -97,7 +97,7 @@ class ColbertFolder:
         Those that the folder does not specify are `LENGTH` for a query, which is filled up to it, and as many as there
         are positions for a document.
         """
-        most = UNLIMITED if self.longest is None else max(1, self.longest - SPECIALS)
+        most = UNLIMITED if self.longest == UNLIMITED else max(1, self.longest - SPECIALS)
         lengths = {"max_query": min(LENGTH, most), "max_document": most}
         if not self.tokens:
             return lengths
@@ -106,7 +106,7 @@ class ColbertFolder:
         for name, tokens in self.tokens.items():
             mark = mark_of(tokenizer, getattr(self.marks, name)) or ()
             rest = specials + len(mark) + count_subwords(tokenizer, texts[name])
-            lengths[f"max_{name}"] = max(1, min(tokens, tokens if positions is None else positions) - rest)
+            lengths[f"max_{name}"] = max(1, min(tokens, positions) - rest)
         return lengths
 
     def prompts(self, tokenizer: Any) -> Prompts:
@@ -130,4 +130,4 @@ def _filled(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(lengths: Mapping[str, Any]) -> dict[str, int]:
-    return {name: int(length) for name, length in _filled(lengths).items()}
+    return {name: int(length) for name, length in lengths.items() if length < UNLIMITED}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
-from pyrite.ranking.errors import BadInput
-from pyrite.ranking.precision import AUTO
+from pyrite.ranking.errors import refuse
+from pyrite.ranking.precision import AUTO, Precision
 from pyrite.ranking.quiet import quiet
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pair_reading import PairReading
 from pyrite.ranking.rankers.pretrained import score_in_float32, trim_last_layer
 from pyrite.ranking.rankers.pretrained_weights import downloaded
-from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.sentence_folder import SentenceFolder, read_object
 from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.rankers.sentence_models import Head, check_text_transformer, load_cross_encoder
 from pyrite.ranking.rankers.transformer_ranker import PairRanker, read_lengths
@@ -58,11 +59,11 @@ class CrossEncoder(PairRanker):
         checkpoint: str,
         *,
         layers: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
+        max_query: Annotated[int, AtLeast(1)] | None = None,
+        max_document: Annotated[int, AtLeast(1)] | None = None,
         passages: Annotated[int, AtLeast(1)] = 4,
         pooling: Literal["first", "max"] = "first",
-        precision: str = AUTO,
+        precision: Precision = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
@@ -79,9 +80,9 @@ class CrossEncoder(PairRanker):
         checkpoint, max_query, max_document = options.checkpoint, options.max_query, options.max_document
         reading = PairReading.of(downloaded(checkpoint), options.query_prompt, options.template)
         source, self.form, self.tokenizer = reading.source, reading.form, reading.tokenizer
-        if options.frozen_layers and self.form.packing.left:
-            what = "its shorter texts begin later, so their layers can't be read apart"
-            raise BadInput(what, f"{checkpoint}, ranker.frozen_layers", "leave it out")
+        what = "its shorter texts begin later, so their layers can't be read apart"
+        apart_from_left = options.frozen_layers and self.form.packing.left
+        refuse(apart_from_left, what, f"{checkpoint}, ranker.frozen_layers", "leave it out")
         self.label, head = chosen_head(source, self.tokenizer, options.label, options.words)
         self.lengths = self.lengths_of(checkpoint, max_query, max_document, source)
         self.passages = passages_of(options.passages, options.pooling, checkpoint, max_document)
@@ -91,11 +92,21 @@ class CrossEncoder(PairRanker):
         model, self.drawn = load_cross_encoder(source, options.layers, generator, head)
         reader, *rest = library().modules(model)
         check_text_transformer(reader, checkpoint, "a cross-encoder reads a query and a document together", None)
-        if self.label is None and model.num_labels != 1:
-            remedy = "train a new head with ranker.label=new"
-            raise BadInput(f"has {model.num_labels} scores per pair, not one", checkpoint, remedy)
+        what = f"has {model.num_labels} scores per pair, not one"
+        several = self.label is None and model.num_labels != 1
+        refuse(several, what, checkpoint, "train a new head with ranker.label=new")
         reading.declare(model)
         self._library = [model]  # kept out of the modules, so that each weight has one name
+        self._run(reader, rest)
+        self.reach = min(self.pretrained.reach, source.longest)
+        query, document = max_query or 1, max_document or 1
+        what = f"{query} subwords of a query and {document} of a document exceed {self.reach} positions"
+        remedy = "lower ranker.max_query or ranker.max_document, or read passages with ranker.pooling=max"
+        refuse(query + self.form.specials + document > self.reach, what, checkpoint, remedy)
+        reader.tokenizer.model_max_length = int(self.reach)  # so that what is exported reads as much
+
+    def _run(self, reader: Any, rest: list[Any]) -> None:
+        """Take the transformer that reads pairs, and the modules after it, which are none if it has the head."""
         self._output: tuple[Any, str] = library().result(reader), library().output(reader)
         transformer = library().transformer(reader)
         if not rest:
@@ -105,13 +116,7 @@ class CrossEncoder(PairRanker):
         self._pads = transformer.config.pad_token_id
         if self.form.packing.left and self._pads is None:  # the last token is then in the last column
             transformer.config.pad_token_id = -1
-        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, options.precision == "float16"
-        self.reach = min(self.pretrained.reach, source.longest or UNLIMITED)
-        if (max_query or 1) + self.form.specials + (max_document or 1) > self.reach:
-            what = f"{max_query or 1} subwords of a query and {max_document or 1} of a document"
-            remedy = "lower ranker.max_query or ranker.max_document, or read passages with ranker.pooling=max"
-            raise BadInput(f"{what} exceed {self.reach} positions", checkpoint, remedy)
-        reader.tokenizer.model_max_length = int(self.reach)  # so that what is exported reads as much
+        self.has_dropout, self.needs_grad_scaler = self.pretrained.has_dropout, self.options.precision == "float16"
 
     @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
@@ -186,9 +191,12 @@ def passages_of(passages: int, pooling: str, checkpoint: str, max_document: int 
     """
     if pooling != "max":
         return 1
-    if max_document is None and not read_lengths(checkpoint):
-        what = "reads passages, and their length is not given"
-        raise BadInput(what, "ranker.pooling=max", "set ranker.max_document, the subwords of one, as 256")
+    is_unknown = max_document is None and not read_lengths(checkpoint)
+    what, remedy = (
+        "reads passages, and their length is not given",
+        "set ranker.max_document, the subwords of one, as 256",
+    )
+    refuse(is_unknown, what, "ranker.pooling=max", remedy)
     return passages
 
 
@@ -200,42 +208,49 @@ def chosen_head(
     Raises:
         BadInput: if the checkpoint's head has several labels and none is chosen, or it has no such label or words.
     """
-    kind = architecture_of(source)
-    answering = words is not None or (kind == "language" and source.plain and label != "new")
-    if words is not None and kind != "language":
-        raise BadInput("is no language model, which could answer", f"{source.root}, ranker.words", "leave it out")
-    names = label_names(source) if kind == "headed" else {}
-    if len(names) < 2 and label not in (None, "new"):
-        raise BadInput("has no head with several labels", f"{source.root}, ranker.label", "leave ranker.label=null")
-    if answering:
+    kind, names = architecture_of(source), label_names(source)
+    what, remedy = "is no language model, which could answer", "leave it out"
+    refuse(words is not None and kind != "language", what, f"{source.root}, ranker.words", remedy)
+    what, remedy = "has no head with several labels", "leave ranker.label=null"
+    refuse(not names and label not in (None, "new"), what, f"{source.root}, ranker.label", remedy)
+    usual = {"language": "text-generation", "body": "sequence-classification"} if source.plain else {}
+    task = "sequence-classification" if label == "new" else usual.get(kind)
+    if words is not None or task == "text-generation":
         return None, Head("text-generation", tuple(answers(tokenizer, words, source.root)))
-    if label == "new" or (kind == "body" and source.plain):
-        return None, Head("sequence-classification", options={"num_labels": 1})
-    if len(names) < 2:
-        return None, Head()
+    if task == "sequence-classification":
+        return None, Head(task, options={"num_labels": 1})
+    return _number_of(label, names, source.root) if names else None, Head()
+
+
+def _number_of(label: int | str | None, names: Mapping[int, str], where: str) -> int:
+    """Return the number of the label whose probability is the score.
+
+    Args:
+        label: its number or name.
+        names: the names of the head's labels, by number.
+    """
     known = ", ".join(f"{number} ({name})" for number, name in names.items())
-    if label is None:
-        choice = f"name the one whose probability is the score, ranker.label={known} (of a teacher, teacher.label)"
-        remedy = f"{choice}, or train a new head with ranker.label=new"
-        raise BadInput(f"its head has {len(names)} labels, not one score", source.root, remedy)
-    number = {name: number for number, name in names.items()}.get(str(label), label)
-    if number not in names:
-        raise BadInput(f"its head has no label {label!r}", f"{source.root}, ranker.label", f"choose one of {known}")
-    return int(number), Head()
+    choice = f"name the one whose probability is the score, ranker.label={known} (of a teacher, teacher.label)"
+    remedy = f"{choice}, or train a new head with ranker.label=new"
+    refuse(label is None, f"its head has {len(names)} labels, not one score", where, remedy)
+    number: Any = {name: number for number, name in names.items()}.get(str(label), label)
+    refuse(number not in names, f"its head has no label {label!r}", f"{where}, ranker.label", f"choose one of {known}")
+    return int(number)
 
 
 def architecture_of(source: SentenceFolder) -> str:
     """Return whether a checkpoint is a transformer with a head (`headed`), a `language` model, or neither (`body`)."""
-    architectures = (read_json(source.query, "config.json") or {}).get("architectures") or [""]
+    architectures = [*read_object(source.query, "config.json").get("architectures", []), ""]
     ends = {"ForSequenceClassification": "headed", "ForCausalLM": "language"}
     return next((kind for end, kind in ends.items() if str(architectures[0]).endswith(end)), "body")
 
 
 def label_names(source: SentenceFolder) -> dict[int, str]:
-    """Return the labels of a checkpoint's head by number."""
-    config = read_json(source.query, "config.json") or {}
-    names = {int(number): str(name) for number, name in (config.get("id2label") or {}).items()}
-    return names or dict.fromkeys(range(int(config.get("num_labels") or 2)), "unnamed")
+    """Return the labels of a checkpoint's head by number; none if it has no head, or a head for one score."""
+    config = read_object(source.query, "config.json")
+    names = {int(number): str(name) for number, name in config.get("id2label", {}).items()}
+    names = names or dict.fromkeys(range(int(config.get("num_labels", 2))), "unnamed")
+    return names if architecture_of(source) == "headed" and len(names) > 1 else {}
 
 
 def answers(tokenizer: Any, words: list[str] | None, where: str) -> list[int]:
@@ -244,28 +259,22 @@ def answers(tokenizer: Any, words: list[str] | None, where: str) -> list[int]:
     Raises:
         BadInput: if they are more, or no single tokens.
     """
-    if words is not None and not 1 <= len(words) <= 2:
-        raise BadInput(f"words are {words!r}", "ranker.words", 'name one or two, e.g. [" yes"," no"], or null')
-    for choice in YES_AND_NO if words is None else (words,):
-        tokens = [_single_token(tokenizer, word) for word in choice]
-        if None not in tokens:
-            return [token for token in tokens if token is not None]
     if words is None:
-        what, remedy = (
-            "is a language model in which neither yes nor no is one token",
-            "name its answers, ranker.words=[A,B]",
-        )
-        raise BadInput(what, where, f"{remedy}, or train a head with ranker.label=new")
-    word = words[tokens.index(None)]
+        found = (tokens for choice in YES_AND_NO if len(tokens := _single_tokens(tokenizer, choice)) == len(choice))
+        tokens = next(found, [])
+        remedy = "name its answers, ranker.words=[A,B], or train a head with ranker.label=new"
+        refuse(not tokens, "is a language model in which neither yes nor no is one token", where, remedy)
+        return tokens
+    remedy = 'name one or two, e.g. [" yes"," no"], or null'
+    refuse(len(words) not in (1, 2), f"words are {words!r}", "ranker.words", remedy)
+    wrong = [repr(word) for word in words if not _single_tokens(tokenizer, [word])]
     remedy = "choose a word that is one token; most language models want a space before it"
-    raise BadInput(f"{word!r} is no single token, or an unknown one", f"{where}, ranker.words", remedy)
+    refuse(wrong, "{} is no single token, or an unknown one", f"{where}, ranker.words", remedy)
+    return _single_tokens(tokenizer, words)
 
 
-def _single_token(tokenizer: Any, word: str) -> int | None:
-    """Return a word's token, as the vocabulary has it or as it is written; None if it is not one."""
-    ids = (
-        [tokenizer.get_vocab()[word]]
-        if word in tokenizer.get_vocab()
-        else tokenizer(word, add_special_tokens=False)["input_ids"]
-    )
-    return ids[0] if len(ids) == 1 and ids[0] != tokenizer.unk_token_id else None
+def _single_tokens(tokenizer: Any, words: list[str]) -> list[int]:
+    """Return the tokens of words, as the vocabulary has them or as they are written; none for a word of several."""
+    known = tokenizer.get_vocab()
+    ids = ([known[word]] if word in known else tokenizer(word, add_special_tokens=False)["input_ids"] for word in words)
+    return [tokens[0] for tokens in ids if len(tokens) == 1 and tokens[0] != tokenizer.unk_token_id]

@@ -13,7 +13,7 @@ from numba import njit
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pyrite.ranking.bounds import Positive, checked
+from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import refuse
 from pyrite.ranking.labels import LabelCounts
 from pyrite.ranking.rankers.category_input import CategoryInput
@@ -61,16 +61,16 @@ class DSSM(DenseRanker):
         self,
         preset: str = "paper",
         *,
-        tower: Sequence[int] | None = None,
-        buckets: int = 30_000,
-        max_query: int = 32,
-        max_document: int = 256,
+        tower: Sequence[Annotated[int, AtLeast(1)]] | None = None,
+        buckets: Annotated[int, AtLeast(1)] = 30_000,
+        max_query: Annotated[int, AtLeast(1)] = 32,
+        max_document: Annotated[int, AtLeast(1)] = 256,
         tied: bool = True,
         scale: Annotated[float, Positive] = 10.0,
         categories: bool = False,
     ) -> None:
         super().__init__()
-        self.resolve_preset(preset, tower=tower, buckets=buckets, max_query=max_query, max_document=max_document)
+        self.resolve_preset(preset)
         self.scale = scale
 
     def make(self, inputs: RankerInputs) -> None:

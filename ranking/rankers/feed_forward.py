@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pyrite.ranking.bounds import AtLeast
 from pyrite.ranking.errors import refuse
 from pyrite.ranking.rankers.bag import weighted_mean
 from pyrite.ranking.rankers.category_input import CategoryInput
@@ -46,8 +48,8 @@ class FeedForward(Ranker):
         self,
         preset: str = "small",
         *,
-        lower: Sequence[int] | None = None,
-        upper: Sequence[int] | None = None,
+        lower: Sequence[Annotated[int, AtLeast(1)]] | None = None,
+        upper: Sequence[Annotated[int, AtLeast(1)]] | None = None,
         categories: bool = False,
     ) -> None:
         super().__init__()

@@ -13,15 +13,15 @@ from torch.nn import functional as F
 from pyrite.ranking.bounds import AtLeast, Positive, checked
 from pyrite.ranking.errors import refuse
 from pyrite.ranking.packing import Packing
-from pyrite.ranking.precision import AUTO
+from pyrite.ranking.precision import AUTO, Precision
 from pyrite.ranking.quiet import quiet
 from pyrite.ranking.rankers.colbert_folder import MARKS, ColbertFolder, mark_of
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.pretrained_weights import downloaded
 from pyrite.ranking.rankers.ranker import linear
-from pyrite.ranking.rankers.sentence_folder import UNLIMITED, SentenceFolder
+from pyrite.ranking.rankers.sentence_folder import UNLIMITED
 from pyrite.ranking.rankers.sentence_models import check_heads, check_text_transformer, load_model, save_model
-from pyrite.ranking.rankers.transformer_ranker import TransformerRanker
+from pyrite.ranking.rankers.transformer_ranker import TransformerRanker, chosen_lengths
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import Subwords, Tokenization, count_subwords, read_tokenizer
 
@@ -55,12 +55,12 @@ class LateInteraction(TransformerRanker):
         checkpoint: str,
         *,
         layers: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
+        max_query: Annotated[int, AtLeast(1)] | None = None,
+        max_document: Annotated[int, AtLeast(1)] | None = None,
         dimension: Annotated[int, AtLeast(1)] | None = None,
         expansion: bool | None = None,
         scale: Annotated[float, Positive] = 1.0,
-        precision: str = AUTO,
+        precision: Precision = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
@@ -72,17 +72,15 @@ class LateInteraction(TransformerRanker):
         checkpoint, dimension = options.checkpoint, options.dimension
         max_query, max_document = options.max_query, options.max_document
         source = ColbertFolder.read(downloaded(checkpoint))
-        lengths = self._lengths(source, max_query, max_document)
+        lengths = chosen_lengths(max_query, max_document, source.lengths)
         self.scale = options.scale
-        assert source.source is not None
-        model, drawn = load_model("MultiVectorEncoder", source.source, options.layers, generator)
+        model, self.drawn = load_model("MultiVectorEncoder", source.source, options.layers, generator)
         what = f"compares texts by {model.similarity_fn_name}"
         refuse(model.similarity_fn_name != "maxsim", what, checkpoint, "choose a checkpoint that does so by maxsim")
         reader, *after = model
         self._readers = [reader]  # in a list: as a child, its weights would be the ranker's twice
         check_text_transformer(self._readers[0], checkpoint, REMEDY)
         check_heads(after, HEADS, checkpoint, REMEDY)
-        self.drawn = [name for name in drawn if not name.startswith("pooler.")]
         self.tokenizer, transformer = self._readers[0].tokenizer, self._readers[0].model
         if hasattr(transformer, "pooler"):
             transformer.pooler = None
@@ -157,11 +155,13 @@ class LateInteraction(TransformerRanker):
         reader.document_length = None if self.max_document >= UNLIMITED else self._document_tokens
         self.expansion = reader.query_expansion
         if self.expansion is not None:
-            named = self.expansion["token"]
-            usual_ones = (self.tokenizer.mask_token_id, self.tokenizer.eos_token_id)
-            fillers = usual_ones if named is None else [self.tokenizer.convert_tokens_to_ids(named)]
-            filler = next(token for token in fillers if token is not None)
-            self.for_queries = replace(self.for_queries, padding=filler)
+            self.for_queries = replace(self.for_queries, padding=self._number_of(self.expansion["token"]))
+
+    def _number_of(self, filler: str | None) -> int:
+        """Return the number of the token with which queries are filled up; None is the mask, or else the end."""
+        usual_ones = (self.tokenizer.mask_token_id, self.tokenizer.eos_token_id)
+        fillers = usual_ones if filler is None else [self.tokenizer.convert_tokens_to_ids(filler)]
+        return next(token for token in fillers if token is not None)
 
     @property
     def _filler(self) -> str | None:
@@ -175,18 +175,9 @@ class LateInteraction(TransformerRanker):
         return self.max_document + self.for_documents.specials
 
     @classmethod
-    def _lengths(cls, source: ColbertFolder, max_query: int | None, max_document: int | None) -> tuple[int, int]:
-        """Return the subwords of a query and of a document: the options, or else the folder's."""
-        read = SentenceFolder("", "")  # not asked if both are given
-        known = source.lengths() if None in (max_query, max_document) else read.lengths()
-        typed = {"max_query": max_query, "max_document": max_document}
-        given = {name: known[name] if length is None else length for name, length in typed.items()}
-        return cls.lengths_of("", given["max_query"], given["max_document"], read)
-
-    @classmethod
     def tokenization(cls, **options: Any) -> Tokenization:
         source = ColbertFolder.read(options["checkpoint"])
-        lengths = cls._lengths(source, options.get("max_query"), options.get("max_document"))
+        lengths = chosen_lengths(options.get("max_query"), options.get("max_document"), source.lengths)
         prompts = source.prompts(read_tokenizer(source.transformer)) if source.late else None
         return Subwords(source.transformer, *lengths, prompts)
 

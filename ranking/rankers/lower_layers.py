@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 SHARE = 16
 """A sixteenth of a machine's memory is the most that the states of one transformer take in a process."""
@@ -91,9 +91,8 @@ class LowerLayers:
     def __init__(self, model: nn.Module, count: int) -> None:
         self.path, self._layers = stack_of(model)
         has = len(self._layers)
-        if not 1 <= count < max(has, 2):
-            remedy = f"choose 1 to {has - 1}, or 0 to train all"
-            raise BadInput(f"is {count}, and {has} layers were found", "ranker.frozen_layers", remedy)
+        remedy = f"choose 1 to {has - 1}, or 0 to train all"
+        refuse(not 1 <= count < max(has, 2), f"is {count}, and {has} layers were found", "ranker.frozen_layers", remedy)
         self.count = count
         self.frozen = [embeddings_of(model), *self._layers[:count]]
         self._wrapped = False
@@ -127,9 +126,8 @@ class LowerLayers:
             same = False
         finally:
             model.train(training)
-        if not same:
-            what = f"the layers of {type(model).__name__} can't be read apart"
-            raise BadInput(what, "ranker.frozen_layers", "leave it out, or choose a BERT, RoBERTa or ModernBERT")
+        what = f"the layers of {type(model).__name__} can't be read apart"
+        refuse(not same, what, "ranker.frozen_layers", "leave it out, or choose a BERT, RoBERTa or ModernBERT")
 
     def forget(self) -> None:
         """Look for other states: the weights of the layers have changed."""
@@ -157,20 +155,19 @@ class LowerLayers:
         kept = self._prepare(model, precision)
         lengths = packed["attention_mask"].sum(1).tolist()
         device = packed["input_ids"].device
-        named = [packed[name].to("cpu", torch.int32) for name in sorted(packed) if name != "attention_mask"]
-        ids = torch.stack(named, 1).numpy()
-        texts = [ids[row, :, :length].tobytes() for row, length in enumerate(lengths)]
-        found = {text: states for text in texts if (states := kept.get(text)) is not None}
-        missing = [row for row, text in enumerate(texts) if text not in found]
-        together = [missing] if device.type != "cpu" and missing else [[row] for row in missing]
-        for rows in together:
+        texts = _keys(packed, lengths)
+        found: dict[bytes, Any] = {text: kept.get(text) for text in texts}
+        missing = [row for row, text in enumerate(texts) if found[text] is None]
+        together = 1 if device.type == "cpu" else len(texts)
+        for start in range(0, len(missing), together):
+            rows = missing[start : start + together]
             longest = max(lengths[row] for row in rows)
             read = self.read(model, {name: tensor[rows, :longest] for name, tensor in packed.items()})
             for row, states in zip(rows, read.to(precision), strict=True):
                 found[texts[row]] = states[: lengths[row]].to("cpu", copy=True)
                 kept.keep(texts[row], found[texts[row]])
         padded = pad_sequence([found[text] for text in texts], batch_first=True)
-        return F.pad(padded, (0, 0, 0, ids.shape[2] - padded.shape[1])).to(device).float()
+        return F.pad(padded, (0, 0, 0, packed["input_ids"].shape[1] - padded.shape[1])).to(device).float()
 
     @torch.no_grad()
     def read(self, model: nn.Module, packed: dict[str, Tensor]) -> Tensor:
@@ -216,6 +213,13 @@ def embeddings_of(model: Any) -> nn.Module:
     """Return the module that turns token ids into vectors."""
     named = (module for name, module in model.named_modules() if name.endswith("embeddings"))
     return next(named, None) or model.get_input_embeddings()  # of a decoder, which has no learned positions
+
+
+def _keys(packed: dict[str, Tensor], lengths: list[int]) -> list[bytes]:
+    """Return the numbers of each packed text as bytes: its token ids, and its token types if there are any."""
+    named = [packed[name].to("cpu", torch.int32) for name in sorted(packed.keys() - {"attention_mask"})]
+    numbers = torch.stack(named, 1).numpy()
+    return [numbers[row, :, :length].tobytes() for row, length in enumerate(lengths)]
 
 
 def _with_forward(layer: nn.Module, forward: Callable[..., Any]) -> nn.Module:

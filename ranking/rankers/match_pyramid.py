@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pyrite.ranking.bounds import AtLeast
 from pyrite.ranking.errors import refuse
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import Ranker, convolution, linear
@@ -53,12 +55,12 @@ class MatchPyramid(Ranker):
         self,
         preset: str = "small",
         *,
-        channels: Sequence[int] | None = None,
-        kernels: Sequence[int] | None = None,
-        grid: Sequence[int] | None = None,
-        hidden: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
+        channels: Sequence[Annotated[int, AtLeast(1)]] | None = None,
+        kernels: Sequence[Annotated[int, AtLeast(1)]] | None = None,
+        grid: Sequence[Annotated[int, AtLeast(1)]] | None = None,
+        hidden: Annotated[int, AtLeast(1)] | None = None,
+        max_query: Annotated[int, AtLeast(1)] | None = None,
+        max_document: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -169,7 +170,7 @@ def template_of(tokenizer: Any, template: str) -> str:
 def _split(tokenizer: Any, parts: tuple[str, str, str], strip: bool) -> tuple[Packing, list[TextFrame]]:
     """Split a template's text before, between and after two texts into what is always the same and what is not."""
     renders = [_subwords_of(tokenizer, parts, probe) for probe in PROBES]
-    before, between, behind = ([render[number] for render in renders] for number in range(3))
+    before, between, behind = zip(*renders, strict=True)
     head = _shared_start(before)
     end = _shared_start([part[::-1] for part in behind])[::-1]
     middle = _shared_run(between)
@@ -200,21 +201,12 @@ def _subwords_of(tokenizer: Any, parts: tuple[str, str, str], probe: str) -> lis
 
 def _shared_start(lists: Sequence[Sequence[Subword]]) -> list[Subword]:
     """Return the subwords with which all lists begin."""
-    shared = []
-    for subwords in zip(*lists, strict=False):
-        if len(set(subwords)) > 1:
-            break
-        shared.append(subwords[0])
-    return shared
+    same = itertools.takewhile(lambda subwords: len(set(subwords)) == 1, zip(*lists, strict=False))
+    return [subwords[0] for subwords in same]
 
 
 def _shared_run(lists: Sequence[Sequence[Subword]]) -> list[Subword]:
     """Return the longest run of subwords that is in all lists."""
     shared = set.intersection(*map(set, lists))
-    runs: list[list[Subword]] = [[]]
-    for subword in lists[0]:
-        if subword in shared:
-            runs[-1].append(subword)
-        else:
-            runs.append([])
-    return max(runs, key=len)
+    runs = (list(run) for is_shared, run in itertools.groupby(lists[0], shared.__contains__) if is_shared)
+    return max(runs, key=len, default=[])

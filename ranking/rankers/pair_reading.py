@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.lazy import transformers
 from pyrite.ranking.rankers.pair_form import Chat, PairForm, template_of
-from pyrite.ranking.rankers.sentence_folder import NO_PROMPTS, UNLIMITED, SentenceFolder, read_json
+from pyrite.ranking.rankers.sentence_folder import NO_PROMPTS, SentenceFolder, read_object
 from pyrite.ranking.rankers.sentence_library import library
 from pyrite.ranking.tokenization import read_tokenizer
 
@@ -43,8 +43,8 @@ class PairReading:
             BadInput: if it can't be read, or the template does not show query and document once each.
         """
         source = SentenceFolder.read(checkpoint)
-        if template is not None and query_prompt:
-            raise BadInput("goes into the template", "ranker.query_prompt", "write it into ranker.template")
+        typed_both = template is not None and query_prompt
+        refuse(typed_both, "goes into the template", "ranker.query_prompt", "write it into ranker.template")
         given = source.default_prompt if query_prompt is None else source.with_prompts(query_prompt, None).prompts.query
         prompt = "" if template is not None else given
         tokenizer = read_tokenizer(source.query)
@@ -73,27 +73,27 @@ class PairReading:
 
     def room(self) -> int:
         """Return the subwords of a query and a document together at most."""
-        return (self.source.longest or UNLIMITED) - self.form.specials
+        return self.source.longest - self.form.specials
 
 
 def chat_of(source: SentenceFolder, tokenizer: Any) -> Chat | None:
     """Return how sentence-transformers renders pairs by a chat template; None if it reads two texts."""
-    config = read_json(source.query, "sentence_bert_config.json") or {}
-    modalities = config.get("modality_config")
-    if tokenizer.chat_template is None or (modalities is not None and "message" not in modalities):
+    config = read_object(source.query, "sentence_bert_config.json")
+    modalities = config.get("modality_config", {"message": {}})
+    if tokenizer.chat_template is None or "message" not in modalities:
         return None
     library().needs_6("a checkpoint with a chat template")
     from sentence_transformers.base.modality import InputFormatter
 
-    kind = (read_json(source.query, "config.json") or {}).get("model_type", "")
-    declared = ((modalities or {}).get("message") or {}).get("format", "auto")
+    kind = read_object(source.query, "config.json").get("model_type", "")
+    declared = modalities["message"].get("format", "auto")
     form = InputFormatter(kind, declared, tokenizer).message_format
-    return Chat(form == "structured", (config.get("processing_kwargs") or {}).get("chat_template") or {})
+    return Chat(form == "structured", config.get("processing_kwargs", {}).get("chat_template", {}))
 
 
 def reads_from_left(source: SentenceFolder) -> bool:
     """Return whether a checkpoint is of a decoder, whose last token is the only one that has seen the whole text."""
-    return is_decoder((read_json(source.query, "config.json") or {}).get("model_type"))
+    return is_decoder(read_object(source.query, "config.json").get("model_type"))
 
 
 def is_decoder(kind: str | None) -> bool:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from pyrite.ranking.bounds import AtLeast, checked
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.packing import PASS_COSTS, PassCost, buckets
-from pyrite.ranking.precision import AUTO, PRECISIONS, best_precision
+from pyrite.ranking.precision import AUTO, PRECISIONS, Precision, best_precision
 from pyrite.ranking.rankers.attention import use_quick_attention
 from pyrite.ranking.rankers.lower_layers import LowerLayers, embeddings_of, stack_of
 from pyrite.ranking.reading_progress import count_read
@@ -93,9 +93,8 @@ def _leave_float32(module: nn.Module, arguments: Any, output: Any) -> None:
 def transformers_of(ranker: nn.Module) -> list[Pretrained]:
     """Return the transformers of a ranker; `BadInput` if it has none."""
     towers = [module for module in ranker.modules() if isinstance(module, Pretrained)]
-    if not towers:
-        what = f"{type(ranker).__name__} has no transformer whose precision could be chosen"
-        raise BadInput(what, "function.dense.precision", "leave it null, or choose ranker=bi_encoder")
+    what = f"{type(ranker).__name__} has no transformer whose precision could be chosen"
+    refuse(not towers, what, "function.dense.precision", "leave it null, or choose ranker=bi_encoder")
     return towers
 
 
@@ -122,17 +121,15 @@ class Pretrained(nn.Module):
     def __init__(
         self,
         model: nn.Module,
-        precision: str = AUTO,
+        precision: Precision = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,
         frozen_layers: Annotated[int, AtLeast(0)] = 0,
     ) -> None:
         super().__init__()
-        if precision not in (AUTO, *PRECISIONS):
-            known = ", ".join((AUTO, *PRECISIONS))
-            raise BadInput(f"no precision {precision!r}", "ranker.precision", f"choose one of {known}")
-        self.model, self._precision, self._budget = model, precision, budget
+        self.model, self._budget = model, budget
+        self._precision: str = precision
         use_quick_attention(model)
         if gradient_checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})  # type: ignore[operator]
@@ -142,10 +139,13 @@ class Pretrained(nn.Module):
         names = frozenset(inspect.signature(model.forward).parameters)
         self._reads = names if "input_ids" in names else None
         self.lower: LowerLayers | None = None
+        refuse(
+            frozen_layers and compiled,
+            "layers that are read apart can't be compiled",
+            "ranker.compiled",
+            "set ranker.compiled=false, or ranker.frozen_layers=0",
+        )
         if frozen_layers:
-            if compiled:
-                remedy = "set ranker.compiled=false, or ranker.frozen_layers=0"
-                raise BadInput("layers that are read apart can't be compiled", "ranker.compiled", remedy)
             self._freeze(frozen_layers)
 
     def _freeze(self, layers: int) -> None:
@@ -214,10 +214,9 @@ class Pretrained(nn.Module):
         vocabulary, is made once instead of in each pass.
         """
         table: Any = self.model.get_input_embeddings()  # type: ignore[operator]
-        once = self._reads is not None and "inputs_embeds" in self._reads and len(passes) > 1
-        if not once or not torch.is_grad_enabled() or not table.weight.requires_grad:
-            for packed in passes:
-                yield self(packed)
+        learns = torch.is_grad_enabled() and table.weight.requires_grad
+        if len(passes) < 2 or not learns or "inputs_embeds" not in (self._reads or ()):
+            yield from map(self, passes)
             return
         ids = [packed["input_ids"] for packed in passes]
         vectors = table(torch.cat([tokens.flatten() for tokens in ids])).split([tokens.numel() for tokens in ids])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pyrite.ranking.errors import BadInput, refuse
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.part import Part, all_options, described, parameters_of, path_of
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.texts import Texts
@@ -62,9 +62,8 @@ class Ranker(nn.Module, Part):
     def __init_subclass__(cls, **defaults: Any) -> None:
         super().__init_subclass__(**defaults)
         supplied = {"vectors", "generator"} & parameters_of(cls.__init__).keys()
-        if supplied:
-            remedy = "give the constructor its options alone, and make weights in make(self, inputs), of inputs."
-            raise BadInput(f"takes {supplied.pop()} in its constructor", path_of(cls), f"{remedy}vectors and generator")
+        remedy = "give the constructor its options alone, and make weights in make(self, inputs), of inputs."
+        refuse(sorted(supplied), "takes {} in its constructor", path_of(cls), f"{remedy}vectors and generator")
 
     def make(self, inputs: RankerInputs) -> None:
         """Make the weights. A subclass defines it, unless its constructor makes them."""
@@ -93,16 +92,17 @@ class Ranker(nn.Module, Part):
 
     @classmethod
     def resolve_preset(cls, preset: str, **given: Any) -> dict[str, Any]:
-        """Return the preset's widths, replaced by those that are given (not None)."""
+        """Return the preset's widths, replaced by those that are given (not None).
+
+        Raises:
+            BadInput: if there is no such preset.
+        """
         refuse(
             preset not in cls.presets,
             f"no preset {preset!r}",
             "ranker.preset",
             f"choose one of {', '.join(cls.presets)}",
         )
-        for name, value in given.items():
-            if value is not None and any(width < 1 for width in (value if isinstance(value, Sequence) else [value])):
-                raise BadInput(f"{name} is {value}", f"ranker.{name}", "choose numbers from 1 up")
         return cls.presets[preset] | {name: value for name, value in given.items() if value is not None}
 
     @abstractmethod

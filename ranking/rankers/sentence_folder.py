@@ -26,6 +26,10 @@ NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 OF_KINDS = tuple(itertools.chain(*NAMES.values()))
 TABLES = {"StaticEmbedding": False, "SparseStaticEmbedding": True}
 """Modules that read a text by a table, and whether they have one weight per token instead of a vector."""
+ROUTERS = ("Router", "Asym")
+"""Modules that read queries and documents by modules of their own."""
+SHAPES: Mapping[str, tuple[type, str]] = {"modules.json": (list, "list")}
+"""The content of files that is no object, and its name in messages."""
 UNLIMITED = 10**9
 """A length that no text has; tokenizers without a limit have a larger one."""
 
@@ -41,13 +45,13 @@ class SentenceFolder:
         named: the texts of all prompts that the checkpoint declares, by name.
         trained: the numbers of tokens by text (`query`, `document`) that it was trained with, special ones and the
             prompt included, if it specifies one for each.
-        longest: the maximum number of tokens of any text. None if unspecified.
+        longest: the maximum number of tokens of any text; `UNLIMITED` if unspecified.
         plain: whether it is a checkpoint of transformers alone.
         root: the checkpoint's folder, or its name at the hub.
         folders: the folders of its modules.
         default_name: the name of its default prompt, which a cross-encoder puts before each query; None if it has none.
         static: the kind of the table that reads queries, of `TABLES`; empty if a transformer does.
-        longest_query: the maximum number of tokens of a query that a table reads. None if unspecified.
+        longest_query: that of a query, which may differ if a table reads queries.
     """
 
     query: str
@@ -55,13 +59,13 @@ class SentenceFolder:
     prompts: Prompts = NO_PROMPTS
     named: Mapping[str, str | None] = field(default_factory=dict)
     trained: Mapping[str, int] = field(default_factory=dict)
-    longest: int | None = None
+    longest: int = UNLIMITED
     plain: bool = False
     root: str = ""
     folders: Sequence[str] = ()
     default_name: str | None = None
     static: str = ""
-    longest_query: int | None = None
+    longest_query: int = UNLIMITED
 
     def unused_prompts(self, of_pairs: bool = False) -> str:
         """Return a line that names declared prompts if none of them is used; empty otherwise.
@@ -104,12 +108,11 @@ class SentenceFolder:
     def lengths(self) -> dict[str, int]:
         """Return the subwords read of a query and of a document: those it was trained with, or else all that fit."""
         rest, counts = dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0)
-        if self.trained or self.longest is not None:
+        if self.trained or self.longest < UNLIMITED:
             tokenizer = read_tokenizer(self.document)
             rest |= dict.fromkeys(["document"] if self.static else NAMES, Packing.of(tokenizer, pair=False).specials)
             counts = {kind: count_subwords(tokenizer, prompt) for kind, prompt in vars(self.prompts).items()}
-        longest = {"query": self.longest_query if self.static else self.longest, "document": self.longest}
-        most = {kind: self.trained.get(kind, number or UNLIMITED) for kind, number in longest.items()}
+        most = {"query": self.longest_query, "document": self.longest, **self.trained}
         return {f"max_{kind}": max(1, most[kind] - rest[kind] - counts[kind]) for kind in NAMES}
 
     @classmethod
@@ -125,7 +128,8 @@ class SentenceFolder:
         modules = read_json(root, "modules.json")
         _check_readable(root)
         if modules is None:
-            return cls(root, root, longest=_longest(root, {}), plain=True, root=root, folders=[root])
+            longest = _longest(root, {})
+            return cls(root, root, longest=longest, plain=True, root=root, folders=[root], longest_query=longest)
         declared = read_object(root, DECLARED)
         (query, document), inner, static = _transformers(root, modules)
         in_folder = query != root or document != root
@@ -135,8 +139,7 @@ class SentenceFolder:
         prompts, named = prompts_of(root, declared)
         longest, folders = _longest(document, config), [str(Path(root) / path) for path in inner]
         described = cls(query, document, prompts, named, _trained(config), longest, root=root, folders=folders)
-        length = read_object(query, "tokenizer_config.json").get("model_max_length") if static else None
-        longest_query = length if isinstance(length, int) and length < UNLIMITED else None
+        longest_query = _declared_length(query) if static else longest
         default = declared.get("default_prompt_name")
         return replace(described, default_name=default, static=static, longest_query=longest_query)
 
@@ -146,21 +149,25 @@ def _transformers(root: str, modules: Sequence[Any]) -> tuple[list[str], list[st
     that reads queries, empty if there is none.
     """
     with refused(root):
-        listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules] or [("", "")]
-        inner = [path for _, path in listed[: len(modules)]]
-        kind, path = listed[0]
-        paths, static = [path, path], ""
-        if kind in ("Router", "Asym"):
-            router = read_json(root, str(Path(path) / "router_config.json"), needed=True)
-            missing = sorted(NAMES.keys() - router["structure"].keys())
-            what = f"its Router has no route {{}} (it has {', '.join(router['structure'])})"
-            refuse(missing, what, root, "save it by Router.for_query_document(query, document)")
-            firsts = [router["structure"][route][0] for route in NAMES]
-            paths = [str(Path(path) / first) for first in firsts]
-            kinds = [str(router["types"][first]).rpartition(".")[2] for first in firsts]
-            static = kinds[0] if kinds[0] in TABLES and kinds[1] not in TABLES else ""
-            inner += [str(Path(path) / name) for route in router["structure"].values() for name in route]
-    return [str(Path(root) / path) if path else root for path in paths], inner, static
+        listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules]
+        kind, path = [*listed, ("", "")][0]
+        routes = _routes(root, path) if kind in ROUTERS else {}
+        (table, query), (other, document) = (routes.get(name, [(kind, path)])[0] for name in NAMES)
+    inner = [path for _, path in itertools.chain(listed, *routes.values())]
+    static = table if table in TABLES and other not in TABLES else ""
+    return [str(Path(root) / query), str(Path(root) / document)], inner, static
+
+
+def _routes(root: str, path: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the kind and folder of each module that a router has for queries, documents and other texts."""
+    router = read_json(root, str(Path(path) / "router_config.json"), needed=True)
+    missing = sorted(NAMES.keys() - router["structure"].keys())
+    what = f"its Router has no route {{}} (it has {', '.join(router['structure'])})"
+    refuse(missing, what, root, "save it by Router.for_query_document(query, document)")
+    kinds = {name: str(kind).rpartition(".")[2] for name, kind in router["types"].items()}
+    return {
+        route: [(kinds[name], str(Path(path) / name)) for name in names] for route, names in router["structure"].items()
+    }
 
 
 def _check_readable(root: str) -> None:
@@ -181,29 +188,32 @@ def _check_readable(root: str) -> None:
         refuse(kind not in transformers.CONFIG_MAPPING, what, root, remedy)
 
 
-def _trained(config: Mapping[str, Any]) -> dict[str, int]:
+def _trained(config: Mapping[str, Any]) -> dict[str, Any]:
     lengths = {kind: config.get(f"{kind}_length") for kind in NAMES}
-    return {kind: length for kind, length in lengths.items() if length} if all(lengths.values()) else {}
+    return lengths if all(lengths.values()) else {}
 
 
-def _longest(folder: str, config: Mapping[str, Any]) -> int | None:
+def _longest(folder: str, config: Mapping[str, Any]) -> int:
     """Return the maximum number of tokens of a text: older folders have it in the library's file, newer in the
-    tokenizer's, and no transformer reads more than its positions. None if there is no limit."""
-    declared = config.get("max_seq_length") or read_object(folder, "tokenizer_config.json").get("model_max_length")
-    numbers = filter(None, (declared, positions_of(folder), UNLIMITED))
-    shortest = min(int(number) for number in numbers if number > 0)
-    return shortest if shortest < UNLIMITED else None
+    tokenizer's, and no transformer reads more than its positions. `UNLIMITED` if there is no limit."""
+    declared = config.get("max_seq_length") or _declared_length(folder)
+    return min(int(number) for number in (declared, positions_of(folder), UNLIMITED) if number > 0)
 
 
-def positions_of(folder: str) -> int | None:
-    """Return the number of positions that a transformer has learned; None if it is not known."""
+def _declared_length(folder: str) -> int:
+    """Return the maximum number of tokens of a text that a tokenizer declares; `UNLIMITED` if it declares none."""
+    return int(min(read_object(folder, "tokenizer_config.json").get("model_max_length", UNLIMITED), UNLIMITED))
+
+
+def positions_of(folder: str) -> int:
+    """Return the number of positions that a transformer has learned; `UNLIMITED` if it is not known."""
     config = read_object(folder, "config.json")
     positions = config.get("max_position_embeddings")
     if not isinstance(positions, int) or positions < 1:
-        return None
+        return UNLIMITED
     # Some count positions from after that of the padding.
     offset = any(name in str(config.get("model_type")) for name in ("roberta", "mpnet", "longformer", "camembert"))
-    return positions - (int(config.get("pad_token_id") or 0) + 1 if offset else 0)
+    return positions - (int(config.get("pad_token_id", 0)) + 1 if offset else 0)
 
 
 def prompts_of(root: str, declared: Mapping[str, Any]) -> tuple[Prompts, dict[str, str | None]]:
@@ -211,7 +221,7 @@ def prompts_of(root: str, declared: Mapping[str, Any]) -> tuple[Prompts, dict[st
 
     A default with the other one's name does not count, as in `encode_query` and `encode_document`.
     """
-    prompts, default = declared.get("prompts") or {}, declared.get("default_prompt_name")
+    prompts, default = declared.get("prompts", {}), declared.get("default_prompt_name")
     are_texts = isinstance(prompts, dict) and {*map(type, prompts.values())} <= {str, NoneType}
     where = f"{root}/{DECLARED}"
     refuse(not are_texts, "its prompts are no texts by name", where, 'write them as {"query": "query: "}')
@@ -222,7 +232,7 @@ def prompts_of(root: str, declared: Mapping[str, Any]) -> tuple[Prompts, dict[st
     chosen = {}
     for kind, names in NAMES.items():
         given = [usable[name] for name in names if name in usable]
-        chosen[kind] = next(filter(None, given), "" if given else fallback)
+        chosen[kind] = [*filter(None, given), *given, fallback][0]
     return Prompts(**chosen), dict(prompts)
 
 
@@ -230,15 +240,19 @@ def read_json(root: str, name: str, needed: bool = False) -> Any:
     """Return the content of a checkpoint's JSON file; None if it does not exist and is not `needed`."""
     with refused(root):
         file = checkpoint_file(root, name, needed)
-        content = None if file is None else json.loads(file.read_text("utf-8"))
-        if not isinstance(content, list if name == "modules.json" else dict) and content is not None:
-            raise ValueError(f"{name} is no {'list' if name == 'modules.json' else 'object'}")
+        if file is None:
+            return None
+        content = json.loads(file.read_text("utf-8"))
+        shape, called = SHAPES.get(name, (dict, "object"))
+        if not isinstance(content, shape):
+            raise ValueError(f"{name} is no {called}")
         return content
 
 
 def read_object(root: str, name: str) -> dict[str, Any]:
-    """Return the content of a checkpoint's JSON file; an empty object if it does not exist."""
-    return read_json(root, name) or {}
+    """Return the values of a checkpoint's JSON file that are not null; an empty object if it does not exist."""
+    content = read_json(root, name) or {}
+    return {key: value for key, value in content.items() if value is not None}
 
 
 def checkpoint_file(root: str, name: str, needed: bool = True) -> Path | None:

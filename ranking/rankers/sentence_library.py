@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 OLDEST = (5, 2)
 """The first version that is read."""
@@ -133,9 +133,9 @@ class OlderLibrary(SentenceLibrary):
         listed = [module["type"] for file in Path(root).glob("modules.json") for module in json.loads(file.read_text())]
         for file in Path(root).rglob("router_config.json"):
             listed += json.loads(file.read_text())["types"].values()
-        if foreign := [kind for kind in listed if not str(kind).startswith("sentence_transformers.")]:
-            what = f"its module {foreign[0]} is code that is not run"
-            raise BadInput(what, root, "choose a checkpoint of modules of sentence-transformers, or use its version 6")
+        foreign = [kind for kind in listed if not str(kind).startswith("sentence_transformers.")]
+        remedy = "choose a checkpoint of modules of sentence-transformers, or use its version 6"
+        refuse(foreign, "its module {} is code that is not run", root, remedy)
 
     def model(self, kind: str) -> Any:
         if kind == "MultiVectorEncoder":
@@ -198,7 +198,6 @@ def library() -> SentenceLibrary:
         version: tuple[int, ...] = (0,)
     else:
         version = tuple(int(part) for part in sentence_transformers.__version__.split(".")[:2])
-    if version < OLDEST:
-        what = "sentence-transformers from version 5.2 on is not installed"
-        raise BadInput(what, "ranker", "pip install --upgrade 'sentence-transformers>=5.2'")
+    what = "sentence-transformers from version 5.2 on is not installed"
+    refuse(version < OLDEST, what, "ranker", "pip install --upgrade 'sentence-transformers>=5.2'")
     return (SentenceLibrary if version >= (6,) else OlderLibrary)(sentence_transformers)

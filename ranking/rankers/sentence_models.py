@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub_tokenizers import refused
 from pyrite.ranking.quiet import quiet, unseeded
 from pyrite.ranking.rankers.pretrained_weights import READ, draw_missing, first_layers, missing_weights, refuse_pickles
@@ -49,7 +49,8 @@ def load_model(
         generator: draws the weights that the checkpoint lacks.
 
     Returns:
-        The model, and the names of the weights of its transformers that were drawn.
+        The model, and the names of the weights of its transformers that were drawn, without those of a pooler, which
+        no vector is made by.
 
     Raises:
         BadInput: if it can't be loaded.
@@ -60,7 +61,8 @@ def load_model(
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))  # draws layers that it adds itself
         return made(source.root, device="cpu", local_files_only=True, trust_remote_code=False, **options)
 
-    return _load(read, source, layers, generator)
+    model, drawn = _load(read, source, layers, generator)
+    return model, [name for name in drawn if not name.startswith("pooler.")]
 
 
 def load_splade(source: SentenceFolder, layers: int | None, generator: torch.Generator) -> tuple[Any, list[str]]:
@@ -145,9 +147,8 @@ def _transformers(model: Any, source: SentenceFolder) -> Iterator[tuple[str, Any
 def check_table(transformer: Any, tokenizer: Any, where: str) -> None:
     """Refuse a tokenizer that has more tokens than the transformer's table has rows."""
     rows, tokens = transformer.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values()) + 1
-    if tokens > rows:
-        remedy = "save it with the tokenizer that it was trained with, or after resize_token_embeddings"
-        raise BadInput(f"its tokenizer has {tokens} tokens and its table {rows}", where, remedy)
+    remedy = "save it with the tokenizer that it was trained with, or after resize_token_embeddings"
+    refuse(tokens > rows, f"its tokenizer has {tokens} tokens and its table {rows}", where, remedy)
 
 
 def save_model(kind: str, folder: str, modules: Sequence[nn.Module], **options: Any) -> None:
@@ -170,14 +171,12 @@ def check_text_transformer(module: Any, checkpoint: str, remedy: str, output: st
     """Refuse a model's first module if it does not turn plain text into an output: states of tokens, or any (None)."""
     installed = library()
     made, reads = installed.result(module), installed.reads(module)
-    if made is None and not reads:
-        raise BadInput(f"reads texts by {type(module).__name__}", checkpoint, remedy)
-    if made is None or output not in (None, made):
-        raise BadInput(f"its transformer has no states of a text's tokens (it reads {reads})", checkpoint, remedy)
+    refuse(made is None and not reads, f"reads texts by {type(module).__name__}", checkpoint, remedy)
+    what = f"its transformer has no states of a text's tokens (it reads {reads})"
+    refuse(made is None or output not in (None, made), what, checkpoint, remedy)
 
 
 def check_heads(modules: Sequence[Any], allowed: set[str], checkpoint: str, remedy: str) -> None:
     """Refuse modules after the transformer of kinds that are not `allowed`."""
-    for module in modules:
-        if type(module).__name__ not in allowed:
-            raise BadInput(f"reads texts by {type(module).__name__}", checkpoint, remedy)
+    others = [kind for kind in (type(module).__name__ for module in modules) if kind not in allowed]
+    refuse(others, "reads texts by {}", checkpoint, remedy)

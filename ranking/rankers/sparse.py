@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyrite.ranking.bounds import AtLeast, NonNegative, checked
-from pyrite.ranking.precision import AUTO
+from pyrite.ranking.precision import AUTO, Precision
 from pyrite.ranking.rankers.bi_encoder import BiEncoder
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.sentence_folder import SentenceFolder
@@ -45,13 +45,13 @@ class Sparse(BiEncoder):
         checkpoint: str,
         *,
         layers: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
+        max_query: Annotated[int, AtLeast(1)] | None = None,
+        max_document: Annotated[int, AtLeast(1)] | None = None,
         query_flops: Annotated[float, NonNegative] = 3e-4,
         document_flops: Annotated[float, NonNegative] = 1e-4,
         warmup: Annotated[int, AtLeast(0)] = 1000,
         tied: bool | None = None,
-        precision: str = AUTO,
+        precision: Precision = AUTO,
         gradient_checkpointing: bool = False,
         compiled: bool = False,
         budget: Annotated[int, AtLeast(1)] | None = None,

@@ -57,7 +57,7 @@ class Static(DenseRanker):
         self,
         preset: str = "small",
         *,
-        further: int | None = None,
+        further: Annotated[int, AtLeast(0)] | None = None,
         scale: Annotated[float, Positive] = 20.0,
         spread: Annotated[float, NonNegative] | None = None,
         checkpoint: str | None = None,
@@ -65,7 +65,7 @@ class Static(DenseRanker):
         max_document: Annotated[int, AtLeast(1)] | None = None,
     ) -> None:
         super().__init__()
-        self.resolve_preset(preset, further=further or None)
+        self.resolve_preset(preset)
         self.scale = scale
 
     def make(self, inputs: RankerInputs) -> None:

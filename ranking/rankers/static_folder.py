@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +16,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub_tokenizers import local_root, refused
 from pyrite.ranking.lazy import safetensors, tokenizers
-from pyrite.ranking.rankers.sentence_folder import DECLARED, MODULE, checkpoint_file, prompts_of, read_json, write_json
+from pyrite.ranking.rankers.sentence_folder import (
+    DECLARED,
+    MODULE,
+    checkpoint_file,
+    prompts_of,
+    read_json,
+    read_object,
+    write_json,
+)
 from pyrite.ranking.reading import WORD
 from pyrite.ranking.texts import Texts
 from pyrite.ranking.tokenization import CHUNK, Prompts, Tokenization, Tokens
@@ -51,16 +60,15 @@ class StaticFolder:
             BadInput: if it can't be read, or has other modules.
         """
         root, path = _place(checkpoint)
-        declared = read_json(root, DECLARED) or {}
-        if declared.get("similarity_fn_name") not in (None, "cosine"):
-            what = f"compares texts by {declared['similarity_fn_name']}"
-            raise BadInput(what, root, "a static ranker does so by cosine")
+        declared = read_object(root, DECLARED)
+        similarity = declared.get("similarity_fn_name", "cosine")
+        refuse(similarity != "cosine", f"compares texts by {similarity}", root, "a static ranker does so by cosine")
         with refused(root):
             state = safetensors.numpy.load_file(_file(root, path, "model.safetensors"))
             tokenizer = Path(_file(root, path, "tokenizer.json")).read_text()
-        vectors = state.get("embedding.weight", state.get("embeddings"))
-        if vectors is None:
-            raise BadInput("holds no token vectors", root, "choose a folder of StaticEmbedding or of model2vec")
+        vectors: Any = state.get("embedding.weight", state.get("embeddings"))
+        remedy = "choose a folder of StaticEmbedding or of model2vec"
+        refuse(vectors is None, "holds no token vectors", root, remedy)
         vectors = vectors.astype(np.float32, copy=False)[:, : declared.get("truncate_dim")]
         if "mapping" in state:  # a quantized vocabulary: the row of each token
             vectors = vectors[state["mapping"].astype(np.int64)]
@@ -69,7 +77,7 @@ class StaticFolder:
         unknown = _unknown(json.loads(tokenizer))
         if "embeddings" in state and unknown is not None:
             logs[unknown] = SILENT  # model2vec skips it
-        prompts = {name: text for name, text in (declared.get("prompts") or {}).items() if text}
+        prompts = {name: text for name, text in declared.get("prompts", {}).items() if text}
         default = {"default_prompt_name": declared.get("default_prompt_name")}
         return cls(vectors, logs, tokenizer, {"prompts": prompts} | default if prompts else {})
 
@@ -127,7 +135,7 @@ class StaticTokens(Tokenization):
     def key(self) -> list[Any]:
         root, path = _place(self.checkpoint)
         content = Path(_file(root, path, "tokenizer.json")).read_bytes()
-        prompts, _ = prompts_of(root, read_json(root, DECLARED) or {})
+        prompts, _ = prompts_of(root, read_object(root, DECLARED))
         texts = [vars(prompts)] if prompts != Prompts() else []
         return ["static", hashlib.sha256(content).hexdigest(), self.max_query, self.max_document, *texts]
 
@@ -135,7 +143,7 @@ class StaticTokens(Tokenization):
 
         root, path = _place(self.checkpoint)
         file = _file(root, path, "tokenizer.json")
-        prompts, _ = prompts_of(root, read_json(root, DECLARED) or {})
+        prompts, _ = prompts_of(root, read_object(root, DECLARED))
         return Tokens(
             encoded(
                 tokenizers.Tokenizer.from_file(file), collection.documents["text"], self.max_document, prompts.document
@@ -180,14 +188,14 @@ def _place(checkpoint: str) -> tuple[str, str]:
     with refused(root):
         listed = [(module["type"].rpartition(".")[2], module["path"]) for module in modules]
     kinds = [kind for kind, _ in listed]
-    if kinds not in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"]):
-        raise BadInput(f"reads texts by {', '.join(kinds)}", root, "a static ranker is StaticEmbedding, Normalize")
+    is_static = kinds in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
+    refuse(not is_static, f"reads texts by {', '.join(kinds)}", root, "a static ranker is StaticEmbedding, Normalize")
     return root, listed[0][1]
 
 
 def _file(root: str, path: str, name: str) -> str:
     with refused(root):
-        return str(checkpoint_file(root, f"{path}/{name}" if path else name))
+        return str(checkpoint_file(root, posixpath.join(path, name)))
 
 
 def _unknown(tokenizer: dict[str, Any]) -> int | None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.lazy import tokenizers
 from pyrite.ranking.rankers.sentence_folder import TABLES, UNLIMITED, SentenceFolder
 from pyrite.ranking.rankers.static_folder import encoded
@@ -95,6 +95,6 @@ def count(tokenizer: Any, text: str) -> int:
 
 def _file(source: SentenceFolder) -> Path:
     file = Path(source.query) / "tokenizer.json"
-    if not file.is_file():
-        raise BadInput(f"{source.static} has no tokenizer.json", source.query, "save it with a fast tokenizer")
+    what = f"{source.static} has no tokenizer.json"
+    refuse(not file.is_file(), what, source.query, "save it with a fast tokenizer")
     return file

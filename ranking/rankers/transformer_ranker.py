@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 from pyrite.ranking.hub_tokenizers import local_root
 from pyrite.ranking.rankers.pair_form import PairForm, cut
 from pyrite.ranking.rankers.pretrained import Pretrained
@@ -64,16 +64,13 @@ class TransformerRanker(Ranker):
             source: the description of the checkpoint's texts. None reads it.
 
         Raises:
-            BadInput: if an option is out of its range, or the checkpoint's file does not hold lengths.
+            BadInput: if the checkpoint's file does not hold lengths.
         """
-        typed = {"max_query": max_query, "max_document": max_document}
-        for name, length in typed.items():
-            if length is not None and length < 1:
-                raise BadInput(f"{name} is {length}", f"ranker.{name}", "choose numbers from 1 up")
-        if None in typed.values():
-            known = read_lengths(checkpoint) or (source or SentenceFolder.read(checkpoint)).lengths()
-            typed = {name: known[name] if length is None else length for name, length in typed.items()}
-        return typed["max_query"] or 1, typed["max_document"] or 1
+
+        def declared() -> Mapping[str, int]:
+            return read_lengths(checkpoint) or (source or SentenceFolder.read(checkpoint)).lengths()
+
+        return chosen_lengths(max_query, max_document, declared)
 
     def save_lengths(self, folder: str, lengths: tuple[int, int]) -> None:
         """Write the lengths of its texts into its folder, unless the folder reads no more anyhow.
@@ -88,10 +85,9 @@ class TransformerRanker(Ranker):
     def check_reach(self, checkpoint: str, specials: int, reach: float, typed: Mapping[str, int | None]) -> None:
         """Refuse typed lengths that exceed the `reach` of the transformer, with `specials` tokens around each text."""
         for name, length in typed.items():
-            if length is not None and getattr(self, name) + specials > reach:
-                what = f"{getattr(self, name)} subwords are more than its {reach} positions"
-                remedy = f"lower ranker.{name} (of function=embedding, function.embedding.{name})"
-                raise BadInput(what, checkpoint, remedy)
+            what = f"{getattr(self, name)} subwords are more than its {reach} positions"
+            remedy = f"lower ranker.{name} (of function=embedding, function.embedding.{name})"
+            refuse(length and getattr(self, name) + specials > reach, what, checkpoint, remedy)
 
 
 class PairRanker(TransformerRanker):
@@ -115,6 +111,20 @@ class PairRanker(TransformerRanker):
         return cut(padded, kept, tail)[:, : min(length, most)].to(self.device)
 
 
+def chosen_lengths(
+    max_query: int | None, max_document: int | None, declared: Callable[[], Mapping[str, int]]
+) -> tuple[int, int]:
+    """Return the subwords read of a query and of a document: the options, or else those that are declared.
+
+    Args:
+        declared: returns those of the checkpoint, by option. It is not asked if both are given.
+    """
+    if max_query is not None and max_document is not None:
+        return max_query, max_document
+    lengths = declared()
+    return max_query or lengths["max_query"], max_document or lengths["max_document"]
+
+
 def read_lengths(checkpoint: str) -> dict[str, int]:
     """Return the text lengths in a checkpoint's folder; empty if there is no such file.
 
@@ -125,7 +135,7 @@ def read_lengths(checkpoint: str) -> dict[str, int]:
     if content is None:
         return {}
     usable = all(type(number) is int and number > 0 for number in content.values())
-    if not usable or set(content) != {"max_query", "max_document"}:
-        remedy = f'write {{"max_query": 32, "max_document": 256}}, or delete {LENGTHS}'
-        raise BadInput(f"{LENGTHS} does not hold two lengths", checkpoint, remedy)
+    wrong = not usable or set(content) != {"max_query", "max_document"}
+    remedy = f'write {{"max_query": 32, "max_document": 256}}, or delete {LENGTHS}'
+    refuse(wrong, f"{LENGTHS} does not hold two lengths", checkpoint, remedy)
     return content

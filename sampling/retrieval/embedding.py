@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from pyrite.ranking.bounds import NonNegative, Positive, checked
 from pyrite.ranking.embedding import embed
 from pyrite.ranking.index import IndexOptions, VectorIndex
+from pyrite.ranking.precision import Precision
 from pyrite.ranking.ranked_lists import RankedLists
-from pyrite.ranking.rankers.bi_encoder import BiEncoder
+from pyrite.ranking.rankers.bi_encoder import BiEncoder, PoolingName, SimilarityName
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import check_whole
 from pyrite.ranking.sources import Sources
@@ -36,7 +37,7 @@ class Embedding(Ranked):
         layers: number of the encoder's first layers that are used; None for all.
         max_query: subwords read of a query; None takes the checkpoint's number, or else all that fits.
         max_document: subwords read of a document; None takes the checkpoint's number, or else all that fits.
-        pooling: `mean`, `cls` or `last` (for decoders); None takes the checkpoint's, or mean.
+        pooling: see `pyrite.ranking.rankers.bi_encoder.BiEncoder`; None takes the checkpoint's, or mean.
         similarity: `cosine` or `dot`; None takes the checkpoint's, or cosine.
         tied: whether one tower reads queries and documents; false for a checkpoint with two towers.
         precision: `float32`, `bfloat16` or `float16`.
@@ -52,12 +53,12 @@ class Embedding(Ranked):
         checkpoint: str,
         depth: Annotated[int, Positive] = 100,
         layers: int | None = None,
-        max_query: int | None = None,
-        max_document: int | None = None,
-        pooling: str | None = None,
-        similarity: str | None = None,
+        max_query: Annotated[int, Positive] | None = None,
+        max_document: Annotated[int, Positive] | None = None,
+        pooling: PoolingName | None = None,
+        similarity: SimilarityName | None = None,
         tied: bool = True,
-        precision: str = "float32",
+        precision: Precision = "float32",
         pick: Picker | None = None,
         name: str | None = None,
     ) -> None:

@@ -169,7 +169,9 @@ def sentence_folder(made_up: Callable[..., str], folder: Path, **options: Any) -
 
 
 def test_a_folder_says_how_its_texts_become_vectors(made_up, tmp_path):
-    plain = SentenceFolder(made_up(), made_up(), longest=40, plain=True, root=made_up(), folders=[made_up()])
+    plain = SentenceFolder(
+        made_up(), made_up(), longest=40, plain=True, root=made_up(), folders=[made_up()], longest_query=40
+    )
     assert SentenceFolder.read(made_up()) == plain
     for pooling, similarity in (("mean", "dot"), ("cls", "cosine")):
         folder = str(sentence_folder(made_up, tmp_path / pooling, pooling=pooling, similarity=similarity))
@@ -204,6 +206,8 @@ def test_two_towers_are_written_and_read(made_up, read_as, tiny_sources, tmp_pat
         ("modules.json", [{"nothing": 1}]),
         ("1_Pooling/config.json", {"pooling_mode": "middle"}),
         ("config_sentence_transformers.json", {"similarity_fn_name": "manhattan"}),
+        ("config_sentence_transformers.json", None),
+        ("modules.json", None),
         ("config_sentence_transformers.json", {"prompts": ["query: "]}),
         ("config_sentence_transformers.json", {"prompts": {"query": 3}}),
         ("config_sentence_transformers.json", {"prompts": {"query": "q "}, "default_prompt_name": "other"}),
@@ -224,6 +228,7 @@ def test_what_a_bi_encoder_does_not_do_is_refused(file, content, made_up, tmp_pa
     [
         ({}, "", ""),
         ({"prompts": {}, "default_prompt_name": None}, "", ""),
+        ({"prompts": None, "similarity_fn_name": None}, "", ""),
         ({"prompts": {"query": "Q ", "document": "D "}}, "Q ", "D "),
         ({"prompts": {"query": "Q ", "passage": "P ", "document": ""}}, "Q ", "P "),
         ({"prompts": {"query": "Q "}, "default_prompt_name": "query"}, "Q ", ""),

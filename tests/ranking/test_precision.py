@@ -80,7 +80,7 @@ def test_automatic_is_the_choice_of_the_machine(made_up, monkeypatch):
     explicit = started(BiEncoder, made_up(), precision="bfloat16")
     assert ranker.represent_documents(TEXTS).equal(explicit.represent_documents(TEXTS))
     assert ranker.represent_documents(TEXTS).dtype == torch.float32  # losses and optimizers see no other
-    with pytest.raises(BadInput, match="choose one of auto, float32"):
+    with pytest.raises(BadInput, match=r"precision is .half.; choose auto, float32, bfloat16 or float16"):
         Pretrained(torch.nn.Linear(1, 1), precision="half")
 
 

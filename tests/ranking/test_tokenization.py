@@ -101,8 +101,8 @@ def test_a_home_folder(made_up, monkeypatch):
 def test_rankers_say_how_much_they_read(ranker, small_bert):
     asked = ranker.tokenization(checkpoint=small_bert, max_query=7, max_document=None)
     assert (asked.checkpoint, asked.max_query, asked.max_document) == (small_bert, 7, 510)
-    with pytest.raises(BadInput, match=r"ranker\.max_query: max_query is 0"):
-        ranker.tokenization(checkpoint=small_bert, max_query=0)
+    with pytest.raises(BadInput, match=rf"{ranker.__name__}: max_query is 0; choose a whole number from 1 up"):
+        ranker(small_bert, max_query=0)
 
 
 def test_passages_are_read_whole(small_bert):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from pyrite.cluster.output.storage import Storage
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 Status = Literal["done", "failed", "interrupted", "stopped"]
 
@@ -43,9 +43,13 @@ class Tracker(ABC):
 
     def check(self) -> None:
         """Check before anything starts that the tracker can work; raise BadInput if its package is not installed."""
-        if self.package and importlib.util.find_spec(self.package) is None:
-            what = f"the package {self.package} is not installed"
-            raise BadInput(what, f"track={self.package}", "pip install 'pyrite-ir[track]'")
+        what = f"the package {self.package} is not installed"
+        refuse(
+            self.package and importlib.util.find_spec(self.package) is None,
+            what,
+            f"track={self.package}",
+            "pip install 'pyrite-ir[track]'",
+        )
 
     @abstractmethod
     def open(self, storage: Storage) -> None:

@@ -95,17 +95,12 @@ def _best(arms, left, team_of, team, current, state, options, rng):  # type: ign
             count += 1
     if count == 0:
         return NO_ARM
-    if options.stay != NEVER and current >= 0:
-        for place in range(count):
-            if tied[place] == current:
-                reward = state.rewards[state.counts[PLAYED]]  # NaN while it is handed out
-                if options.stay == BEST or reward > 0 or (options.stay == UNTIL_MISSED and np.isnan(reward)):
-                    return current
-                if options.stay == UNTIL_MISSED and count > 1:
-                    count -= 1
-                    for after in range(place, count):
-                        tied[after] = tied[after + 1]
-                break
+    place = _place_of(current, tied, count)
+    if options.stay != NEVER and place < count:
+        if _stays(state.rewards[state.counts[PLAYED]], options.stay):
+            return current
+        if options.stay == UNTIL_MISSED and count > 1:
+            count = _without(tied, place, count)
     if options.ties == R_SAMPLE:
         if top == np.inf:  # never played: in the order of the list
             return _first_listed(state.listed, tied, count)
@@ -114,6 +109,31 @@ def _best(arms, left, team_of, team, current, state, options, rng):  # type: ign
     if count == 1 or options.ties == FIRST:
         return tied[0]
     return tied[int(rng.random() * count)]
+
+
+@kernel
+def _place_of(current, tied, count):  # type: ignore[no-untyped-def]
+    """Return the place of the current arm among those tied; their number if it is not one of them."""
+    for place in range(count):
+        if tied[place] == current:
+            return place
+    return count
+
+
+@kernel
+def _stays(reward, stay):  # type: ignore[no-untyped-def]
+    """Return whether the last play is a reason to stay with its arm; the reward is NaN while a document is handed
+    out.
+    """
+    return stay == BEST or reward > 0 or (stay == UNTIL_MISSED and np.isnan(reward))
+
+
+@kernel
+def _without(tied, place, count):  # type: ignore[no-untyped-def]
+    """Remove the arm at a place from those tied, and return how many are left."""
+    for after in range(place, count - 1):
+        tied[after] = tied[after + 1]
+    return count - 1
 
 
 @kernel

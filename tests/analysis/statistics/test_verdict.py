@@ -4,6 +4,7 @@ import io
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -329,6 +330,22 @@ def printed(*sections: Section) -> list[str]:
     out = io.StringIO()
     Report("", list(sections)).to_terminal(Console(file=out, width=80))
     return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_a_star_beside_an_interval_with_zero_is_explained():
+    trials, queries = study({"none": 0.0, "bm25": 0.03})
+    summary = Comparison(trials, queries).summary("function=none")
+    conclusion = Comparison(trials, queries).verdict(summary)
+
+    def notes(low: float, p: float) -> bool:
+        (verdict,) = conclusion.verdicts
+        tests = {method: replace(test, low=low, high=0.04, p=p) for method, test in verdict.tests.items()}
+        shown = replace(conclusion, verdicts=[replace(verdict, tests=tests)])
+        return "interval that contains 0" in " ".join(printed(verdict_section(shown, summary, trials, Letters())))
+
+    assert notes(-0.001, 0.03)
+    assert not notes(0.001, 0.03)
+    assert not notes(-0.001, 0.06)
 
 
 def test_the_terminal_shows_the_best_in_eighty_columns():
