@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,7 @@ class Public(metaclass=PublicType):
             raise no_attribute(type(self).__name__, name, dir(self))
 
 
-def _public(names: Sequence[str]) -> list[str]:
+def _public(names: Iterable[str]) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
