@@ -19,6 +19,7 @@ when one of its names is first used. `StudyResult(FOLDER)` reads the results in 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,6 +198,16 @@ def _places() -> dict[str, tuple[str, str]]:
 if not (Path(__file__).parent / "ranking").is_dir():  # a checkout whose links were written as files (Windows, a zip)
     __path__.append(str(Path(__file__).parents[1]))
 
+from pyrite.ranking.arguments import ELSEWHERE
+
+
+def _meant(of: Callable[..., Any], name: str, value: Any) -> str | None:
+    """Return the remedy for an argument that does not exist; what knows it is imported by the first mistake."""
+    remedy: str | None = import_module("pyrite.words").meant(of, name, value)
+    return remedy
+
+
+ELSEWHERE.append(_meant)
 _PLACES = _places()
 __all__ = sorted(_PLACES)
 
@@ -210,7 +221,8 @@ def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         raise AttributeError(f"pyrite.{name} is called pyrite.{_RENAMED[name]} now")
     if name not in _PLACES:
-        raise AttributeError(f"module 'pyrite' has no attribute {name!r}")
+        instead = "" if name[0] == "_" else import_module("pyrite.words").attribute(name, __all__)
+        raise AttributeError(f"module 'pyrite' has no attribute {name!r}{instead}", name="")
     module, original = _PLACES[name]
     globals()[name] = value = getattr(import_module(module), original)
     return value

@@ -35,6 +35,7 @@ from pyrite.data import Collection, as_collection
 from pyrite.models import as_ranker
 from pyrite.parts import chosen, first_repeated, given, is_whole, of_kind, of_negatives, override, written
 from pyrite.public import Public
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.results import StudyResult
 from pyrite.running import run, settings
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 NO_COLLECTION = "is a {}, not a collection"
 
 
+@checked
 @dataclass(frozen=True)
 class Ray:
     """Runs a study on a Ray cluster.
@@ -86,7 +88,7 @@ class Study(Public):
         baseline: the label of the method that the others are compared with, or "before training".
         measure: the measure that validates, stops and leads the tables, as `nDCG@10`.
         search: what rankers rank in evaluation: `all` passages, BM25's candidates, or random ones; several as a list.
-        scale: `tiny`, `small`, `medium` or `full`.
+        scale: `tiny`, `small`, `medium`, `full` or `paper`.
         trainer: what trains in place of Pyrite's rankers: a function `train(data, seed, folder)`
             (`pyrite.torch.TrainingData`) of a script or module, or a command. Its further arguments are options, as
             `{"trainer.lr": 1e-5}`.
@@ -109,7 +111,7 @@ class Study(Public):
         baseline: str | None = None,
         measure: str | None = None,
         search: str | Sequence[str] | None = None,
-        scale: Literal["tiny", "small", "medium", "full"] | None = None,
+        scale: Literal["tiny", "small", "medium", "full", "paper"] | None = None,
         trainer: Callable[..., object] | str | None = None,
         out: str | os.PathLike[str] | None = None,
         options: Mapping[str, object] | None = None,

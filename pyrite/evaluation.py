@@ -14,6 +14,7 @@ from pyrite.cluster.commands.evaluate import evaluate as evaluate_config
 from pyrite.cluster.config.compose import compose
 from pyrite.pooling.run_measures import MEASURES
 from pyrite.pooling.runs import Runs, by_value
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.collections.names import DOCUMENT_IDS, GRADES, QUERY_IDS, first
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.results import Shown
@@ -43,6 +44,7 @@ class EvaluationResult(Shown):
         self.notes = {what: count for what, count in evaluated.measured.notes.items() if count}
 
 
+@checked
 def evaluate(
     runs: Any,
     qrels: Any,

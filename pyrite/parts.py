@@ -20,10 +20,13 @@ from numbers import Integral
 from typing import Any
 
 from pyrite.cluster.config.build import locate
-from pyrite.cluster.config.groups import NAMED_GROUPS, name_of, option
+from pyrite.cluster.config.groups import NAMED_GROUPS, group_options, name_of, option
+from pyrite.cluster.config.other_parts import name_here
 from pyrite.cluster.config.parts import BASES, OURS
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import config_of, options_of, path_of
+from pyrite.ranking.similar import similar
+from pyrite.remedies import class_named
 from pyrite.sampling.policies.fixed import Fixed
 from pyrite.sampling.suppliers import Negatives, Supplier
 
@@ -69,12 +72,19 @@ def part_of(group: str, thing: object) -> Any:
     """
     kind = class_of(thing)
     if not issubclass(kind, locate(BASES[group])):
-        remedy = f"give one of pyrite's, or an object or class of your own that subclasses {BASES[group]}"
+        ours = _object_named(group, str(thing)) or "one of pyrite's"
+        remedy = f"give {ours}, or an object or class of your own that subclasses {BASES[group]}"
         raise BadInput(f"{_shown(thing)} is no {'retrieval ' * (group == 'function')}{group}", remedy=remedy)
     if kind.__qualname__ != kind.__name__:
         what = "is defined inside a function or class, where no run can import it"
         raise BadInput(what, kind.__qualname__, "define it at the top level of a module, script or cell")
     return kind() if isinstance(thing, type) else thing
+
+
+def _object_named(group: str, name: str) -> str | None:
+    """Return the part that a name is meant for, as Python writes it; None if it is none."""
+    here = similar(name_here(group, name), group_options().get(group, ()))
+    return here and f"pyrite.{class_named(group, here)}(…)"
 
 
 def chosen(group: str, thing: object, key: str | None = None) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from pyrite.cluster.config.groups import group_options, option
 from pyrite.ranking.errors import BadInput
 
 PAIR = r"[a-z_]+(?:\.\w+)*=(?:\[[^\]\s]*\]|[^\s,;?`\"')]+)"
@@ -20,11 +21,30 @@ RANKERS = {
     "sparse": "Sparse",
 }  # fmt: skip
 """Classes of `pyrite` that read a checkpoint, by the name of the ranker."""
+OVERRIDES = "overrides"
+"""The form of functions that take a list of overrides."""
 ARGUMENTS: Mapping[str, dict[str, str]] = {
-    "study": dict.fromkeys(("seeds", "out", "scale", "baseline"), "{name}={value}"),
-    "train": dict.fromkeys(("seed", "out", "scale"), "{name}={value}"),
-    "learn": dict.fromkeys(("out", "scale"), "{name}={value}"),
-    "mine": {"out": "{name}={value}", "checkpoint": "ranker={value}", "guard.": "guard=pyrite.Guard({given})"},
+    "study": {
+        **dict.fromkeys(("seeds", "out", "scale", "baseline"), "{name}={value}"),
+        "function": 'negatives={{"…": {parts}}}',
+        "objective": "objective={parts}",
+    },
+    "train": {
+        **dict.fromkeys(("seed", "out", "scale"), "{name}={value}"),
+        "function": "negatives={parts}",
+        "objective": "objective={parts}",
+    },
+    "learn": {**dict.fromkeys(("out", "scale", "agent"), "{name}={value}"), "function": "negatives={parts}"},
+    "mine": {
+        "out": "{name}={value}",
+        "checkpoint": "ranker={value}",
+        "function": "negatives={parts}",
+        "guard.": "guard=pyrite.Guard({given})",
+    },
+    "rank": {"out": "{name}={value}", "checkpoint": "ranker={value}"},
+    "audit": dict.fromkeys(("out", "studies", "judgements"), "{name}={value}"),
+    "evaluate": dict.fromkeys(("runs", "qrels", "measures", "baseline", "relevant_from"), "{name}={value}"),
+    "negatives": {"function": "negatives={parts}", "guard.": "guard=pyrite.Guard({given})"},
 }
 """Arguments of a verb's function by the option, or by the part whose options are given together."""
 OF_COLLECTION = {"collection.": "pyrite.Collection.from_pairs(…, {given})"}
@@ -42,9 +62,15 @@ def in_python(error: BadInput, verb: str) -> BadInput:
 
 
 def rendered(overrides: str, verb: str) -> str:
-    """Return overrides as arguments of a verb's function; a command or a quotation stays as it is."""
+    """Return overrides as arguments; a command or a quotation stays as it is.
+
+    Args:
+        verb: the verb whose function takes them, `OVERRIDES` if as a list, or another form of `ARGUMENTS`.
+    """
     if overrides[0] in "`\"'":
         return overrides
+    if verb == OVERRIDES:
+        return f"overrides={overrides.split(' ')}"
     pairs = dict(text.split("=", 1) for text in overrides.split(" "))
     ranker = pairs.pop("ranker", None)
     checkpoint = pairs.pop("ranker.checkpoint", None)
@@ -62,19 +88,33 @@ def _form(key: str, verb: str) -> str:
 
 def _filled(form: str, pairs: Mapping[str, str]) -> str:
     name, value = next(iter(pairs.items()))
-    given = ", ".join(f"{key.partition('.')[2]}={_value(text)}" for key, text in pairs.items())
-    options = "{" + ", ".join(f"{json.dumps(key)}: {_value(text)}" for key, text in pairs.items()) + "}"
-    return form.format(name=name, value=_value(value), given=given, options=options)
+    given = ", ".join(f"{key.partition('.')[2]}={value_of(text)}" for key, text in pairs.items())
+    options = "{" + ", ".join(f"{json.dumps(key)}: {value_of(text)}" for key, text in pairs.items()) + "}"
+    parts = " + ".join(f"pyrite.{class_named(name, each)}()" for each in _names(name, value))
+    return form.format(name=name, value=value_of(value), given=given, options=options, parts=parts)
+
+
+def _names(group: str, value: str) -> list[str]:
+    """Return the names of parts of a group that a value gives."""
+    return [name for name in re.split(r"[\[\], ]+", value) if name in group_options().get(group, ())]
+
+
+def class_named(group: str, name: str) -> str:
+    """Return the class of a name of a group."""
+    node = option(group, name)
+    return str(node.get(name, node)["_target_"]).rpartition(".")[2]
 
 
 def _ranker(ranker: str | None, checkpoint: str | None, verb: str) -> str:
-    kind = f"pyrite.{RANKERS.get(ranker or '', 'BiEncoder')}({_value(checkpoint or '…')})"
-    kind = kind if checkpoint or ranker in RANKERS else _value(str(ranker))
+    kind = f"pyrite.{RANKERS.get(ranker or '', 'BiEncoder')}({value_of(checkpoint or '…')})"
+    kind = kind if checkpoint or ranker in RANKERS else value_of(str(ranker))
     return f"rankers=[{kind}]" if verb == "study" else f"ranker={kind}"
 
 
-def _value(text: str) -> str:
-    """Return a value as Python writes it; a text without quotes is one here too."""
+def value_of(text: str) -> str:
+    """Return a value as Python writes it; a text without quotes is one here too, and `…` stays."""
+    if text == "…" or re.fullmatch(r"[+-]?\d+e[+-]?\d+", text):  # which YAML reads as a text
+        return text
     try:
         value: Any = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -151,11 +151,19 @@ class Result(Public):
             raise BadInput(what or f"there is no {name}.csv", self.folder, remedy)
         return pl.read_csv(io.BytesIO(content))
 
-    def _repr_html_(self) -> str:
-        return self._overview()._repr_html_()
+    def _repr_html_(self) -> str | None:
+        overview = self._overview_or_error()
+        return None if isinstance(overview, BadInput) else overview._repr_html_()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.folder!r})\n{self._overview()}"
+        return f"{type(self).__name__}({self.folder!r})\n{self._overview_or_error()}"
+
+    def _overview_or_error(self) -> pl.DataFrame | Shown | BadInput:
+        """Return the overview of finished results; of others, why there is none."""
+        try:
+            return self._overview()
+        except BadInput as error:
+            return error
 
     def _overview(self) -> pl.DataFrame | Shown:
         shown: pl.DataFrame = getattr(self, self._shown) if self._shown else self.frame("trials")

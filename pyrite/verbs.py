@@ -14,6 +14,7 @@ from pyrite.cluster.output.storage import new_place
 from pyrite.cluster.plan.sweep import key_of
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.parts import given, of_negatives, overrides_of_negatives, part_given, path_text, written
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.collections.reader import Reader
 from pyrite.ranking.errors import BadInput
 from pyrite.results import (
@@ -35,6 +36,7 @@ Options = Mapping[str, object]
 Folder = str | os.PathLike[str]
 
 
+@checked
 def study(
     overrides: Iterable[str] = (), *, resume: Folder | None = None, console: Console | None = None
 ) -> StudyResult:
@@ -51,6 +53,7 @@ def study(
     return StudyResult(*run("study", overrides, resume, console))
 
 
+@checked
 def train(
     data: Data = (),
     negatives: object = None,
@@ -91,6 +94,7 @@ def train(
     return TrainingResult(*run("train", texts, None, console, isinstance(data, Collection)))
 
 
+@checked
 def learn(
     data: Data = (),
     negatives: object = None,
@@ -124,6 +128,7 @@ def learn(
     return LearningResult(*run("learn", texts, resume, console, isinstance(data, Collection)))
 
 
+@checked
 def mine(
     data: Data = (),
     negatives: object = None,
@@ -160,6 +165,7 @@ def mine(
     return MiningResult(*run("mine", overrides, resume, console, objects=True))
 
 
+@checked
 def rank(
     ranker: Folder | TrainingResult,
     data: Data = (),
@@ -188,6 +194,7 @@ def rank(
         return write_run([*texts, named_checkpoint(_folder(ranker))], console or Screen(quiet=True))
 
 
+@checked
 def audit(
     studies: Folder | StudyResult | Sequence[Folder | StudyResult],
     judgements: Folder | None = None,
@@ -216,6 +223,7 @@ def audit(
     return AuditResult(os.fspath(out))
 
 
+@checked
 def pool(overrides: Iterable[str] = (), *, resume: Folder | None = None, console: Console | None = None) -> PoolResult:
     """Compare orders of judging in simulation, as `pyrite pool` does. For the arguments see `pyrite.study`."""
     return PoolResult(*run("pool", overrides, resume, console))

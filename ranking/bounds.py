@@ -29,6 +29,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
+from pyrite.ranking.arguments import bound, require
 from pyrite.ranking.errors import BadInput
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -94,22 +95,23 @@ def checked(target: T) -> T:
         target: `__init__`, a function, or a dataclass (above `@dataclass`).
 
     Returns:
-        The function, or the class with its constructor replaced. It raises `BadInput` if an argument is outside its
-        bounds or none of its choices.
+        The function, or the class with its constructor replaced. It raises `BadInput` if an argument does not exist, is
+        missing, is outside its bounds or is none of its choices.
     """
     if getattr(target, "checked", False):
         return target
     if isinstance(target, type):
         target.__init__ = checked(target.__init__)  # type: ignore[misc]
         return target
-    owner = target.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     signature = inspect.signature(target)
 
     @functools.wraps(target)
     def call(*args: Any, **kwargs: Any) -> Any:
-        named = type(args[0]).__name__ if target.__name__ == "__init__" and args else owner  # also of a subclass
-        with suppress(TypeError):  # wrong arguments: the call itself reports them
-            check_arguments(target, signature.bind_partial(*args, **kwargs).arguments, named)
+        of = type(args[0]) if target.__name__ == "__init__" and args else target  # also of a subclass
+        named = of.__qualname__.rpartition("<locals>.")[2]
+        given = bound(of, named, signature, args, kwargs)
+        check_arguments(target, given, named)
+        require(of, named, signature, given)
         if (functions := _CALLED.get(None)) is not None:
             functions.add(target)
         return target(*args, **kwargs)
@@ -145,7 +147,8 @@ def check_arguments(
     for name, value in arguments.items():
         remedy = _remedy(annotations.get(name), value)
         if remedy:
-            raise BadInput(f"{key}.{name} is {value!r}".lstrip("."), owner, f"choose {remedy}")
+            written = remedy.replace(" or null", " or None") if owner else remedy
+            raise BadInput(f"{key}.{name} is {value!r}".lstrip("."), owner, f"choose {written}")
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
+from pyrite.ranking.arguments import check_names
 from pyrite.ranking.bounds import checked
 from pyrite.ranking.errors import refuse
 
@@ -45,11 +46,7 @@ class PartType(ABCMeta):
         Raises:
             BadInput: if the class has no such option.
         """
-        known = cls.__signature__.parameters
-        takes_any = Parameter.VAR_KEYWORD in {each.kind for each in known.values()}
-        unknown = [] if takes_any else [name for name in options if name not in known]
-        remedy = f"choose one of {', '.join(known)}" if known else "leave it out"
-        refuse(unknown, f"{cls.__name__} has no option {{}}", remedy=remedy)
+        check_names(cls, cls.__name__, cls.__signature__.parameters, options)
         own, own_options, of_base = cls._divide(args, options)  # type: ignore[attr-defined]
         part = super().__call__(*own, **own_options)
         vars(part)[GIVEN] = args, options

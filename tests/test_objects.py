@@ -300,7 +300,7 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
     ("call", "message"),
     [
         (lambda: SimANS(a=-1), "a is -1"),
-        (lambda: BM25(depht=5), "BM25 has no option depht; choose one of count, depth"),
+        (lambda: BM25(depht=5), "BM25 has no argument depht; it has count, depth, k1"),
         (lambda: BM25(-1), "count is -1"),
         (lambda: BM25() + BM25(), "two functions are called BM25; give one of them a name, as BM25(name="),
         (lambda: overrides(BM25(name="in_batch") + InBatch()), "two functions have one name"),
@@ -327,8 +327,8 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: pyrite.Pool("runs", pl.DataFrame()), "qrels: a DataFrame is no path"),
         (lambda: pyrite.Pool(3), "runs: 3 is no path"),
         (lambda: InBatch() + 3, "3 is no retrieval function"),
-        (lambda: Guard(relativ=0.1), "Guard has no option relativ"),
-        (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or null"),
+        (lambda: Guard(relativ=0.1), "Guard has no argument relativ"),
+        (lambda: Guard(relative=-3), "Guard: relative is -3; choose a number from 0 to 1 or None"),
         (lambda: pyrite.Study(pyrite.Collection.pydocs(), {}), "needs negatives"),
         (lambda: pyrite.Study("seed=1", {"a": BM25()}), "data: is a str, not a collection; give a path, a table of"),
         (lambda: pyrite.Study("nowhere", {"a": BM25()}), "nowhere: no such file or folder; check the path"),
@@ -342,7 +342,7 @@ def study_of(negatives: object = None, rankers: object = (), **arguments: object
         (lambda: study_of(seeds=[0, 1, 1]), "seeds has 1 twice"),
         (lambda: study_of(measure=["nDCG@10", "AP"]), "measure: is a list"),
         (lambda: study_of(options=["seed=1"]), "options: is a list; give a mapping"),
-        (lambda: pyrite.Collection("pairs.csv"), "'pairs.csv' is no collection; give one of pyrite's"),
+        (lambda: pyrite.Collection("pairs.csv"), "'pairs.csv' is no collection; give pyrite.Pairs(…), or"),
         (
             lambda: Collection.from_pairs("pairs.csv", strict=False),
             '{"strict": False} to the verb, or strict=False to d',

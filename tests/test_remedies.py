@@ -38,7 +38,7 @@ def pairs(tmp_path, monkeypatch):
         (
             "train",
             "function=[in_batch,bm25] weights=true",
-            "options={\"function\": ['in_batch', 'bm25'], \"weights\": True}",
+            'negatives=pyrite.InBatch() + pyrite.BM25(), options={"weights": True}',
         ),
         ("train", "`pyrite study seeds=3`", "`pyrite study seeds=3`"),
     ],

@@ -36,6 +36,7 @@ from pyrite.cluster.output.tables import read_table, required_table, required_tr
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.reports.audit_report import report_audit, write_judgements
 from pyrite.cluster.runs.negative_tables import SHOWN
+from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.false_negatives import draw, sizes_of
 from pyrite.pooling.runs import listed
 from pyrite.ranking.collections.faults import Faults
@@ -47,7 +48,8 @@ SAMPLE = "sample"
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Run `pyrite audit`."""
-    audit(chosen.overrides, console)
+    with silence_shown(console):
+        audit(chosen.overrides, console)
     return 0
 
 

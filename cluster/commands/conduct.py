@@ -27,6 +27,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.output.throttle import poll
 from pyrite.cluster.telemetry.reading_line import reading_shown
+from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.cluster.telemetry.tracking.tracker import Tracker
 from pyrite.cluster.telemetry.tracking.tracking import tracked, trackers
 from pyrite.ranking.errors import BadInput
@@ -77,6 +78,7 @@ def conduct(experiment: Experiment, console: Console) -> int:
         left.enter_context(output_lock(storage) if storage is not None else nullcontext())
         left.enter_context(from_folder(experiment.resumed))
         left.enter_context(experiment.joined)
+        left.enter_context(silence_shown(console))
         with reading_shown(console):
             work = experiment.prepare(console)
         experiment.local = runs_here(experiment.options, work.load)

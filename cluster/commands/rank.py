@@ -32,6 +32,7 @@ from pyrite.cluster.runs.cut_checkpoints import cut_of_node, only_cut
 from pyrite.cluster.runs.trained import precision_line, read_ranker
 from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.cluster.telemetry.reading_line import reading_shown
+from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.judging.topics import read_topics
 from pyrite.ranking.collections.build import STORED
 from pyrite.ranking.collections.collection import Collection
@@ -71,7 +72,7 @@ def rank(arguments: Sequence[str], console: Console) -> str:
         "leave queries= out",
     )
     storage, name = _output(config["out"])
-    with threads(config["cpu"]):
+    with threads(config["cpu"]), silence_shown(console):
         _write(config, storage, name, console)
     return storage.path(name) if storage.local else f"{storage.place}/{name}"
 

@@ -243,9 +243,9 @@ VERBS: dict[str, Usage] = {
         "examples:\n  pyrite options ranker=match_pyramid scale=tiny\n  pyrite options --for pool method=mm",
         runs="pyrite.cluster.commands.options:run_verb",
         arguments=(
-            ("--for", {"dest": "of", "choices": ("learn", "mine", "rank", "pool", "judge", "audit",
+            ("--for", {"dest": "of", "choices": ("study", "train", "learn", "mine", "rank", "pool", "judge", "audit",
                        "evaluate"),
-                       "help": "the verb, unless train or study"}),
+                       "help": "the verb; default: the options of runs, in study and train"}),
         ),
     ),
     "submit": Usage(
@@ -299,6 +299,16 @@ REMOVED = {
     "OUT/report.html or `pyrite list`",
 }
 """Verbs of the last release that were removed: why, and what to use instead."""
+MEANT = {
+    "config": "pyrite options",
+    "export": "pyrite judge --export FILE out=OUT",
+    "help": "pyrite --help",
+    "ls": "pyrite list",
+    "resume": "pyrite study --resume OUT",
+    "search": "pyrite rank",
+    "version": "pyrite --version",
+}
+"""What does what a verb of other tools does."""
 FLAGS = {
     **dict.fromkeys(["--cfg", "-c", "--info", "-i"], "`pyrite options` prints the configuration with its defaults"),
     **dict.fromkeys(["--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn"], "a file of overrides is "
@@ -316,9 +326,16 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(message, remedy=f"see `{self.prog} --help`")
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="pyrite",
         description="Where should a neural ranker's negatives come from? Studies of sampling policies, on Ray.",
         epilog="`pyrite VERB --help` says more. A study without arguments is the main job.",
@@ -348,7 +365,8 @@ def _no_verb(name: str) -> BadInput:
     if name in REMOVED:
         return BadInput(f"there is no verb {name} any more", remedy=REMOVED[name])
     close = similar(name, VERBS)
-    remedy = f"did you mean pyrite {close}?" if close else f"choose one of {', '.join(VERBS)}"
+    meant = MEANT.get(name, f"pyrite {close}" if close else None)
+    remedy = f"did you mean {meant}?" if meant else f"choose one of {', '.join(VERBS)}"
     return BadInput(f"there is no verb {name!r}", remedy=remedy)
 
 

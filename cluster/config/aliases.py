@@ -137,7 +137,7 @@ def _option_of_checkpoint(typed: Typed) -> list[str] | None:
 
 
 def _guarding_ranker(typed: Typed) -> list[str]:
-    named = _checkpoint_of(typed.overrides, typed.text) if typed.value == ITSELF else typed.plain
+    named = _checkpoint_of(typed) if typed.value == ITSELF else typed.plain
     node = {"_target_": PARTS["teacher"]["ranker"], "checkpoint": packaged_model(named) or named}
     return [f"{typed.key}={as_override(node)}"]
 
@@ -230,10 +230,11 @@ FORMS: tuple[tuple[str, str, str, Form], ...] = (
 """Patterns of the primary file, the key and the value of each short form, and what it stands for; the first counts."""
 
 
-def _checkpoint_of(overrides: Sequence[str], text: str) -> str:
-    """Return the checkpoint of the ranker among overrides, by which it guards its training."""
-    given = of_keys(overrides, CHECKPOINTS)
-    refuse(not given, "the ranker starts from no checkpoint", text, "name one by ranker.checkpoint=FOLDER")
+def _checkpoint_of(typed: Typed) -> str:
+    """Return the checkpoint of the ranker of a command, by which it guards its training."""
+    given = of_keys(typed.overrides, CHECKPOINTS)
+    key = CHECKPOINTS[fits(READS_CHECKPOINT, typed.config)]
+    refuse(not given, "the ranker starts from no checkpoint", typed.text, f"name one by {key}=FOLDER")
     return given[-1].partition("=")[2].strip(QUOTES)
 
 

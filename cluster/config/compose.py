@@ -23,7 +23,7 @@ from pyrite.cluster.config.groups import (
     group_options,
     part_node,
 )
-from pyrite.cluster.config.meant import see
+from pyrite.cluster.config.meant import see, yours
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.quoting import quoted_path
@@ -63,7 +63,7 @@ def compose(overrides: Sequence[str], config: str = "config", complete: bool = T
     _check(texts, config)
     if required and complete:
         what = f"{required[0]} has no default; choose one of {', '.join(group_options()[required[0]])}"
-        raise BadInput(what, remedy=see(config))
+        raise BadInput(f"{what}{yours(required[0])}", remedy=see(config))
     texts = [*(f"{group}={group_options()[group][0]}" for group in required), *texts]
     remember(texts)
     resolved, choices = copy.deepcopy(_by_hydra(tuple(texts), config, _environment(texts), complete))

@@ -29,8 +29,8 @@ def no_name(group: str, name: Any, known: Sequence[str], config: str = "config")
     """
     instead = name_here(group, str(name))
     meant = instead if instead in known else OF_GROUP.get(group, _part)(str(name), known, config)
-    yours = "" if meant else YOURS.get(group, _class)(group, str(name))
-    what = f"there is no {group} {name!r}; there is {', '.join(known)}{yours}"
+    of_user = "" if meant else yours(group, str(name))
+    what = f"there is no {group} {name!r}; there is {', '.join(known)}{of_user}"
     return BadInput(what, remedy=f"did you mean {meant}?" if meant else see(config))
 
 
@@ -53,6 +53,11 @@ def _file(name: str, known: Sequence[str], config: str) -> str | None:
 
 OF_GROUP: Mapping[str, Callable[[str, Sequence[str], str], str | None]] = {"collection": _file, "ranker": _checkpoint}
 """What a name of a group may mean; of others, the part with a similar name."""
+
+
+def yours(group: str, name: str = "") -> str:
+    """Return how a file or class of the user's own is named, as the end of a message."""
+    return YOURS.get(group, _class)(group, name)
 
 
 def _experiment(group: str, name: str) -> str:

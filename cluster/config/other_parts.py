@@ -1,6 +1,6 @@
 """Lists names of parts in other tools and in papers, with the names here, by group.
 
-tests/cluster/config/test_other_parts.py follows each one until a command is accepted.
+tests/cluster/config/test_meant.py follows each one until a command is accepted.
 """
 
 from __future__ import annotations

@@ -98,8 +98,9 @@ def _siblings(
     names = [name for name in map(str, node) if not name.startswith("_")]
     value, others = values_by_key(overrides).get(key, ""), without(overrides, {key})
     likely = _likely(content, path, len(missing), names)
-    accepted = [each for each in likely if not value or not refused(f"{each}={value}", others)]
-    meant = f"; did you mean {accepted[0]}={value or '…'}?" if accepted else ""
+    written = (f"{each}={form}" for each in likely for form in (value or "…", f"[{value}]"))  # one, or one of a list
+    accepted = next((text for text in written if not value or not refused(text, others)), "")
+    meant = f"; did you mean {accepted}?" if accepted else ""
     return f"; {outer} has {', '.join(names) or 'no options'}{meant}" if outer else meant
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,10 +16,27 @@ from pyrite.cluster.output.terminal import visible
 
 
 class Screen(Console):
-    """A console that writes out control characters in what it prints. Its own colours stay."""
+    """A console that writes out control characters in what it prints. Its own colours stay.
+
+    Attributes:
+        last_line: what was printed last.
+        line_at: when it was, in seconds of `time.monotonic`.
+        spoke_at: when anything was printed, `say` included.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"highlight": False, **options})
+        self.last_line = ""
+        self.line_at = self.spoke_at = time.monotonic()
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        self.last_line = "".join(map(str, objects[-1:]))
+        self.line_at = self.spoke_at = time.monotonic()
+        super().print(*objects, **options)
+
+    def say(self, line: str) -> None:
+        """Print a line about the last one, which stays the last one."""
+        super().print(line, markup=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text), **options)  # before a table measures it

@@ -32,10 +32,11 @@ from pyrite.ranking.rankers.pair_reading import is_decoder
 from pyrite.ranking.rankers.pretrained import Pretrained, read_in
 from pyrite.ranking.rankers.ranker import Ranker, check_whole
 from pyrite.ranking.rankers.sentence_folder import DECLARED, SentenceFolder, read_json
+from pyrite.ranking.similar import similar_path
 
 _log = logging.getLogger(__name__)
 HUB_NAME = re.compile(r"[^./~][^/]*/[^/]*")
-A_TRAINING = "name a folder of `pyrite train weights=true`"
+A_TRAINING = "name a folder of `pyrite train weights=true`, or that of a checkpoint, with its config.json"
 MODEL_TYPES = {
     "ColBERT": "late_interaction",
     "CrossEncoder": "cross_encoder",
@@ -157,7 +158,8 @@ def _opened(place: str, options: dict[str, Any] | None) -> TrainedRanker:
 def _run_weights(folder: Path) -> Path:
     """Return the path of the weights in a run's folder."""
     config = read_config(Storage(str(folder)))
-    remedy = f"name the weights of one run: {folder}/weights/NAME.safetensors"
+    one = f"name the weights of one run: {folder}/weights/NAME.safetensors"
+    remedy = one if (folder / "weights").is_dir() else A_TRAINING
     refuse(verb_of(config) != "train", f"is of `pyrite {verb_of(config)}`, not of one run", folder, remedy)
     file = folder / "weights" / f"{config['run']}.safetensors"
     weights = file if file.is_file() else file.with_suffix("")
@@ -223,9 +225,15 @@ def make(
 def ranker_overrides(place: str) -> list[str]:
     """Return the overrides that make a ranker of a checkpoint, except `ranker.checkpoint`, from its files."""
     folder = Path(local_root(place)).expanduser()
-    refuse(folder.is_file(), "is a file, and a checkpoint is a folder", place, f"name the folder, as {folder.parent}")
+    of_file = f"name the folder, as {folder.parent}" if (folder.parent / "config.json").is_file() else A_TRAINING
+    refuse(folder.is_file(), "is a file, and a checkpoint is a folder", place, of_file)
     if not folder.is_dir():
-        refuse(folder.exists() or not HUB_NAME.fullmatch(place), "no such run or checkpoint", place, A_TRAINING)
+        refuse(
+            folder.exists() or not HUB_NAME.fullmatch(place),
+            "no such run or checkpoint",
+            place,
+            similar_path(place, A_TRAINING),
+        )
         return ["ranker=bi_encoder"]
     if (folder / "modules.json").is_file():  # a model of sentence-transformers
         return [f"ranker={_of_modules(str(folder))}"]

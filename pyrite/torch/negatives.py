@@ -22,6 +22,7 @@ from pyrite.cluster.runs.assemble import make_sampler
 from pyrite.data import Collection, about_tables, as_collection
 from pyrite.parts import of_negatives, part_given
 from pyrite.ranking.batch import Batch, UpdateResult, pairs_of
+from pyrite.ranking.bounds import checked
 from pyrite.ranking.collections.collection import Collection as RunCollection
 from pyrite.ranking.dropout import DropoutSeeds
 from pyrite.ranking.errors import BadInput, refuse
@@ -40,7 +41,6 @@ from pyrite.torch.served_dense import ServedDense
 from pyrite.torch.text_encoder import COLUMNS, Encode, TextEncoder, encoder_of
 from pyrite.torch.text_pairs import TextPairs
 from pyrite.torch.trainer_batches import (
-    FORMS,
     BatchNegatives,
     CollatorWithNegatives,
     check_loader,
@@ -123,6 +123,7 @@ class Negatives(IterableDataset[ServedBatch]):
             if a policy needs its step (`policy=curriculum`).
     """
 
+    @checked
     def __init__(
         self,
         data: Collection | str | os.PathLike[str] | Iterable[object] = (),
@@ -137,7 +138,6 @@ class Negatives(IterableDataset[ServedBatch]):
         options: Mapping[str, object] | None = None,
         note: Callable[[str], None] = lambda line: None,
     ) -> None:
-        refuse(rows not in FORMS, f"{rows!r} are no rows of a trainer", "rows", f"choose {' or '.join(FORMS)}")
         data = as_collection(data)
         texts = data.overrides() if isinstance(data, Collection) else listed(data)
         texts += [*of_negatives(negatives), *part_given("guard", guard)]

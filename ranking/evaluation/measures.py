@@ -321,7 +321,7 @@ def _unsupported(name: str) -> BadInput:
         f"{family}@k ({kind.about})" if kind.needs_cutoff else f"{family} and {family}@k ({kind.about})"
         for family, kind in FAMILIES.items()
     )
-    form = re.fullmatch(r"([a-z]+(?:_[a-z]+)*)(?:[@_](\d+))?", name.strip().lower())
+    form = re.fullmatch(r"([a-z]+(?:_[a-z]+)*)(?:[@_]?(\d+))?", name.strip().lower())
     stem, given = form.groups() if form else ("", None)
     known = {family.lower(): family for family in FAMILIES} | _ELSEWHERE
     if close := similar(stem, known, 0.7):

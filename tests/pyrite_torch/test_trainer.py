@@ -319,7 +319,7 @@ def test_a_loss_around_one_within_the_batch_is_known(bert):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows": "triplets"}, "rows: 'triplets' are no rows of a trainer; choose tuples or labelled_pairs or lists"),
+        ({"rows": "triplets"}, "Negatives: rows is 'triplets'; choose tuples, labelled_pairs or lists"),
         ({"refresh": 3}, "refresh: the dense function has a refresh of its own; leave it out"),
         ({"encode": torch.nn.Identity()}, "encode: is a model; give it as model="),
         ({"encode": lambda texts: texts}, r"encode: too many positional arguments; define it as encode\(texts, kind\)"),

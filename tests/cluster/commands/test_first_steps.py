@@ -353,3 +353,22 @@ def test_habits_of_other_command_lines_get_one_line(given, line, capsys):
         main(given.split())
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(f"pyrite: {line}")
+
+
+def test_a_flag_without_its_value_is_one_line():
+    with pytest.raises(BadInput, match=r"^argument --resume: expected one argument; see `pyrite study --help`$"):
+        parse(["study", "--resume"])
+
+
+@pytest.mark.parametrize(("word", "meant"), [("help", "--help"), ("ls", "list"), ("studdy", "study")])
+def test_a_word_that_is_no_verb_leads_to_one(word, meant):
+    with pytest.raises(BadInput, match=rf"there is no verb '{word}'; did you mean pyrite {meant}\?$"):
+        parse([word])
+
+
+@pytest.mark.parametrize(("verb", "option"), [("study", "seeds"), ("train", "training"), ("mine", "count")])
+def test_options_are_shown_for_each_verb(verb, option, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["options", "--for", verb])
+    assert ended.value.code == 0
+    assert re.search(rf"^{option}:", capsys.readouterr().out, re.MULTILINE)

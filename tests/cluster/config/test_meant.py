@@ -110,3 +110,19 @@ def test_a_file_here_is_meant_by_a_collection_of_its_name(tmp_path, monkeypatch)
     assert meant("collection", "pair.csv") == "collection.path=pairs.csv"
     assert meant("collection", "medquard") == "collection.path=medquad"
     assert meant("collection", "pydoc") == "pydocs"
+
+
+def test_an_option_that_takes_a_list_is_suggested_with_one():
+    with pytest.raises(BadInput, match=r"no option budget; did you mean budgets=\[10\]\?"):
+        compose(["runs=runs", "qrels=qrels.txt", "budget=10"], "pool")
+
+
+def test_a_collection_that_is_asked_for_may_be_a_path():
+    with pytest.raises(BadInput, match=r"no default; choose one of beir, .*path: collection.path=FILE; see"):
+        compose([], "judge")
+
+
+def test_a_checkpoint_is_asked_for_in_the_words_of_the_verb():
+    for verb, key in (("mine", "checkpoint"), ("config", "ranker.checkpoint")):
+        with pytest.raises(BadInput, match=rf"starts from no checkpoint; name one by {key}=FOLDER"):
+            compose(["guard.ranker=itself", "guard.relative=0.05"], verb)

@@ -151,3 +151,12 @@ def test_kept_weights_can_be_saved_and_do_not_change_with_the_ranker(small_bert)
             weight += 1
     assert equal(kept, saved)
     ranker.load_state_dict(saved)
+
+
+def test_the_remedy_for_a_place_without_a_ranker_names_one_that_can_be_there(tmp_path):
+    (tmp_path / "minilm").mkdir()
+    (tmp_path / "pairs.csv").write_text("query,passage\n")
+    with pytest.raises(BadInput, match=r"no such run or checkpoint; did you mean .*/minilm\?$"):
+        ranker_overrides(str(tmp_path / "mini-lm"))
+    with pytest.raises(BadInput, match=r"a folder; name a folder of `pyrite train weights=true`, or that"):
+        ranker_overrides(str(tmp_path / "pairs.csv"))
