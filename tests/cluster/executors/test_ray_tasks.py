@@ -42,7 +42,7 @@ def test_tasks_on_ray(ray_session, tmp_path, monkeypatch):
     assert [each.result()[0] for each in executor.run(tasks)] == [101, 102, 103, 104, 105]
     assert len(list(folder.iterdir())) == 1
     killer = [failing(tmp_path, "actor", 1, "die"), *numbers(2)]
-    results = [each.result() for each in RayExecutor(None, lambda: 1, Resources()).run(killer)]
+    results = [each.result() for each in RayExecutor({}, lambda: 1, Resources()).run(killer)]
     assert sorted(map(str, results)) == ["0", "1", "actor after 1"]
 
 
