@@ -38,6 +38,7 @@ from pyrite.ranking.hub import HUB, URI
 from pyrite.ranking.part import described
 from pyrite.ranking.similar import similar_path
 from pyrite.ranking.whole_file import replace_file
+from pyrite.remedies import in_python
 
 
 class Collection(Public):
@@ -182,8 +183,11 @@ class Collection(Public):
     def _read(self, strict: bool) -> tuple[Any, dict[str, Any]]:
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
-        with about_tables():
-            return Artifacts().collection(config), config
+        try:
+            with about_tables():
+                return Artifacts().collection(config), config
+        except BadInput as error:
+            raise in_python(error, "collection") from None
 
 
 SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table([/\\][^/\\]+)?\.parquet(?::(?P<row>\d+))?")
