@@ -183,11 +183,8 @@ class Collection(Public):
     def _read(self, strict: bool) -> tuple[Any, dict[str, Any]]:
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
-        try:
-            with about_tables():
-                return Artifacts().collection(config), config
-        except BadInput as error:
-            raise in_python(error, "collection") from None
+        with about_tables("collection"):
+            return Artifacts().collection(config), config
 
 
 SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table([/\\][^/\\]+)?\.parquet(?::(?P<row>\d+))?")
@@ -195,14 +192,18 @@ SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table([/\\][^/\\]+)?\.pa
 
 
 @contextmanager
-def about_tables() -> Iterator[None]:
-    """Let errors in a table of the caller's name its row and arguments, not the saved file and options of a command."""
+def about_tables(form: str | None = None) -> Iterator[None]:
+    """Let errors in a table of the caller's name its row and arguments, not the saved file and options of a command.
+
+    Args:
+        form: the form of remedies in other errors (`pyrite.remedies.rendered`). None leaves them as they are.
+    """
     try:
         yield
     except BadInput as error:
         saved = SAVED.fullmatch(str(error.where))
         if saved is None:
-            raise
+            raise in_python(error, form) if form else error from None
         where = f"row {saved['row']} of the table" if saved["row"] else "the table"
         remedy = re.sub(r"collection\.(\w+)=(\w+)", r'\1="\2"', error.remedy or "")
         if remedy != error.remedy:
