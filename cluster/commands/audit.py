@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -158,7 +159,7 @@ def _arms(shown: pl.DataFrame, storage: Storage) -> dict[str, bytes]:
     """Return the runs of the methods and functions, by the names of their files."""
     runs: dict[str, bytes] = {}
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
-        arm = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{method}-{function}")
+        arm = re.sub(r"[^\w.-]", "_", f"{method}-{function}")
         while f"{arm}.run" in runs:  # of a method whose name differs in other signs
             arm += "_"
         ranked = own.sort("query", "margin", descending=[False, True], maintain_order=True)

@@ -25,11 +25,11 @@ from pyrite.analysis.statistics.paired import mean_difference
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose_recorded
-from pyrite.cluster.config.override import key_of, root_of, without
+from pyrite.cluster.config.override import key_of, of_keys, root_of, without
 from pyrite.cluster.config.quoting import option_value
 from pyrite.cluster.output.manifest import read_config_of, refuse_other_files, refuse_repeated
 from pyrite.cluster.output.result_store import BUILT_FROM, ResultStore
-from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import required_scan, required_trials
 from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.plan.sweep import UNTRAINED
@@ -59,7 +59,7 @@ def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     refuse(len(chosen.words) < 2, "two folders are needed", remedy="write pyrite compare FOLDER FOLDER")
     folders = [Storage(folder) for folder in chosen.words]
     refuse_repeated(folders)
-    storage = Storage(given.get("out") or new_place("compare"))
+    storage = Storage(output_place(given.get("out"), "compare"))
     page = storage.content("report.html")
     refuse_other_files(storage, own=f"<title>{words.TITLE}".encode() in page[:1000])
     report = compare(folders, given.get("baseline"))
@@ -156,7 +156,7 @@ def over_places(
     """
     swept = pl.concat([study.trials.select(swept_without(())) for study in studies])["swept"]
     swept_keys = set(swept.explode().drop_nulls().struct.field("key"))
-    left_out = {*options, *(key for key in swept_keys if root_of(key) == "collection")}
+    left_out = {*options, *of_keys(swept_keys, {"collection"}, root_of)}
     frames, queries = [], []
     for folder, study in zip(folders, studies, strict=True):
         name = f"{study.name}:"
@@ -197,7 +197,7 @@ def read_studies(folders: Sequence[Storage]) -> list[Compared]:
         config = read_config_of("study", folder)
         trials = required_trials(folder)
         overrides = map(shlex.split, trials["overrides"])
-        runs = [shlex.join(sorted(each for each in texts if key_of(each) not in UNTRAINED)) for texts in overrides]
+        runs = [shlex.join(sorted(without(texts, UNTRAINED))) for texts in overrides]
         renamed = dict(zip(trials["run"], runs, strict=True))
         queries = required_scan(folder, "queries").with_columns(pl.col("run").replace(renamed))
         trials = trials.with_columns(run=pl.Series(runs, dtype=pl.String))
@@ -235,7 +235,7 @@ def differing_options(studies: Sequence[Compared]) -> dict[str, list[str]]:
     keys = {key_of(text) for study in studies for line in study.trials["overrides"] for text in shlex.split(line)}
     compared = without(sorted(keys - NOT_COMPARED), {"collection"}, root_of)
     values = {key: [_values(study, key) for study in studies] for key in compared}
-    return {key: list(map(", ".join, each)) for key, each in values.items() if any(one != each[0] for one in each)}
+    return {key: list(map(", ".join, each)) for key, each in values.items() if each.count(each[0]) < len(each)}
 
 
 def _values(study: Compared, key: str) -> list[str]:
@@ -249,7 +249,7 @@ def value_of(overrides: str, key: str) -> str:
     given = dict(text.partition("=")[::2] for text in texts)
     if key in given:
         return given[key]
-    config = _composed(shlex.join(text for text in texts if key_of(text) != "seed"))
+    config = _composed(shlex.join(without(texts, {"seed"})))
     value = None if config is None else option_value(config, key)
     return (value or "–").replace("'", "")
 

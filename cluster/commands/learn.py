@@ -25,7 +25,7 @@ from pyrite.cluster.config.schema import SHAPES
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.output.episodes import LEARNED, RANDOM, against_random, recent
 from pyrite.cluster.output.run_log import print_failures
-from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.terminal import print_lines
 from pyrite.cluster.rollouts import checkpoints
 from pyrite.cluster.rollouts.request import MAY_CHANGE, LearnRequest, compose_learning
@@ -34,7 +34,7 @@ from pyrite.cluster.runs.what_was_read import sentence
 from pyrite.cluster.telemetry.tracking.tracker import TrackedRun
 from pyrite.cluster.telemetry.tracking.tracking import Tracking
 from pyrite.cluster.telemetry.training_metrics import study_of
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.precision import best_precision
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 def plan(arguments: list[str]) -> LearnRequest:
     """Plan a learning from its overrides."""
     config = compose_learning(arguments)
-    if (count := config["resources"]["workers"]) > 1:
-        what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
-        raise BadInput(what, "resources.workers", f"step more episodes at once by workers={count}")
+    count = config["resources"]["workers"]
+    what = f"each decision trains a ranker for a few batches in one process, but {count} are requested"
+    refuse(count > 1, what, "resources.workers", f"step more episodes at once by workers={count}")
     arguments = with_precision(arguments, config, best_precision(config["resources"]["gpu"] > 0))
     config = compose_learning(arguments)
-    return LearnRequest(config, arguments, Storage(config["out"] or new_place("learn")))
+    return LearnRequest(config, arguments, Storage(output_place(config["out"], "learn")))
 
 
 def prepare(experiment: Experiment, console: Console) -> LearnWork:

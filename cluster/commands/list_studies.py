@@ -44,8 +44,7 @@ class ListedStudy:
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
     """Print a table of the folders, the newest first."""
     folder, *more = [*chosen.words, *chosen.overrides] or ["outputs"]
-    if more:
-        raise BadInput(f"{more[0]!r} has no effect on a list", remedy="name one folder: pyrite list FOLDER")
+    refuse(list(map(repr, more)), "{} has no effect on a list", remedy="name one folder: pyrite list FOLDER")
     root = Path(folder)
     refuse(not root.is_dir(), "is no folder", root, "name the folder of your results: pyrite list FOLDER")
     listed = sorted(results_in(root), key=lambda row: row.started.timestamp() if row.started else 0.0, reverse=True)

@@ -15,7 +15,7 @@ from pyrite.analysis.reports.report import Table
 from pyrite.cluster.commands.conduct import run_command
 from pyrite.cluster.commands.experiment import Experiment, Load, Verb, Work
 from pyrite.cluster.config.compose import compose, texts_config
-from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.groups import without_choices
 from pyrite.cluster.config.override import replaced
 from pyrite.cluster.executors.address import is_cluster
 from pyrite.cluster.executors.local import LocalExecutor
@@ -28,8 +28,8 @@ from pyrite.cluster.mining.miner import Miner, Shard, shards_of
 from pyrite.cluster.mining.trainer_rows import check_rows
 from pyrite.cluster.mining.writing import shard_store
 from pyrite.cluster.output.manifest import resume_command
-from pyrite.cluster.output.result_store import ResultStore, outdated_lines
-from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.result_store import ResultStore, outdated_lines, unfinished
+from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import read_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.runs.artifacts import Artifacts
@@ -73,7 +73,7 @@ def plan(arguments: list[str]) -> MinePlan:
     for key in ("memory", "custom"):
         what = f"{key} is reserved on a cluster, but one worker mines in this process"
         refuse(config["workers"] == 1 and config[key], what, key, "choose workers=2 or more, or leave it out")
-    return MinePlan(config, arguments, Storage(config["out"] or new_place("mine")))
+    return MinePlan(config, arguments, Storage(output_place(config["out"], "mine")))
 
 
 def prepare(experiment: Experiment, console: Console) -> MineWork:
@@ -85,9 +85,9 @@ def prepare(experiment: Experiment, console: Console) -> MineWork:
     miner = Miner(config, artifacts)
     collection, shards = miner.collection, shards_of(miner.encoded, config)
     store = shard_store(config, storage, artifacts)
-    finished, outdated = store.finished(shard.name for shard in shards)
+    finished, outdated = store.finished(shards)
     print_lines(console, *outdated_lines(outdated, "shards"))
-    waiting = [shard for shard in shards if shard.name not in finished]
+    waiting = unfinished(shards, finished)
     if waiting:  # the first query shows errors before anything is written
         miner.mine(replace(shards[0], queries=shards[0].queries[:1]))
     queries, done = sum(len(shard.queries) for shard in shards), len(shards) - len(waiting)
@@ -137,7 +137,7 @@ class MineWork(Work):
     waiting: Sequence[Shard]
 
     def content(self) -> dict[str, Any]:
-        return {key: value for key, value in self.config.items() if key != CHOICES}
+        return without_choices(self.config)
 
     def execute(self, console: Console, tracking: Tracking) -> None:
         body = "pyrite.cluster.mining.writing:mine_shard"

@@ -26,8 +26,8 @@ from pyrite.cluster.executors.object_store import bytes_of, largest_and_all
 from pyrite.cluster.executors.resources import check_bundle
 from pyrite.cluster.executors.task import Executor
 from pyrite.cluster.lazy import ray
-from pyrite.cluster.output.result_store import outdated_lines
-from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.result_store import outdated_lines, unfinished
+from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.output.tables import write_table
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.pool_methods import PoolPlan, Variant, split, variants
@@ -60,7 +60,7 @@ def plan(arguments: list[str]) -> PoolPlan:
     compared = variants(names, options, config["preset"]["overrides"])
     config["baseline"] = _baseline(config["baseline"], compared, "baseline" in map(key_of, others))
     config["contrasts"] = _contrasts(config["contrasts"] or [], compared)
-    return PoolPlan(config, arguments, compared, Storage(config["out"] or new_place("pool")))
+    return PoolPlan(config, arguments, compared, Storage(output_place(config["out"], "pool")))
 
 
 def prepare(experiment: Experiment, console: Console) -> PoolWork:
@@ -76,11 +76,11 @@ def prepare(experiment: Experiment, console: Console) -> PoolWork:
     _check_grades(inputs, pools)
     warnings = _print_pools(pools, console)
     trials = [plan_trial(pool, variant, plan.options) for pool in pools for variant in plan.variants]
-    done, outdated = trial_store(plan.storage, trials).finished(trial.name for trial in trials)
+    done, outdated = trial_store(plan.storage, trials).finished(trials)
     line = f"{counted(len(plan.variants), 'method')} over {counted(len(pools), 'pool')}, "
     line += f"{counted(plan.options['seeds'], 'seed')} each ({len(done)} of {len(trials)} done), "
     print_lines(console, *outdated_lines(outdated), f"{line}results in {plan.storage}")
-    waiting = [trial for trial in trials if trial.name not in done]
+    waiting = unfinished(trials, done)
     return PoolWork(
         experiment=experiment,
         load=_load(plan, pools, waiting, {"runs": len(trials), "done": len(done)}),
@@ -210,7 +210,7 @@ class PoolWork(Work):
     def renew(self) -> None:
         from pyrite.cluster.reports.pool_results import report_of
 
-        names, _ = trial_store(self.plan.storage, self.trials).finished(trial.name for trial in self.trials)
+        names, _ = trial_store(self.plan.storage, self.trials).finished(self.trials)
         if len(names) != self.shown:
             self.shown = len(names)
             done = [trial for trial in self.trials if trial.name in names]

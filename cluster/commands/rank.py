@@ -28,7 +28,7 @@ from pyrite.cluster.config.override import key_of
 from pyrite.cluster.output.storage import Storage, new_place
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.runs.artifacts import Artifacts
-from pyrite.cluster.runs.cut_checkpoints import cut_of_node
+from pyrite.cluster.runs.cut_checkpoints import cut_of_node, only_cut
 from pyrite.cluster.runs.trained import precision_line, read_ranker
 from pyrite.cluster.runs.what_was_read import cut_words
 from pyrite.cluster.telemetry.reading_line import reading_shown
@@ -87,7 +87,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     cut = cut_of_node(trained.options, trained.options.get("checkpoint"))
     read = trained.read(collection, encoded)
     words = cut_words(read, trained.encoding) if trained.encoding else ""
-    lines = [f"of the checkpoint only {cut}" if cut else "", words, precision_line(trained.ranker)]
+    lines = [only_cut(cut), words, precision_line(trained.ranker)]
     print_lines(console, *filter(None, lines))
     (node,) = config["origin"].values()
     candidates = build(node, "origin", trust="composed").of(sources, queries)

@@ -30,7 +30,7 @@ from pyrite.cluster.executors.ray_tasks import RayExecutor
 from pyrite.cluster.executors.reach import local_paths
 from pyrite.cluster.executors.resources import room_for
 from pyrite.cluster.executors.task import Executor, Once, Task, located
-from pyrite.cluster.output.result_store import outdated_lines
+from pyrite.cluster.output.result_store import outdated_lines, unfinished
 from pyrite.cluster.output.terminal import counted, print_lines
 from pyrite.cluster.plan.extension import GROWING
 from pyrite.cluster.plan.study import StudyPlan
@@ -76,12 +76,11 @@ def prepare(experiment: Experiment, console: Console) -> StudyWork:
     repeated = repetitions(runs)
     collections = {each.name: artifacts.collection(each.config) for each in [*known, *repeated]}
     check_comparison(plan.options, known, collections, complete=not adaptive)
-    done, outdated = run_store(plan.storage, [*runs, *repeated], artifacts.provenance).finished(
-        each.name for each in [*runs, *repeated]
-    )
+    whole = [*runs, *repeated]
+    done, outdated = run_store(plan.storage, whole, artifacts.provenance).finished(whole)
     if scheduler:
         done |= {each.name for each in runs} & set(scheduler.stopped)
-    again = [each for each in repeated if each.name not in done]
+    again = unfinished(repeated, done)
     print_lines(console, *outdated_lines(outdated))
     waiting = [*_by_seed(plan, runs, done), *again]
     work = StudyWork(
@@ -113,8 +112,8 @@ def _by_seed(plan: StudyPlan, runs: Sequence[Planned], done: Container[str]) -> 
 
     An interrupted study then compares all methods, and slow methods do not all come last.
     """
-    left, order = [run for run in runs if run.name not in done], plan.seeds.index
-    return sorted(left, key=lambda run: order(run.config["seed"]))
+    order = plan.seeds.index
+    return sorted(unfinished(runs, done), key=lambda run: order(run.config["seed"]))
 
 
 def _with_precision(plan: StudyPlan, artifacts: Artifacts, console: Console) -> StudyPlan:
@@ -312,7 +311,7 @@ class StudyWork(Work):
     def renew(self) -> None:
         runs = self._planned
         store = run_store(self.plan.storage, runs, self.artifacts.provenance)
-        names, _ = store.finished(planned.name for planned in runs)
+        names, _ = store.finished(runs)
         done = [planned for planned in runs if planned.name in names]
         if len(done) == self.shown:
             return

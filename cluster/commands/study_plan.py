@@ -23,7 +23,7 @@ from pyrite.cluster.config.secrets import VARIABLE, resolved_in
 from pyrite.cluster.config.trust import check_classes, origin
 from pyrite.cluster.config.validate import check_shape
 from pyrite.cluster.output.manifest import CONFIG
-from pyrite.cluster.output.storage import Storage, new_place
+from pyrite.cluster.output.storage import Storage, output_place
 from pyrite.cluster.plan.extension import GROWING, extended, refused_change
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import given_seeds
@@ -47,7 +47,7 @@ def plan(arguments: list[str]) -> StudyPlan:
     )
     if options["time_budget"] is not None:
         seconds_of(options["time_budget"], "time_budget")
-    options["out"] = options["out"] or new_place("study")
+    options["out"] = output_place(options["out"], "study")
     return StudyPlan(options, of_runs, design, Storage(options["out"]))
 
 

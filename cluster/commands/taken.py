@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from pyrite.cluster.config.override import key_of, of_keys, root_of, values_by_key, without
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import refuse
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Taken:
     def read(self, overrides: Sequence[str]) -> dict[str, str]:
         """Return the values that overrides give, by key."""
         for text in overrides:
-            if (key := key_of(text)) not in self.keys:
-                raise BadInput(self.refusal.format(key=key, text=text), remedy=self.remedy)
+            key = key_of(text)
+            refuse(key not in self.keys, self.refusal.format(key=key, text=text), remedy=self.remedy)
         return values_by_key(overrides)
 
 

@@ -17,7 +17,7 @@ from pyrite.cluster.commands.train_lines import TrainingLines
 from pyrite.cluster.commands.train_tables import by_collection, figures, sampling
 from pyrite.cluster.config.agents import learner_of
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.groups import without_choices
 from pyrite.cluster.config.precision import precision_lines, with_precision
 from pyrite.cluster.config.validate import check_run
 from pyrite.cluster.executors.reach import local_paths
@@ -145,8 +145,7 @@ class TrainWork(Work):
     outcome: Outcome = field(init=False)
 
     def content(self) -> dict[str, Any]:
-        content = {key: value for key, value in self.planned.config.items() if key != CHOICES}
-        return content | {"run": self.planned.name}
+        return without_choices(self.planned.config) | {"run": self.planned.name}
 
     def execute(self, console: Console, tracking: Tracking | None) -> None:
         config, lines = self.planned.config, TrainingLines(self.planned, console, Watch(), None)

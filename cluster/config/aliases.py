@@ -296,8 +296,9 @@ def read_overrides(path: str) -> list[str]:
             path,
             remedy,
         )
-        if (key := text.partition("=")[0]) in [other.partition("=")[0] for other in content[:place]]:
-            raise BadInput(f"gives {key} twice", path, "remove one of them")
+        key = text.partition("=")[0]
+        twice = key in [other.partition("=")[0] for other in content[:place]]
+        refuse(twice, f"gives {key} twice", path, "remove one of them")
     return content
 
 

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 import traceback
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
 from types import NoneType
@@ -45,6 +45,11 @@ def build(node: Any, at: str = "", /, *, trust: Trust, **given: Any) -> Any:
     check_classes(node, trust)
     _check_tree(node, at, _base_of(at), at.partition(".")[0])
     return _construct(node, at, given)
+
+
+def build_each(nodes: Mapping[str, Any], at: str, /, *, trust: Trust) -> dict[str, Any]:
+    """Build the parts of a group that have names, by their names."""
+    return {name: build(node, f"{at}.{name}", trust=trust) for name, node in nodes.items()}
 
 
 def parts_in(node: dict[str, Any]) -> dict[str, Any]:

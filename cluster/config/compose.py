@@ -205,8 +205,7 @@ def _store_parts() -> None:
 
     for group, parts in PARTS.items():
         for name in parts:
-            package = f"{group}.{name}" if group == "method" else None
-            ConfigStore.instance().store(name, part_node(group, name), group, package)
+            ConfigStore.instance().store(name, part_node(group, name), group)
 
 
 def _resolve_negatives(config: dict[str, Any], given: Mapping[str, Any]) -> None:

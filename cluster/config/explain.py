@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,17 @@ def explanations(config: dict[str, Any], primary: str) -> dict[Key, str]:
     """
     texts = dict(explained(SHAPES[primary]))
     for group in groups_of(primary):
-        chosen, node = config[CHOICES].get(group), config.get(group)
-        for name in group_options()[group]:
-            if name not in PARTS.get(group, {}) and (name == chosen or (isinstance(node, dict) and name in node)):
-                for key, text in comments(CONF / group / f"{name}.yaml", (group,)).items():
-                    texts.setdefault(key, text)
+        for name in _chosen(config, config[CHOICES], group):
+            path = CONF / group / f"{name}.yaml"
+            texts = {**(comments(path, (group,)) if path.is_file() else {}), **texts}
     _of_classes(config, (), texts)
     return texts
+
+
+def _chosen(config: Mapping[str, Any], choices: Mapping[str, Any], group: str) -> list[str]:
+    """Return the chosen names of a group."""
+    chosen = choices.get(group) or config.get(group)
+    return re.findall(r"\w+", chosen) if isinstance(chosen, str) else list(chosen or ())
 
 
 def summary_line(group: str, name: str) -> str:
@@ -91,8 +95,7 @@ def show(overrides: Sequence[str], console: Console, primary: str = "config") ->
     console.print()
     names = group_options()
     for group in groups_of(primary):
-        chosen = choices.get(group) or config.get(group)
-        picked = re.findall(r"\w+", str(chosen)) if isinstance(chosen, str) else list(chosen or ())
+        picked = _chosen(config, choices, group)
         for name in names[group]:
             mark = "[bold]*[/]" if name in picked else " "
             console.print(f"{mark} {group}={name}  [dim]{escape(summary_line(group, name))}[/]", soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -83,6 +84,11 @@ def brought(group: str, name: str | None) -> dict[str, Any]:
     return {key.partition("@_global_.")[2]: names for entry in entries for key, names in entry.items()}
 
 
+def without_choices(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a composed configuration, without the chosen names."""
+    return {key: value for key, value in config.items() if key != CHOICES}
+
+
 def name_of(group: str, path: str) -> str | None:
     """Return the name in a group that refers to a class; None if it has none.
 
@@ -102,7 +108,7 @@ def _names(group: str) -> dict[str, str]:
 def part_node(group: str, name: str) -> dict[str, Any]:
     """Return what a name in `PARTS` refers to, under its name if parts of the group have names."""
     node: dict[str, Any] = {"_target_": PARTS[group][name]} | ({"_partial_": True} if group in PARTIAL else {})
-    return {name: node} if group in NAMED_GROUPS and group != "method" else node
+    return {name: node} if group in NAMED_GROUPS else node
 
 
 def fill_defaults(node: Any) -> None:

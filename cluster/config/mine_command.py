@@ -10,7 +10,7 @@ from typing import Any
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.groups import CHOICES
-from pyrite.cluster.config.override import beneath, key_of
+from pyrite.cluster.config.override import beneath, key_of, without
 from pyrite.cluster.config.quoting import several
 from pyrite.ranking.errors import BadInput
 
@@ -58,7 +58,7 @@ def _taken(overrides: Sequence[str], config: dict[str, Any], names: Sequence[str
         f"function={several(names)}",
         *(text for text in of_functions if REFRESH not in key_of(text)),  # an index is built once
         f"selector={config[CHOICES]['selector']}",
-        *(text for text in selectors if key_of(text) != "selector" and text not in beneath(selectors, left_out)),
+        *without(selectors, {"selector", *map(key_of, beneath(selectors, left_out))}),
         *beneath(overrides, ["guard"]),
     ]
 

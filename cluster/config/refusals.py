@@ -38,8 +38,8 @@ def check_names(override: Override, config: str) -> None:
 def check_name(group: str, name: Any, config: str = "config") -> None:
     """Refuse a name that a group does not have. No name at all is one where nothing is the default."""
     known = group_options()[group]
-    if reason := REMOVED_PARTS.get(f"{group}={name}"):
-        raise BadInput(f"there is no {group}={name} any more: {reason}")
+    reason = REMOVED_PARTS.get(f"{group}={name}")
+    refuse(reason, f"there is no {group}={name} any more: {reason}")
     refuse(
         name in (None, "") and chosen_by_default(config).get(group, name) is not None,
         f"{group} has no value",
@@ -118,7 +118,7 @@ def _no_mapping(key: str, value: Any, _: str) -> BadInput:
 
 
 def _no_part(key: str, value: Any, _: str) -> BadInput:
-    return BadInput(f"{key} is {value!r}", remedy=f"set its options, as {key}.OPTION=VALUE")
+    return BadInput(f"{key} is {value!r}", remedy=f"leave this out and set its options, as {key}.OPTION=VALUE")
 
 
 def _of_each_function(key: str, value: Any, config: str) -> BadInput:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import key_of, of_keys
 
 KEY = "collection.path"
 _moved = ContextVar[Mapping[str, str]]("moved", default=MappingProxyType({}))
@@ -37,7 +37,7 @@ def new_path(path: str) -> str:
 
 def moves(recorded: Iterable[str], typed: Iterable[str]) -> dict[str, str]:
     """Return the new path of a collection by the old one, of which nothing is left there, if one is typed."""
-    new = [_plain(text.partition("=")[2]) for text in typed if key_of(text) == KEY]
+    new = [_plain(text.partition("=")[2]) for text in of_keys(typed, {KEY})]
     pairs = [(key_of(text), _plain(text.partition("=")[2])) for text in recorded]
     named = {path for key, path in pairs if key == KEY or (key == "collection" and os.sep in path)}
     gone = {path for path in named if is_gone(path)}

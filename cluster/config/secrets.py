@@ -11,9 +11,9 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyrite.ranking.errors import BadInput
 
@@ -56,12 +56,26 @@ def concealed(text: str) -> str:
 
 def concealed_in(content: Value) -> Value:
     """Return nested mappings and lists with their texts concealed, keys such as names of files too."""
+    return _changed(content, lambda text, where: _typed.get(text) or concealed(text), concealed_key)
+
+
+def _changed(content: Any, change: Callable[[str, str], str], change_key: Callable[[Any], Any], where: str = "") -> Any:
+    """Return nested mappings and lists with their texts changed.
+
+    Args:
+        change: returns the new text, given a text and the key of its place.
+        change_key: returns the new key of a mapping.
+        where: the key of the place.
+    """
     if isinstance(content, str):
-        return _typed.get(content) or concealed(content)  # type: ignore[return-value]
+        return change(content, where)
     if isinstance(content, Mapping):
-        return {concealed_key(key): concealed_in(value) for key, value in content.items()}  # type: ignore[return-value]
+        return {
+            change_key(key): _changed(value, change, change_key, f"{where}.{key}".lstrip("."))
+            for key, value in content.items()
+        }
     if isinstance(content, list | tuple):
-        return type(content)(concealed_in(value) for value in content)
+        return type(content)(_changed(value, change, change_key, where) for value in content)
     return content
 
 
@@ -82,14 +96,12 @@ def concealed_file(name: str, content: bytes) -> bytes:
 
 def resolved_in(content: Value, where: str = "") -> Value:
     """Return nested mappings and lists in which each variable has its value again; one that is not set is refused."""
-    if isinstance(content, str):
-        remember([content])
-        return VARIABLE.sub(lambda found: _value(found, where), content)  # type: ignore[return-value]
-    if isinstance(content, Mapping):
-        return {key: resolved_in(value, f"{where}.{key}".lstrip(".")) for key, value in content.items()}  # type: ignore[return-value]
-    if isinstance(content, list):
-        return [resolved_in(value, where) for value in content]  # type: ignore[return-value]
-    return content
+    return _changed(content, _resolved, lambda key: key, where)
+
+
+def _resolved(text: str, where: str) -> str:
+    remember([text])
+    return VARIABLE.sub(lambda found: _value(found, where), text)
 
 
 def _value(found: re.Match[str], where: str) -> str:

@@ -120,7 +120,7 @@ class DeclaredClass:
         """
         for function in self.constructor:
             return {name: (self.module, value) for name, value in _parameters(function.args).items()}
-        given = {keyword.arg: keyword.value for keyword in self.node.keywords if keyword.arg in inherited}
+        given = {keyword.arg: keyword.value for keyword in self.node.keywords}
         if any("dataclass" in ast.unparse(decorator) for decorator in self.node.decorator_list):
             fields = {name: each for name, each in self.annotated.items() if "ClassVar" not in ast.unparse(each)}
             given |= {name: _field_default(each.value) for name, each in fields.items()}
@@ -166,8 +166,6 @@ def _defined(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.ClassDef
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 yield name, value
-            case ast.If(body=body):  # TYPE_CHECKING
-                yield from _defined(body)
 
 
 def _found(path: str) -> tuple[str, ast.ClassDef | ast.expr]:

@@ -183,6 +183,6 @@ def trainers_of(content: Any) -> list[str]:
     """Return the trainings that overrides, or what a folder records, name."""
     texts = [node for node in nodes(content) if isinstance(node, str)]
     typed = {found[1].strip("'\"") for text in texts if (found := RECORDED.fullmatch(text))}
-    composed = [node["trainer"] for node in nodes(content) if isinstance(node, Mapping) and "trainer" in node]
+    composed = [node.get("trainer") for node in nodes(content) if isinstance(node, Mapping)]
     runs = {str(node["run"]) for node in composed if isinstance(node, Mapping) and node.get("run")}
     return sorted(typed | runs)

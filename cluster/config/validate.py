@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyrite.cluster.config.agents import actions_of, checkpoint_of, learner_of
-from pyrite.cluster.config.build import build, parts_in
+from pyrite.cluster.config.build import build, build_each, parts_in
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.groups import CHOICES, NAMED_GROUPS, SINGLE_GROUPS, group_options
 from pyrite.cluster.config.trainer_option import check_trainer, trains_elsewhere
@@ -38,8 +38,7 @@ def check_parts(config: dict[Any, Any], choices: dict[Any, Any]) -> None:
 def _check_level(group: str, node: dict[Any, Any], chosen: str | None) -> None:
     """Refuse a file whose `_target_` is a level too high or too low."""
     file = f"conf/{group}/{chosen}.yaml" if chosen else f"conf/{group}"
-    name = chosen or "NAME"
-    begin = f"with `# @package method.{name}`" if group == "method" else f"with `{name}:`, `_target_` beneath"
+    begin = f"with `{chosen or 'NAME'}:`, `_target_` beneath"
     what = f"{group} takes named parts, and this _target_ has no name"
     refuse(
         group in NAMED_GROUPS and "_target_" in node,
@@ -90,16 +89,15 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     kinds = ("collection", "objective", "policy", "selector", "vectors", "encoding", "ranker", "training", "scheduler")
     parts = {key: build(config[key], key, trust="composed") for key in (*kinds, "batches")}
     ranker = type(parts["ranker"])
-    for group in ("function", "origin"):
-        for name, node in config[group].items():
-            part = build(node, f"{group}.{name}", trust="composed")
-            remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
-            refuse(
-                isinstance(part, Dense | Memory) and not elsewhere and not issubclass(ranker, DenseRanker),
-                f"it compares vectors, and {ranker.__name__} has none",
-                f"function={name}",
-                remedy,
-            )
+    for name, function in build_each(config["function"], "function", trust="composed").items():
+        remedy = "choose ranker=bi_encoder, static or dssm, or function=embedding with a fixed encoder"
+        refuse(
+            isinstance(function, Dense | Memory) and not elsewhere and not issubclass(ranker, DenseRanker),
+            f"it compares vectors, and {ranker.__name__} has none",
+            f"function={name}",
+            remedy,
+        )
+    build_each(config["origin"], "origin", trust="composed")
     check_optimizer(config["optimizer"])
     check_counts(config)
     if agent is not None:
@@ -170,7 +168,7 @@ def check_counts(config: dict[str, Any]) -> None:
     """Refuse numbers of negatives that policy, functions, selectors and objective do not fit."""
     policy = build(config["policy"], "policy", trust="composed")
     objective = build(config["objective"], "objective", trust="composed")
-    functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
+    functions = build_each(config["function"], "function", trust="composed")
     for action in getattr(policy, "actions", None) or ():  # those that are given to `aligned`
         if action.function in functions:
             action.check_ranks(functions[action.function].depth)
@@ -186,8 +184,7 @@ def check_counts(config: dict[str, Any]) -> None:
         policy.set_counts(list(counts.values()))
         what = "an objective with several stages needs lists of one length"
         refuse(len(objective.stages()) > 1, what, "negatives", "give one number for all functions: sampling.negatives")
-    for name, node in config["selectors"].items():
-        build(node, f"selector.{name}", trust="composed")
+    build_each(config["selectors"], "selector", trust="composed")
     if objective.needs_teacher:
         _check_teacher(config, functions)
 

@@ -36,8 +36,8 @@ class Access:
         """Read `--headers`, or RAY_JOB_HEADERS, and `--verify`."""
         named, text = (HEADERS, os.environ.get(HEADERS)) if headers is None else ("--headers", headers)
         given = _mapping(text, named)
-        if wrong := next((name for name, value in given.items() if not isinstance(value, str)), None):
-            raise BadInput(f"the header {wrong} is no text", named, 'write \'{"X-Name": "value"}\'')
+        wrong = [name for name, value in given.items() if not isinstance(value, str)]
+        refuse(wrong, "the header {} is no text", named, 'write \'{"X-Name": "value"}\'')
         checked = SWITCHES.get(verify.lower(), verify)
         refuse(
             isinstance(checked, str) and not os.path.exists(checked),

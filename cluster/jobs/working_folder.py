@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import values_by_key, without
 from pyrite.cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import MAX_PACKAGE_BYTES
@@ -72,7 +72,7 @@ class WorkingFolder:
 
     def has(self, name: str) -> bool:
         """Return whether a file, or something in a folder, travels."""
-        return name == "." or name in self.sizes or any(file.startswith(f"{name}/") for file in self.sizes)
+        return name == "." or any(Path(file).is_relative_to(name) for file in self.sizes)
 
 
 def _check_sizes(path: Path, sizes: Mapping[str, int], excludes: Sequence[str]) -> None:
@@ -190,13 +190,11 @@ class ClusterPaths:
 
 def split_output(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the value of `out=` (None if it is absent or null), and the other overrides."""
-    outs = [text for text in overrides if key_of(text) == "out"]
-    value = unquoted(outs[-1].partition("=")[2]) if outs else ""
-    return (None if value in ("", "null") else value), [text for text in overrides if text not in outs]
+    value = unquoted(values_by_key(overrides).get("out", ""))
+    return (None if value in ("", "null") else value), without(overrides, {"out"})
 
 
 def unquoted(value: str) -> str:
     """Return a value without Hydra's quotes."""
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-        return re.sub(r"\\(['\"\\])", r"\1", value[1:-1])
-    return value
+    within = re.fullmatch(r"(['\"])(.*)\1", value, re.DOTALL)
+    return re.sub(r"\\(['\"\\])", r"\1", within[2]) if within else value

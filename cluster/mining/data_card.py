@@ -46,10 +46,7 @@ def summary_of(
     rows = []
     for name in names:
         supplied = [counts["functions"][name] for counts in results]
-        sums = _sums(supplied, SUMS)
-        ranks = Counter[str]()
-        for counts in supplied:
-            ranks.update(counts["ranks"])
+        sums, ranks = _sums(supplied, SUMS), sum((Counter(counts["ranks"]) for counts in supplied), Counter[str]())
         rows.append({
             "function": name, "negatives": sums["negatives"], "missing": sums["missing"],
             "fallback": sums["fallback"], "guarded": sums["guarded"], "same text": sums["repeats"],

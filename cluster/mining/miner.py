@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyrite.cluster.config.build import build
+from pyrite.cluster.config.build import build, build_each
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.word_vectors import reads_word_vectors
@@ -209,13 +209,12 @@ class Miner:
         for name, function in self.functions.items():
             count = sampler.count if sampler.counts is None else sampler.counts[name]
             selector = sampler.selectors.get(name, sampler.selector)
-            depth = function.depth if isinstance(function, Ranked) else None
+            depth = function.depth if isinstance(function, Ranked) else count
             if isinstance(selector, Window) and count > (size := selector.last - selector.first + 1):
                 what = f"{count} negatives are asked of {name}, and its window has {counted(size, 'rank')}"
                 raise BadInput(what, "selector.last", "raise it, or ask for fewer (count=)")
-            if depth is not None and count > depth:
-                what = f"{count} negatives are asked of {name}, and its list has {counted(depth, 'document')}"
-                raise BadInput(what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
+            what = f"{count} negatives are asked of {name}, and its list has {counted(depth, 'document')}"
+            refuse(count > depth, what, f"function.{name}.depth", "raise it, or ask for fewer (count=)")
 
     def _function(self, name: str, node: dict[str, Any]) -> RetrievalFunction:
         function: RetrievalFunction = build(node, f"function.{name}", trust="composed")
@@ -233,9 +232,7 @@ class Miner:
             build(config["policy"], "policy", trust="composed"),
             build(config["selector"], "selector", trust="composed"),
         )
-        selectors = {
-            name: build(node, f"selector.{name}", trust="composed") for name, node in config["selectors"].items()
-        }
+        selectors = build_each(config["selectors"], "selector", trust="composed")
         named = {f"selector.{name}": part for name, part in selectors.items()}
         for where, part in {"policy": policy, "selector": selector, **named}.items():
             learns = type(part).observe not in (SamplingPolicy.observe, Selector.observe)

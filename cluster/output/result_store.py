@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pyrite.cluster.output.provenance import content_digest, differences
 from pyrite.cluster.output.storage import Storage
@@ -19,6 +19,16 @@ BUILT_FROM = "made_of"
 FILES = "files"
 """Key, in a result, of the checksums of the files that belong to it."""
 
+
+class Named(Protocol):
+    """Work that leaves a result."""
+
+    @property
+    def name(self) -> str:
+        """The key of its result."""
+
+
+Item = TypeVar("Item", bound=Named)
 Provenance = Mapping[str, str]
 """Digests of the data and code that a result depends on, by name (`pyrite.cluster.output.provenance`)."""
 
@@ -60,10 +70,14 @@ class ResultStore:
         """Return whether a result is finished."""
         return self._differences(key) == []
 
-    def finished(self, keys: Iterable[str]) -> tuple[set[str], Counter[str]]:
-        """Return the keys of the finished results, and the number of outdated ones by what has changed."""
+    def finished(self, work: Iterable[Named]) -> tuple[set[str], Counter[str]]:
+        """Return the keys of the finished results, and the number of outdated ones by what has changed.
+
+        Args:
+            work: what has results, each under its name.
+        """
         present, done, outdated = set(self.storage.names(self.folder)), set[str](), Counter[str]()
-        for key in keys:
+        for key in (each.name for each in work):
             changed = self._differences(key) if f"{key}{self.ending}" in present else None
             if changed:
                 outdated[", ".join(changed)] += 1
@@ -110,6 +124,11 @@ class ResultStore:
             return [] if now is None else differences(result.get(BUILT_FROM, {}), now)
         except (AttributeError, TypeError):  # JSON of another shape
             return None
+
+
+def unfinished(work: Iterable[Item], done: Container[str]) -> list[Item]:
+    """Return what has no result among those that are done."""
+    return [each for each in work if each.name not in done]
 
 
 def outdated_lines(outdated: Mapping[str, int], kind: str = "results") -> list[str]:

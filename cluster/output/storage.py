@@ -58,6 +58,11 @@ def new_place(verb: str) -> str:
     return next(name for name in itertools.chain([place], numbered) if not os.path.lexists(name))
 
 
+def output_place(out: str | None, verb: str) -> str:
+    """Return the folder that `out=` names, or a new one for a verb."""
+    return out or new_place(verb)
+
+
 class Storage:
     """Files of one folder, each written completely or not at all.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyrite.cluster.config.secrets import concealed_in
 from pyrite.cluster.output.storage import Storage
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.lazy import pyarrow
 
 GROUP = 250_000
@@ -126,10 +126,9 @@ def required_table(storage: Storage, name: str) -> pl.DataFrame:
 def required_trials(storage: Storage) -> pl.DataFrame:
     """Read the table of a study's runs; raise BadInput if it does not exist, or an older version wrote it."""
     trials = required_table(storage, "trials")
-    if missing := [name for name in LATER if name not in trials.columns]:
-        what = f"has no column {missing[0]}: an older version of Pyrite wrote it"
-        again = f"pyrite study --resume {storage.place} writes it again"
-        raise BadInput(what, f"{storage.place}/trials.parquet", again)
+    missing = [name for name in LATER if name not in trials.columns]
+    what, again = "has no column {}: an older version of Pyrite wrote it", f"pyrite study --resume {storage.place}"
+    refuse(missing, what, f"{storage.place}/trials.parquet", f"{again} writes it again")
     return trials
 
 

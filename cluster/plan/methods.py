@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from pyrite.cluster.config.aliases import as_override
 from pyrite.cluster.config.grammar import Choices, by_key, choices_of, values_of
 from pyrite.cluster.config.groups import brought
-from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, without
 from pyrite.ranking.errors import refuse
 
 Method = Sequence[str] | Mapping[str, Any]
@@ -59,7 +59,7 @@ class Line:
 
     def without_negatives(self) -> Line:
         """Return the line without options that choose negatives."""
-        return replace(self, overrides=tuple(text for text in self.overrides if root_of(text) not in NEGATIVES))
+        return replace(self, overrides=tuple(without(self.overrides, NEGATIVES, root_of)))
 
 
 EACH_ALONE = Line(("policy=fixed", "selector=uniform"))
@@ -146,10 +146,9 @@ def _by_policy(lines: Sequence[Line], given: Sequence[str]) -> list[Pair]:
     `policy=refined,fixed` becomes two pairs: the refined negatives are of the functions in `conf/policy/refined.yaml`,
     so the line adds nothing to them, and `fixed` is crossed with the functions of the line.
     """
-    policies = values_of(of_keys(given, {"policy"})[-1])
-    kinds = {own: [name for name in policies if _names_functions(name) == own] for own in (True, False)}
+    policies = sorted(values_of(of_keys(given, {"policy"})[-1]), key=_names_functions, reverse=True)
     users: dict[bool, Sequence[str]] = {
-        own: replaced(given, [f"policy={','.join(names)}"]) for own, names in kinds.items() if names
+        own: replaced(given, [f"policy={','.join(names)}"]) for own, names in groupby(policies, _names_functions)
     }
     if len(users) == 1:
         users = dict.fromkeys(users, given)

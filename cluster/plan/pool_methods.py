@@ -135,7 +135,7 @@ def _plain(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _needs(name: str) -> set[str]:
     """Return the other inputs that a method needs: `texts` of a collection, grades of a `machine`."""
-    return set(getattr(locate(option("method", name)["_target_"]), "needs", ()))
+    return set(getattr(locate(option("method", name)[name]["_target_"]), "needs", ()))
 
 
 def _with_files(node: Any) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pyrite.analysis.methods import AGENTS, CHECKPOINT, METHOD
 from pyrite.cluster.config.override import is_within, key_of, root_of
 from pyrite.cluster.plan.point import Point
-from pyrite.ranking.errors import BadInput
+from pyrite.ranking.errors import BadInput, refuse
 
 COMPARED = (*METHOD, *AGENTS, "objective", CHECKPOINT)
 """Keys by which methods differ. Each of their values has a search of its own."""
@@ -63,10 +63,9 @@ class Search:
             what = f"cmaes draws only numbers, and {self.keys[0]} is a choice among values"
             raise BadInput(what, "sampler", f"use sampler=tpe, or give {self.keys[0]} one value")
         settings = [key for point in self.points for key in (*self.keys, *point.drawn)]
-        depending = [key for key in settings if is_within(key.rpartition(".")[0], self.keys)]
-        if sampler == "gp" and depending:
-            what = f"gp draws the same settings each time, and {depending[0]} depends on another choice"
-            raise BadInput(what, "sampler", "use sampler=tpe, or compare the alternatives in studies of their own")
+        depending = [key for key in settings if sampler == "gp" and is_within(key.rpartition(".")[0], self.keys)]
+        what = "gp draws the same settings each time, and {} depends on another choice"
+        refuse(depending, what, "sampler", "use sampler=tpe, or compare the alternatives in studies of their own")
 
 
 def searches(points: Sequence[Point], swept: Set[str]) -> list[Search]:

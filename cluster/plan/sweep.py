@@ -150,7 +150,7 @@ def _refuse_unlike_measurement(expanded: Sequence[Point]) -> None:
     """Refuse methods with other measures, or, over one collection, with other numbers of test queries."""
     known: dict[tuple[str, ...], str] = {}
     for point, (key, groups) in itertools.product(expanded, MEASUREMENT.items()):
-        chosen = sorted(text for text in point.overrides if root_of(text) in groups)
+        chosen = sorted(of_keys(point.overrides, groups, root_of))
         value = f"{key}={point.values[key]}" if key in point.values else f"no {key}"
         other = known.setdefault((key, *chosen), value)
         what = f"two methods have {other} and {value}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,7 +73,7 @@ def plan_trial(pool: NamedPool, variant: Variant, config: dict[str, Any]) -> Tri
     options["stopping"] = config.get("stopping", {})  # stopping=[] removes the group
     options["budgets"] = sorted(set(config["budgets"] or usual_budgets(pool.pool)))
     identity = digest([pool.fingerprint, variant.identity, options])
-    name = "".join(sign if sign.isalnum() or sign in "_-." else "_" for sign in f"{pool.name}-{variant.label}")
+    name = re.sub(r"[^\w.-]", "_", f"{pool.name}-{variant.label}")
     options |= {"cpu": config["cpu"]}
     return Trial(f"{name[:80]}-{identity[:10]}", pool.name, pool.fingerprint, variant.label, variant.node, options)
 

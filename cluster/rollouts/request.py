@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.build import build
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.groups import CHOICES
+from pyrite.cluster.config.groups import CHOICES, without_choices
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.validate import check_learning
 from pyrite.cluster.output.manifest import CONFIG, read_config, write_config
@@ -56,7 +56,7 @@ class LearnRequest:
 
     def content(self) -> dict[str, Any]:
         """Return the entries of `config.yaml` that only a learning has."""
-        return {key: value for key, value in self.config.items() if key != CHOICES}
+        return without_choices(self.config)
 
     def record(self, collection: Collection) -> None:
         """Write the manifest of an agent that a study learns; refuse to continue over another collection."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pyrite.cluster.config.build import build
+from pyrite.cluster.config.build import build, build_each
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.runs.embeddings import vectors_of
 from pyrite.cluster.runs.part_options import validation_origins
@@ -164,7 +164,7 @@ def make_sampler(
         config["sampling"]["negatives"],
         rng,
         {name: parts[f"function:{name}"].guarded.total for name in functions},
-        {name: build(node, f"selectors.{name}", trust="composed") for name, node in config["selectors"].items()},
+        build_each(config["selectors"], "selectors", trust="composed"),
         None if replaced else counts_of(config, functions, policy),
         config["sampling"]["recorded"],
     )

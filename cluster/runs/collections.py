@@ -94,8 +94,8 @@ class Collections:
         with alone:
             collection = open_collection(reader, place, strict, run_pieces)
         for name, values in OF_USE.items():
-            if (value := getattr(reader, name)) not in values:
-                raise BadInput(f"{name} is {value!r}", f"collection.{name}", f"choose {' or '.join(values)}")
+            value = getattr(reader, name)
+            refuse(value not in values, f"{name} is {value!r}", f"collection.{name}", f"choose {' or '.join(values)}")
         chosen = {"self_documents": reader.self, "duplicates": reader.duplicates}
         if tuple(chosen.values()) == tuple(values[0] for values in OF_USE.values()):
             return collection

@@ -36,17 +36,24 @@ def cut_of_node(options: Mapping[str, Any], checkpoint: Any) -> str:
     if not isinstance(checkpoint, str):
         return ""
     layers, queries, documents = (options.get(name) for name in ("layers", "max_query", "max_document"))
-    parts = []
-    if layers is not None:
-        has = layers_of(checkpoint)
-        parts.append(f"{layers} of {has} layers" if has else f"the first {layers} layers")
     lengths = {
+        (False, False): "",
         (False, True): f"{documents} subwords",
         (True, False): f"{queries} subwords of a query",
         (True, True): f"{queries} + {documents} subwords",
     }
-    parts += [text] if (text := lengths.get((queries is not None, documents is not None))) else []
-    return ", ".join(parts)
+    parts = ["" if layers is None else _layers(layers, checkpoint), lengths[queries is not None, documents is not None]]
+    return ", ".join(filter(None, parts))
+
+
+def _layers(layers: int, checkpoint: str) -> str:
+    has = layers_of(checkpoint)
+    return f"{layers} of {has} layers" if has else f"the first {layers} layers"
+
+
+def only_cut(cut: str) -> str:
+    """Return a line about what is left of a checkpoint (`cut_of`); empty if it is whole."""
+    return f"of the checkpoint only {cut}" if cut else ""
 
 
 def frozen_of(config: Mapping[str, Any]) -> str:

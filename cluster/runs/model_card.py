@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from pyrite.cluster.config.build import build
+from pyrite.cluster.config.build import build, build_each
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.storage import Storage
@@ -53,7 +53,7 @@ def card(planned: Planned, outcome: Outcome, collection: Collection, transformer
 def _facts(planned: Planned, outcome: Outcome, collection: Collection) -> dict[str, Any]:
     """Return what a ranker is, and what it was trained on and how."""
     config, chosen = planned.config, planned.config[CHOICES]
-    functions = {name: build(node, f"function.{name}", trust="composed") for name, node in config["function"].items()}
+    functions = build_each(config["function"], "function", trust="composed")
     counts = counts_of(config, functions, build(config["policy"], "policy", trust="composed")) or {}
     negatives = ", ".join(f"{count} of {name}" for name, count in counts.items())
     selectors = [f"of {name} {node['_target_'].rpartition('.')[2]}" for name, node in config["selectors"].items()]

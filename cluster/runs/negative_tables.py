@@ -61,8 +61,8 @@ def write_guarded(storage: Storage, runs: Iterable[Planned], artifacts: Artifact
 
 
 def _has_guard(planned: Planned) -> bool:
-    margins = [_margins(planned.config, name) for name in planned.config["function"]]
-    return any(margin is not None for limits in margins for margin in limits.values())
+    functions = planned.config["function"]
+    return any({None} != set(_margins(planned.config, name).values()) for name in functions)
 
 
 def _dropped(

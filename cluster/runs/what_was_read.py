@@ -10,7 +10,7 @@ import polars as pl
 
 from pyrite.cluster.config.groups import CHOICES
 from pyrite.cluster.output.terminal import counted, holding
-from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of
+from pyrite.cluster.runs.cut_checkpoints import cut_of, frozen_of, only_cut
 from pyrite.cluster.runs.part_options import validation_node, validation_origins
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.reader import NOTED
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 WHOLE = {"full": "all passages", "category": "all passages of the category"}
 """The documents that origins without lists rank."""
+UNITS = {True: ("pair", "passage"), False: ("relevant pair", "document")}
+"""What is counted, by whether the collection is a file of pairs."""
 SPLITS = ("train", "dev", "test")
 REDUCED = ("tiny", "small")
 """Scales that train for fewer epochs, and rankers that start from nothing with narrower widths."""
@@ -34,17 +36,16 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     """
     counts, source = pairs(collection), collection.source
     joined = source.get("joined", 0)
-    parts = [counted(counts["pairs"], "pair" if source else "relevant pair")]
+    pair, text = UNITS[bool(source)]
+    parts = [counted(counts["pairs"], pair), counted(len(collection.queries), "query"), counted(collection.size, text)]
     parts[0] += f" ({counted(joined, 'duplicate')} joined)" if joined else ""
-    parts += [counted(len(collection.queries), "query"), counted(collection.size, "passage" if source else "document")]
     split = ", ".join(f"{name} {counts[name]:,}" for name in SPLITS)
     if not any(counts[name] for name in SPLITS):
         split = f"{config['folds']}-fold cross-validation" if "folds" in config else "no splits"
     columns = f"; columns {', '.join(source['columns'])}" if source.get("columns") else ""
-    text = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
-    cut, frozen = cut_of(config), frozen_of(config)
-    about = [_ranked(config), f"of the checkpoint only {cut}" if cut else "", frozen]
-    return "; ".join([text + _unanswered(collection) + _cut(counts, config), *filter(None, about)])
+    said = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
+    about = [_ranked(config), only_cut(cut_of(config)), frozen_of(config)]
+    return "; ".join([said + _unanswered(collection) + _cut(counts, config), *filter(None, about)])
 
 
 def _ranked(config: Mapping[str, Any]) -> str:
@@ -70,14 +71,19 @@ def _unanswered(collection: Collection) -> str:
     left = collection.queries.filter(~pl.col("id").is_in(relevant.implode()))["split"]
     if left.is_empty():
         return ""
-    parts = []
-    if train := int((left == "train").sum()):
-        parts.append(f"{train:,} of train (not trained on)")
-    if tested := [f"{count:,} of {name}" for name in SPLITS[1:] if (count := int((left == name).sum()))]:
-        parts.append(f"{' and '.join(tested)} ({'counts' if left.is_in(SPLITS[1:]).sum() == 1 else 'count'} as 0)")
-    if unsplit := left.null_count():
-        parts.append(f"{unsplit:,} (not trained on; in a test they count as 0)")
-    return f"; queries without a relevant document: {', '.join(parts)}"
+    counts, unsplit = _by_split(left), left.null_count()
+    tested = [f"{counts[name]:,} of {name}" for name in SPLITS[1:] if counts[name]]
+    parts = {
+        f"{counts['train']:,} of train (not trained on)": counts["train"],
+        f"{' and '.join(tested)} ({'counts' if left.is_in(SPLITS[1:]).sum() == 1 else 'count'} as 0)": tested,
+        f"{unsplit:,} (not trained on; in a test they count as 0)": unsplit,
+    }
+    return f"; queries without a relevant document: {', '.join(holding(parts))}"
+
+
+def _by_split(splits: pl.Series) -> dict[str, int]:
+    """Return the number of queries per split."""
+    return {name: int((splits == name).sum()) for name in SPLITS}
 
 
 def sentences(used: Iterable[tuple[Collection, Mapping[str, Any]]]) -> dict[str, list[str]]:
@@ -101,9 +107,8 @@ def pairs(collection: Collection) -> dict[str, int]:
     """Return the numbers of relevant pairs, of pairs to train on, and of queries per split."""
     relevant = collection.judgements.filter(pl.col("grade") > 0)
     train = collection.queries.filter(pl.col("split").fill_null("train") == "train")["id"]
-    counts = {name: int((collection.queries["split"] == name).sum()) for name in SPLITS}
     examples = len(relevant.filter(pl.col("query").is_in(train.implode())))
-    return counts | {"pairs": len(relevant), "examples": examples}
+    return _by_split(collection.queries["split"]) | {"pairs": len(relevant), "examples": examples}
 
 
 def _cut(counts: Mapping[str, int], config: Mapping[str, Any]) -> str:

@@ -6,12 +6,15 @@ import logging
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import optuna
 
 from pyrite.analysis.methods import METHOD
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import of_keys
+from pyrite.cluster.output.result_store import unfinished
+from pyrite.cluster.plan.point import Interval
 from pyrite.cluster.plan.searches import Search, Suggest, searches
 from pyrite.cluster.plan.study import StudyPlan
 from pyrite.cluster.plan.sweep import Planned, Point
@@ -32,7 +35,7 @@ def _seeds(found: Sequence[Search]) -> list[int]:
     """Return the seed of each search's sampler, which stays the same if other methods join the study."""
     seeds: list[int] = []
     for search in found:
-        names = sorted(text for text in search.method if key_of(text) in (*METHOD, "objective"))
+        names = sorted(of_keys(search.method, (*METHOD, "objective")))
         seed = int(digest(names)[:7], 16)
         while seed in seeds:  # of methods that differ in other options
             seed += 1
@@ -49,6 +52,14 @@ def _sampler(name: str, seed: int, parallel: int) -> optuna.samplers.BaseSampler
         return optuna.samplers.CmaEsSampler(seed=seed)
     # A Tree-structured Parzen Estimator (Bergstra et al. 2011). Simultaneous proposals avoid each other.
     return optuna.samplers.TPESampler(seed=seed, constant_liar=parallel > 1)
+
+
+def _drawn(trial: optuna.Trial, name: str, interval: Interval) -> str:
+    """Return the value that Optuna draws from an interval."""
+    if interval.whole:
+        return str(trial.suggest_int(name, round(interval.low), round(interval.high), log=interval.log))
+    value = trial.suggest_float(name, interval.low, interval.high, log=interval.log)
+    return f"{float(f'{value:.6g}'):g}"
 
 
 class OptunaRuns(Proposals):
@@ -99,26 +110,9 @@ class OptunaRuns(Proposals):
     def _propose(self, method: int) -> None:
         """Queue a method's next proposals, except those with a finished result."""
         while self._left[method] and not self._open[method]:
-            proposals: list[Planned] = []
-            for _ in range(min(self.parallel, self._left[method])):
-                self._left[method] -= 1
-                trial, search = self._studies[method].ask(), self.searches[method]
-                suggest = cast("Suggest", trial.suggest_categorical)  # which is overloaded
-                point = search.choose(suggest)
-                drawn = []
-                for key, interval in point.intervals:
-                    name, low, high = search.parameter(key, point), interval.low, interval.high
-                    if interval.whole:
-                        drawn.append(f"{key}={trial.suggest_int(name, round(low), round(high), log=interval.log)}")
-                    else:
-                        value = trial.suggest_float(name, low, high, log=interval.log)
-                        drawn.append(f"{key}={float(f'{value:.6g}'):g}")
-                runs = runs_of(point, drawn, self.seeds)
-                self._open[method].append((trial, runs))
-                new = [planned for planned in runs if planned.name not in self._results]
-                self._results |= {planned.name: None for planned in new}
-                self._repeated += len(runs) - len(new)
-                proposals += new
+            count = min(self.parallel, self._left[method])
+            self._left[method] -= count
+            proposals = list(chain.from_iterable(self._ask(method) for _ in range(count)))
             self.proposed += proposals
             self.on_total(self.total)
             if self.scheduler is not None:
@@ -132,6 +126,19 @@ class OptunaRuns(Proposals):
                     self._results[planned.name] = best
             self._tell(method)
 
+    def _ask(self, method: int) -> list[Planned]:
+        """Return the runs of a method's next settings, without those that an earlier proposal has."""
+        trial, search = self._studies[method].ask(), self.searches[method]
+        suggest = cast("Suggest", trial.suggest_categorical)  # which is overloaded
+        point = search.choose(suggest)
+        drawn = [f"{key}={_drawn(trial, search.parameter(key, point), interval)}" for key, interval in point.intervals]
+        runs = runs_of(point, drawn, self.seeds)
+        self._open[method].append((trial, runs))
+        new = unfinished(runs, self._results)
+        self._results |= {planned.name: None for planned in new}
+        self._repeated += len(runs) - len(new)
+        return new
+
     def _best(self, planned: Planned) -> float | None:
         stopped = self.scheduler.stopped.get(planned.name) if self.scheduler else None
         if stopped is not None:
@@ -142,7 +149,7 @@ class OptunaRuns(Proposals):
     def _tell(self, method: int) -> None:
         """Tell Optuna the results of a method's open proposals together, in their order, once all are known."""
         results = [[self._results[planned.name] for planned in runs] for _, runs in self._open[method]]
-        if any(value is None for values in results for value in values):
+        if None in chain.from_iterable(results):
             return
         for (trial, _), values in zip(self._open[method], results, strict=True):
             told = self._studies[method].tell(trial, sum(filter(None, values)) / len(values))

@@ -14,7 +14,7 @@ from ray.tune import Stopper
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
 from pyrite.cluster.config.build import as_node, build, locate
-from pyrite.cluster.config.override import key_of
+from pyrite.cluster.config.override import without
 from pyrite.cluster.config.trust import Trust, check_classes
 from pyrite.cluster.executors.hooks import HookErrors
 from pyrite.cluster.executors.task import STEP, VALUE, step_of
@@ -81,7 +81,7 @@ class EarlyStopping(Stopping):
             if before is not None and before.made_of != self.made_of(planned.config):
                 del self.stopped[name]
                 self._curves.pop(name, None)
-            method = tuple(text for text in planned.overrides if key_of(text) not in (*planned.drawn, "seed"))
+            method = tuple(without(planned.overrides, (*planned.drawn, "seed")))
             if method not in self._searches:
                 self._searches[method] = self.make()
                 self._searches[method].set_search_properties(VALUE, "max")

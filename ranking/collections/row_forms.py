@@ -140,9 +140,7 @@ class RowForm:
         listed = None if self.query or self.positive else listed_column(written)
         if listed is not None:
             return replace(self._columns((*names, "query", "positive")), listed=written[listed])
-        query, positive = self.query or first_value(QUERY, written), self.positive or first_value(POSITIVE, written)
-        if not {query, positive} <= set(names):
-            raise without_columns(names, {"query": query, "positive": positive})
+        query, positive = self._pair(names, written)
         usual = {"title": TITLED.get(positive.lower(), ()), "label": LABEL, "prompt": PROMPT}
         others = {kind: name for kind, several in usual.items() if (name := first_value(several, written)) != query}
         negatives = [name for name in names if NEGATIVES.match(name) and name != positive]
@@ -150,6 +148,13 @@ class RowForm:
             None, query, positive, others.get("title"), _chosen(self.negatives, negatives),
             self._score_columns(names, written), self.label or others.get("label"), others.get("prompt"),
         )  # fmt: skip
+
+    def _pair(self, names: Sequence[str], written: Mapping[str, str]) -> tuple[str, str]:
+        """Return the columns of the query and of the positive; raise a `RowFault` if one of them is not there."""
+        query, positive = self.query or first_value(QUERY, written), self.positive or first_value(POSITIVE, written)
+        if not {query, positive} <= set(names):
+            raise without_columns(names, {"query": query, "positive": positive})
+        return query, positive
 
     def _score_columns(self, names: Sequence[str], written: Mapping[str, str]) -> tuple[str, ...]:
         """Return the columns of scores; none if there is none."""

@@ -267,13 +267,13 @@ def test_damaged_results_of_a_pool_are_made_again(ray_session, kills, tmp_path, 
         for file in (out / "runs").glob("*.json")
     ]
     store = trial_store(Storage(str(out)), trials)
-    assert len(store.finished(store.keys())[0]) == 2
+    assert len(store.finished(trials)[0]) == 2
     for file in (out / "runs").iterdir():
         whole = file.read_bytes()
         for way, content in damages(whole).items():
             if file.suffix != ".json" or way != "another byte":  # of a duration: no result depends on it
                 file.write_bytes(content)
-                assert len(store.finished(store.keys())[0]) == 1, (file, way)
+                assert len(store.finished(trials)[0]) == 1, (file, way)
         file.write_bytes(whole)
     damage([file for file in (out / "runs").iterdir() if file.suffix == ".parquet"])
     capsys.readouterr()

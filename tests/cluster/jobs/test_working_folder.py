@@ -214,7 +214,7 @@ def test_overrides_come_through_intact_and_options_may_stand_among_them(tmp_path
     line = shlex.join([*overrides, f"out={tmp_path}/outputs/s"])
     assert given["metadata"] == {"name": "study", "verb": "study", "overrides": line, "note": "it's late"}
     assert given["submission_id"].startswith("study-20")
-    assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (1, None)
+    assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (1, {})
 
 
 @pytest.mark.usefixtures("of_two_machines")
@@ -232,7 +232,7 @@ def test_what_a_cluster_is_told(tmp_path, console):
     assert given["entrypoint"] == f"python -m pyrite learn out={tmp_path}/agent"
     assert environment["uv"] == str(tmp_path / "requirements.txt")
     assert environment["env_vars"]["RAY_JOB_STOP_SIGNAL"] == "SIGINT"
-    assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (None, {"big": 1.0})
+    assert (given["entrypoint_num_cpus"], given["entrypoint_resources"]) == (0, {"big": 1.0})
     assert given["submission_id"].startswith("night-20")
 
 

@@ -176,4 +176,4 @@ def test_a_result_keeps_the_code_that_its_study_was_planned_with(tmp_path):
     execute_trial(trial, storage, {trial.pool: pool_of([0, 1, 1, 0])}, Context())
     assert trial_store(storage, [trial]).has("a")
     other = replace(trial, made_of={"code of pooling": "another"})
-    assert trial_store(storage, [other]).finished(["a"]) == (set(), {"code of pooling": 1})
+    assert trial_store(storage, [other]).finished([other]) == (set(), {"code of pooling": 1})

@@ -38,7 +38,7 @@ def test_a_damaged_state_or_result_is_as_good_as_none(base, tmp_path):
     assert not storage.names("states")
 
     def finished(other: dict[str, str]) -> tuple[set[str], dict[str, int]]:
-        done, outdated = run_store(storage, [planned], lambda config: keys | other).finished([planned.name])
+        done, outdated = run_store(storage, [planned], lambda config: keys | other).finished([planned])
         return done, dict(outdated)
 
     others = {"base": "another", "commit": "later"}, {"base": "another"}, {}
