@@ -21,6 +21,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
@@ -166,6 +167,7 @@ class Study(Public):
         """
         if self.out is None:
             self.out = new_place("study")  # so that it is known if the study is interrupted
+        on = of_kind(on, (Ray, NoneType), "on", f"give pyrite.Ray({on!r})")
         place = on.overrides() if on else []
         if self._storage is not None and self._storage.read(CONFIG) is not None:
             return self._continue(self._storage, place, console)

@@ -38,6 +38,7 @@ from pyrite.ranking.hub import HUB, URI
 from pyrite.ranking.part import described
 from pyrite.ranking.similar import similar_path
 from pyrite.ranking.whole_file import replace_file
+from pyrite.remedies import in_python
 
 
 class Collection(Public):
@@ -182,7 +183,7 @@ class Collection(Public):
     def _read(self, strict: bool) -> tuple[Any, dict[str, Any]]:
 
         config = compose([*self.overrides(), f"strict={written(strict)}"])
-        with about_tables():
+        with about_tables("collection"):
             return Artifacts().collection(config), config
 
 
@@ -191,14 +192,18 @@ SAVED = re.compile(r".*[/\\]tables[/\\][0-9a-f]{16}[/\\]table([/\\][^/\\]+)?\.pa
 
 
 @contextmanager
-def about_tables() -> Iterator[None]:
-    """Let errors in a table of the caller's name its row and arguments, not the saved file and options of a command."""
+def about_tables(form: str | None = None) -> Iterator[None]:
+    """Let errors in a table of the caller's name its row and arguments, not the saved file and options of a command.
+
+    Args:
+        form: the form of remedies in other errors (`pyrite.remedies.rendered`). None leaves them as they are.
+    """
     try:
         yield
     except BadInput as error:
         saved = SAVED.fullmatch(str(error.where))
         if saved is None:
-            raise
+            raise in_python(error, form) if form else error from None
         where = f"row {saved['row']} of the table" if saved["row"] else "the table"
         remedy = re.sub(r"collection\.(\w+)=(\w+)", r'\1="\2"', error.remedy or "")
         if remedy != error.remedy:

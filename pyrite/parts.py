@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, singledispatch
 from inspect import signature
 from itertools import chain
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 from pyrite.cluster.config.build import locate
 from pyrite.cluster.config.groups import NAMED_GROUPS, group_options, name_of, option
 from pyrite.cluster.config.other_parts import name_here
 from pyrite.cluster.config.parts import BASES, OURS
+from pyrite.cluster.config.refusals import MAIN_OPTION
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.part import config_of, options_of, path_of
 from pyrite.ranking.similar import similar
@@ -72,7 +73,7 @@ def part_of(group: str, thing: object) -> Any:
     """
     kind = class_of(thing)
     if not issubclass(kind, locate(BASES[group])):
-        ours = _object_named(group, str(thing)) or "one of pyrite's"
+        ours = _object_meant(group, thing) or "one of pyrite's"
         remedy = f"give {ours}, or an object or class of your own that subclasses {BASES[group]}"
         raise BadInput(f"{_shown(thing)} is no {'retrieval ' * (group == 'function')}{group}", remedy=remedy)
     if kind.__qualname__ != kind.__name__:
@@ -81,9 +82,11 @@ def part_of(group: str, thing: object) -> Any:
     return kind() if isinstance(thing, type) else thing
 
 
-def _object_named(group: str, name: str) -> str | None:
-    """Return the part that a name is meant for, as Python writes it; None if it is none."""
-    here = similar(name_here(group, name), group_options().get(group, ()))
+def _object_meant(group: str, thing: object) -> str | None:
+    """Return the part that a name or a number is meant for, as Python writes it; None if it is none."""
+    if group in MAIN_OPTION and isinstance(thing, Real):
+        return f"pyrite.{group.title()}({MAIN_OPTION[group]}={thing})"
+    here = similar(name_here(group, str(thing)), group_options().get(group, ()))
     return here and f"pyrite.{class_named(group, here)}(…)"
 
 

@@ -44,10 +44,14 @@ ARGUMENTS: Mapping[str, dict[str, str]] = {
     "rank": {"out": "{name}={value}", "checkpoint": "ranker={value}"},
     "audit": dict.fromkeys(("out", "studies", "judgements"), "{name}={value}"),
     "evaluate": dict.fromkeys(("runs", "qrels", "measures", "baseline", "relevant_from"), "{name}={value}"),
+    "collection": {"strict": "{name}={value}"},
     "negatives": {"function": "negatives={parts}", "guard.": "guard=pyrite.Guard({given})"},
 }
 """Arguments of a verb's function by the option, or by the part whose options are given together."""
-OF_COLLECTION = {"collection.": "pyrite.Collection.from_pairs(…, {given})"}
+OF_COLLECTION = {
+    "collection.path": "pyrite.Collection.from_path({value})",
+    "collection.": "pyrite.Collection.from_pairs(…, {given})",
+}
 """The place of a collection's options, for every verb."""
 
 
@@ -82,8 +86,8 @@ def rendered(overrides: str, verb: str) -> str:
 
 def _form(key: str, verb: str) -> str:
     """Return the argument that takes an option: one of the function, the collection's, or `options`."""
-    forms, (root, dot, _) = ARGUMENTS.get(verb, {}), key.partition(".")
-    return forms.get(key) or (forms | OF_COLLECTION).get(f"{root}{dot}", "options={options}")
+    forms, (root, dot, _) = ARGUMENTS.get(verb, {}) | OF_COLLECTION, key.partition(".")
+    return forms.get(key) or forms.get(f"{root}{dot}", "options={options}")
 
 
 def _filled(form: str, pairs: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 SIMILARITY = 0.6
 """The least similarity of two names, from 0 to 1, at which one may mean the other."""
-OF_FILES = 0.75
+OF_FILES = 0.8
 """The same of the names of files, of which there may be many."""
 
 

@@ -124,6 +124,11 @@ def test_an_argument_of_a_part_leads_to_one_that_it_has(kind, name, value, expec
         (lambda: pyrite.torch.Negatives("pairs.csv", epochs=3), 'did you mean options={"training.max_epochs": 3}?'),
         (lambda: pyrite.Study("pairs.csv", {"a": pyrite.BM25()}, scale="smal"), "choose tiny, small, medium, full"),
         (lambda: pyrite.Study("pairs.csv", {"a": pyrite.BM25()}, ["biencoder"]), "give pyrite.BiEncoder(…), or"),
+        (lambda: pyrite.Study("pairs.csv", {"a": pyrite.BM25()}).run("head:6379"), "give pyrite.Ray('head:6379')"),
+        (lambda: pyrite.mine("pairs.csv", pyrite.BM25(1), guard=0.05), "give pyrite.Guard(relative=0.05), or"),
+        (lambda: pyrite.mine("pairs.csv", pyrite.Dense(1)), 'give ranker="FOLDER"'),
+        (lambda: pyrite.Collection.from_pairs("pairs.csv", query="q").counts(), 'from_pairs(…, query="COLUMN")'),
+        (lambda: pyrite.Collection.from_pairs("hf:a/b").counts(), 'give pyrite.Collection.from_path("FOLDER")'),
         (lambda: pyrite.Study("pairs.csv", {"a": pyrite.BM25()}).run(seed=1), "give seeds=[1] to Study(…)"),
     ],
 )

@@ -51,7 +51,7 @@ def planned_with_agents(
     _look_for_data(plan.options.get("data"), [*planned, *examples])
     runs, agents = with_agents(planned, plan.storage, plan.scaled.get("learn", []))
     refuse(not runs and not examples, "nothing to run", remedy="see `pyrite study --help`")
-    remedy = "learn one first, and give policy.checkpoint="
+    remedy = "learn one first, and give policy.checkpoint=FOLDER"
     refuse(
         any(learner_of(each.config) for each in [*runs, *examples]),
         "what is proposed while a study runs can't learn agents",

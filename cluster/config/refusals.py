@@ -118,7 +118,7 @@ def _no_mapping(key: str, value: Any, _: str) -> BadInput:
 
 
 def _no_part(key: str, value: Any, _: str) -> BadInput:
-    return BadInput(f"{key} is {value!r}", remedy=f"set its options, as {key}.OPTION=VALUE")
+    return BadInput(f"{key} is {value!r}", remedy=f"leave this out and set its options, as {key}.OPTION=VALUE")
 
 
 def _of_each_function(key: str, value: Any, config: str) -> BadInput:

@@ -145,7 +145,7 @@ class Miner:
             config["scores"] == "ranker" and self.ranker is None,
             "there is no ranker to score with",
             "scores=ranker",
-            "name one by checkpoint=",
+            "name one by checkpoint=FOLDER",
         )
         self._check_promote()
         self.functions = {name: self._function(name, node) for name, node in config["function"].items()}
@@ -221,7 +221,9 @@ class Miner:
         if not isinstance(function, Dense):
             return function
         if self.ranker is None:
-            raise BadInput("there is no ranker whose vectors could be searched", f"function.{name}", "give checkpoint=")
+            raise BadInput(
+                "there is no ranker whose vectors could be searched", f"function.{name}", "give checkpoint=FOLDER"
+            )
         return NearestDocuments(self.ranker, self.ranker_encoded, function.depth, function.index)
 
     def _sampler(self, rng: np.random.Generator) -> Sampler:
@@ -368,7 +370,7 @@ class NearestDocuments(Ranked):
         super().__init__(depth=depth)
         if not isinstance(ranker, DenseRanker):
             what = f"{type(ranker).__name__} gives texts no vectors that an index could search"
-            raise BadInput(what, "function=dense", "name a bi-encoder or a static ranker by checkpoint=")
+            raise BadInput(what, "function=dense", "name a bi-encoder or a static ranker by checkpoint=FOLDER")
         self.ranker, self.encoded = ranker, encoded
         every = np.arange(len(encoded.documents))
         self.index: VectorIndex | SparseIndex

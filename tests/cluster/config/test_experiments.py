@@ -72,6 +72,15 @@ def test_runs_of_each_experiment_are_sound(name):
         assert ranker.get("preset") == (None if ranker.get("checkpoint") else "tiny")
 
 
+@pytest.mark.parametrize("name", ["encoder", "encoder_negatives"])
+def test_every_run_that_the_readme_leads_to_is_sound(name):
+    """Each day: these are the first commands of most users."""
+    runs = planned(study(name))
+    assert len(runs) > 2
+    for run in runs:
+        check_run(run.config, None)
+
+
 def test_what_an_experiment_reduces_at_a_scale_is_said():
     assert study("saeidi2017_rankers", "scale=small", "limits.dev=50").reduced == (
         "experiment=saeidi2017_rankers sets at scale=small: limits.train=800 limits.test=1000 ranker.layers=1 "

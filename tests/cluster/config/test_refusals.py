@@ -94,7 +94,7 @@ OF_RUNS = [
         "selector._target_: Fixed is no selector; name a subclass",
     ),
     ("selector.bm25=top selectors.bm25._target_=pyrite.ranking.objectives.pairwise.Hinge", "Hinge is no"),
-    ("function=dense function.dense.refresh=never", "refresh is 'never'; set its options, as function.dense"),
+    ("function=dense function.dense.refresh=never", "refresh is 'never'; leave this out and set its options, as"),
     ("+function.own._target_=pyrite.sampling.guard.Guard", "function.own._target_: Guard is no function"),
     ("ranker._target_=pyrite.sampling.guard.Guard", "ranker._target_: Guard is no ranker"),
     ("function=dense function.dense.refresh.mode=sync function.dense.refresh.lag=1", "dense.refresh.lag: mode sync"),
