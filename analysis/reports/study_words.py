@@ -45,6 +45,7 @@ ALONE_IS_BETTER = "{} has {}, more than any method here"
 DOES_IT_KEEP = ": does a lower optimizer.lr keep it?"
 POOLED = "All values of {} are pooled; to compare them: pyrite report {} 'factors=[{}]'."
 LONG_ENOUGH = "Is this ranker trained long enough? Validation was best at epoch {best} of {epochs}: {answer}."
+ONE_EPOCH = "Each run was one epoch; training.max_epochs=4 shows whether more training helps."
 NOT_YET = "no, more may help (training.max_epochs={})"
 
 # what follows the verdict

@@ -214,10 +214,12 @@ def _pooled(trials: pl.DataFrame, out: str) -> list[str]:
 
 
 def _trained_long_enough(verdict: Verdict, trials: pl.DataFrame) -> list[str]:
-    """Say whether the ranker is trained long enough, by the validation of its runs; nothing if they had none."""
-    length = training_length(trials.join(_methods_of(verdict, trials), on="run", how="semi"))
+    """Say whether the ranker is trained long enough, by the validation of its runs, or what would show it."""
+    runs = trials.join(_methods_of(verdict, trials), on="run", how="semi")
+    length = training_length(runs)
     if length is None:
-        return []
+        epochs = runs.filter(status="done")["epochs"].unique().to_list()
+        return applying({words.ONE_EPOCH: epochs == [1]})
     answer = "yes" if length.is_enough else words.NOT_YET.format(2 * length.epochs)
     return [words.LONG_ENOUGH.format(best=length.best, epochs=length.epochs, answer=answer)]
 

@@ -35,6 +35,7 @@ from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import read_table, required_table, required_trials, write_table
 from pyrite.cluster.output.terminal import counted, print_counts, print_lines
 from pyrite.cluster.reports.audit_report import report_audit, write_judgements
+from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.negative_tables import SHOWN
 from pyrite.cluster.telemetry.silence_line import silence_shown
 from pyrite.pooling.false_negatives import draw, sizes_of
@@ -44,6 +45,7 @@ from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
 
 SAMPLE = "sample"
+TO_FILL_IN = "sample.csv"
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -60,7 +62,7 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     storage = Storage(config["out"])
     _refuse_other_order(storage, config["order"])
     studies = listed(config["studies"])
-    shown = _shown_by(studies)
+    shown = _of_functions(_shown_by(studies), listed(config["functions"] or []))
     if config["order"] == "bandit":
         _by_bandit(shown, storage, studies, config, console)
         return
@@ -70,12 +72,56 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if sample is None or config["judgements"] is None:
         sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:
-        drawn = int(sample["drawn"].sum())
-        print_lines(console, words.DRAWN.format(shown=counted(len(sample), "negative"), drawn=drawn), words.THEN_JUDGE)
-        print_commands(storage, studies, "runs", "method=rank", [], console)
+        own = [text for text in overrides if key_of(text) == "functions"]
+        print_lines(console, *_drawn(sample, shown), *_to_fill_in(storage, sample, studies, own), words.OR_JUDGE)
+        print_commands(storage, studies, "runs", "method=rank", own, console)
         return
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
     report_audit(storage, shown, judged, config["relevant_from"], console)
+
+
+def _of_functions(shown: pl.DataFrame, functions: Sequence[str]) -> pl.DataFrame:
+    """Return the negatives of some functions, or of all if none is named; refuse a function that showed none."""
+    known = sorted(shown["function"].unique())
+    missing = [name for name in functions if name not in known]
+    what = f"no negative is of {', '.join(missing)}"
+    refuse(missing, what, "functions", f"choose among {', '.join(known)}")
+    return shown.filter(pl.col("function").is_in(functions or known))
+
+
+def _drawn(sample: pl.DataFrame, shown: pl.DataFrame) -> list[str]:
+    """Return lines on the size of the sample: how many were drawn of each function, and how to draw of one alone."""
+    pairs = shown.select(*PAIR, "function").unique()
+    counts = sample.filter("drawn").join(pairs, on=PAIR)["function"].value_counts().sort("count", "function")
+    of_each = [f"{count:,} of {name}" for name, count in reversed(counts.rows())]
+    drawn = words.DRAWN.format(shown=counted(len(sample), "negative"), drawn=int(sample["drawn"].sum()))
+    rarest = pairs["function"].value_counts().sort("count", "function")["function"][0]
+    return [drawn, words.OF_EACH.format(", ".join(of_each), rarest)] if pairs["function"].n_unique() > 1 else [drawn]
+
+
+def _to_fill_in(storage: Storage, sample: pl.DataFrame, studies: Sequence[str], own: Sequence[str]) -> list[str]:
+    """Write the texts of the sample as a table with an empty column for grades, and return the command that reads it.
+
+    Nothing is written if the studies have several collections, or one that their commands don't name.
+    """
+    options = collection_options(studies[0])
+    if not options:
+        return []
+    collection = Artifacts().collection(compose(options))
+    drawn = sample.filter("drawn").select(PAIR)
+    queries, documents = (
+        frame.filter(pl.col("id").is_in(drawn[column].implode())).select(pl.col("id").alias(column), text)
+        for frame, column, text in (
+            (collection.queries, "query", pl.col("text").alias("query_text")),
+            (collection.documents, "document", pl.col("text")),
+        )
+    )
+    table = drawn.with_columns(grade=pl.lit("")).join(queries, on="query", how="left", maintain_order="left")
+    table = table.join(documents, on="document", how="left", maintain_order="left").sort("query", maintain_order=True)
+    storage.write(TO_FILL_IN, table.write_csv().encode())
+    path = storage.path(TO_FILL_IN)
+    asked = ["pyrite", "audit", *studies, *own, f"out={storage}", f"judgements={path}"]
+    return [words.FILL_IN.format(path), f"  {shlex.join(asked)}"]
 
 
 def _written_sample(shown: pl.DataFrame, storage: Storage, config: Mapping[str, Any]) -> pl.DataFrame:
@@ -277,10 +323,15 @@ def print_commands(
 
 def collection_of(place: str) -> str:
     """Return the options of the collection of a study or a mining, for a command; "collection=…" if it has several."""
+    return shlex.join(collection_options(place)) or "collection=…"
+
+
+def collection_options(place: str) -> list[str]:
+    """Return the options of the collection of a study or a mining; none if it has several, or names none."""
     config = read_config(Storage(place))
     overrides = absolute(config.get("overrides", []), recorded_folder(config))
     named = [text for text in overrides if text.partition("=")[0].startswith("collection")]
-    return shlex.join(named) if named and len(config.get("collections", {})) == 1 else "collection=…"
+    return named if len(config.get("collections", {})) == 1 else []
 
 
 def _judged(sample: pl.DataFrame, qrels: pl.DataFrame, path: str, relevant_from: int) -> pl.DataFrame:

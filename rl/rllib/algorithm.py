@@ -76,7 +76,13 @@ class Lockstep(Algorithm):
         self._logdir = None  # RLlib would leave an empty folder in the user's home
 
     def setup(self, config: AlgorithmConfig) -> None:
-        super().setup(config)
+        try:
+            super().setup(config)
+        except IndexError as error:  # RLlib takes the first of the answers, and there is none if the runner was lost
+            group = self.env_runner_group
+            if group.num_healthy_remote_workers() == group.num_remote_workers():
+                raise
+            raise NodeDiedError("a runner was lost while it started") from error
         self.share = config.num_envs_per_env_runner
         self.ended: list[dict[str, Any]] = []
         self.counters = {"updates": 0, "decisions": 0, "episodes": 0}

@@ -138,7 +138,7 @@ def test_scale_and_its_default(made_up, read_as):
         ({"precision": "int8"}, "bfloat16"),
         ({"truncate_dim": 17}, "ranker.truncate_dim: is 17, and vectors have 16 dimensions"),
         ({"frozen": "documents"}, r"ranker\.tied=false"),
-        ({"frozen": "queries", "tied": False}, "documents or null"),
+        ({"frozen": "queries", "tied": False}, "documents or None"),
         ({"frozen": "documents", "tied": False, "categories": True}, "categories"),
     ],
 )

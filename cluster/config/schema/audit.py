@@ -15,6 +15,9 @@ class AuditConfig(Config):
     order: Literal["sample", "bandit"] = "sample"
     """What is judged: a random sample, which gives rates; or bandit, for relevant documents alone: runs of what each
     method and function showed, hardest first, for `pyrite judge`."""
+    functions: str | list[str] | None = None
+    """The functions whose negatives are audited, such as [bm25]; null: all. A sample of all is spread over what was
+    shown, of which hard negatives are often a small part."""
     budget: Count = 300
     """Negatives of the sample."""
     relevant_from: Count = 1

@@ -55,6 +55,23 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
         assert low <= float((own["times"] * relevant).sum() / own["times"].sum()) <= high
     assert rates["rate"].to_list() == sorted(rates["rate"].to_list(), reverse=rates["method"][0].startswith("bm25"))
     assert {path.name for path in audited.iterdir()} >= {"guards.csv", "qrels.txt", "false_negatives.png"}
+    # Of one function alone, from a table that people fill in.
+    capsys.readouterr()
+    hard = tmp_path / "hard"
+    assert command("audit", str(study), "functions=[bm25]", "budget=30", f"out={hard}") == 0
+    assert "fill in the column grade of" in capsys.readouterr().out
+    table = pl.read_csv(hard / "sample.csv")
+    assert table.columns == ["query", "document", "grade", "query_text", "text"]
+    assert len(table) == 30
+    own = shown.filter(function="bm25")
+    assert set(table.select("query", "document").rows()) <= set(own.select("query", "document").rows())
+    grades = [int(pair in truth) for pair in table.select("query", "document").rows()]
+    table.with_columns(grade=pl.Series(grades)).write_csv(hard / "sample.csv")
+    assert all(len(text.split()) == 7 for text in table["text"])
+    judged_hard = ["functions=[bm25]", f"judgements={hard / 'sample.csv'}", f"out={hard}"]
+    assert command("audit", str(study), *judged_hard) == 0
+    assert [method.split(" ")[0] for method in pl.read_csv(hard / "rates.csv")["method"]] == ["bm25"]
+    assert "choose among bm25, random" in refusal("audit", str(study), "functions=[in_batch]", f"out={tmp_path / 'no'}")
     # Mended labels are no longer shown as negatives.
     mended = tmp_path / "mended"
     assert command("study", "--relabel", str(audited / "qrels.txt"), *given, f"out={mended}") == 0

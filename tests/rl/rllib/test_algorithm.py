@@ -4,9 +4,12 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ray.exceptions import NodeDiedError
+from ray.rllib.algorithms.algorithm import Algorithm
 
 from benchmarks.toys import EarlyLate
 from pyrite.ranking.checkpoint import from_bytes, to_bytes
@@ -121,3 +124,17 @@ def test_a_learner_that_is_an_actor_learns_the_same_and_two_nearly(agent, built)
         algorithm.stop()
     assert equal(weights[0], weights[1])
     assert all((weights[0][name] - weights[2][name]).abs().max() < 0.05 for name in weights[0])
+
+
+@pytest.mark.parametrize(("healthy", "error"), [(1, NodeDiedError), (2, IndexError)])
+def test_a_runner_that_is_lost_while_it_starts_is_a_loss(healthy, error, monkeypatch):
+    """RLlib takes the first answer to a question that only this runner was asked."""
+
+    def setup(self: Lockstep, config: Any) -> None:
+        counts = {"num_healthy_remote_workers": lambda: healthy, "num_remote_workers": lambda: 2}
+        self.env_runner_group = SimpleNamespace(**counts)
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(Algorithm, "setup", setup)
+    with pytest.raises(error):
+        object.__new__(Lockstep).setup(None)
