@@ -245,7 +245,7 @@ from tests.cluster.executors import test_tune
 memory = psutil.virtual_memory()
 most = (memory.total - memory.available) / memory.total + 0.1
 asked = {{"memory_usage_threshold": most, "memory_monitor_refresh_ms": 100}}
-ray.init(num_cpus=2, include_dashboard=False, _system_config=asked)
+ray.init(address="local", num_cpus=2, include_dashboard=False, _system_config=asked)
 errors, table = test_tune.errors_of(Path({str(tmp_path)!r}), {{"hungry": {{"eats": 1}}, "modest": {{}}}}, 0)
 assert errors == {{}}, errors
 print("RETRIED", table.retried)
