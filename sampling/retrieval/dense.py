@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -124,6 +124,12 @@ def _spans(every: int | str) -> list[tuple[int, float, int]]:
     return read
 
 
+if TYPE_CHECKING:
+    RefreshOrEvery = Refresh | int | str
+else:
+    RefreshOrEvery = Refresh  # what `Dense` is made with: a number or a schedule is one by then
+
+
 class Dense(FromLists):
     """The nearest documents by the ranker's vectors: hard for the ranker of this step, or of a few steps ago.
 
@@ -150,7 +156,7 @@ class Dense(FromLists):
         *,
         depth: Annotated[int, Positive] = 200,
         queries: Literal["version", "now"] = "version",
-        refresh: Refresh = Refresh(),
+        refresh: RefreshOrEvery = Refresh(),
         index: IndexOptions = IndexOptions(),  # noqa: B008
         shards: Annotated[int, Positive] = 1,
         searched: Literal["step", "version"] = "step",
@@ -163,7 +169,7 @@ class Dense(FromLists):
             what = "searched=version makes lists with the version's query vectors, not those of queries=now"
             raise BadInput(what, "function.dense.searched", "choose searched=step, or queries=version")
         self.depth, self.queries, self.precision = depth, queries, precision
-        self.refresh, self.index = refresh, index
+        self.refresh, self.index = cast(Refresh, refresh), index  # `_divide` has made it one
         self.shards, self.searched = shards, searched
         self.guard = Guard()
         self.guarded = 0
