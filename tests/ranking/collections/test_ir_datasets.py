@@ -115,6 +115,7 @@ def test_a_failed_download_is_one_line(monkeypatch):
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
     monkeypatch.setattr("pyrite.ranking.hub.prepare_hub", lambda: None)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)  # another test may have found it so
     with pytest.raises(BadInput, match=r"hf:some/pairs: can't be fetched from the hub \(no network\); check name"):
         Pairs("hf:some/pairs").sources()
 
