@@ -1,4 +1,4 @@
-"""Says in Python's terms what a word of another tool, or of the command line, is meant for.
+"""Suggests arguments and names of `pyrite` for words of other tools and of the command line.
 
 >>> import pyrite
 >>> meant(pyrite.mine, "num_negatives", 5)

@@ -1,4 +1,4 @@
-"""Binds the arguments of a call; an argument that does not exist is refused with the one that is meant.
+"""Refuses arguments that a function or class lacks, and suggests the one that is meant.
 
 >>> def mine(data: str, negatives: int = 5) -> None: ...
 >>> bound(mine, "mine", inspect.signature(mine), (), {"data": "a", "negative": 3})

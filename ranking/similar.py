@@ -1,4 +1,4 @@
-"""Finds the known name that a misspelt one means, for messages.
+"""Suggests the known name that is most like a misspelt one.
 
 >>> similar("biencoder", ["bi_encoder", "cross_encoder"])
 'bi_encoder'

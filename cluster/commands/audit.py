@@ -45,7 +45,8 @@ from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import check_ids, read_qrels, write_run
 
 SAMPLE = "sample"
-TO_FILL_IN = "sample.csv"
+TO_FILL_IN = "sample_{}_{}.csv"
+"""The table that people fill in, by the size and the seed of the sample: one is never written over another."""
 
 
 def run_verb(chosen: argparse.Namespace, console: Console) -> int:
@@ -63,8 +64,9 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     _refuse_other_order(storage, config["order"])
     studies = listed(config["studies"])
     shown = _of_functions(_shown_by(studies), listed(config["functions"] or []))
+    own = [text for text in overrides if key_of(text) == "functions"]
     if config["order"] == "bandit":
-        _by_bandit(shown, storage, studies, config, console)
+        _by_bandit(shown, storage, studies, config, own, console)
         return
     sample = read_table(storage, SAMPLE)
     if sample is not None:
@@ -72,8 +74,8 @@ def audit(overrides: Sequence[str], console: Console) -> None:
     if sample is None or config["judgements"] is None:
         sample = _written_sample(shown, storage, config)
     if config["judgements"] is None:
-        own = [text for text in overrides if key_of(text) == "functions"]
-        print_lines(console, *_drawn(sample, shown), *_to_fill_in(storage, sample, studies, own), words.OR_JUDGE)
+        to_fill_in = _to_fill_in(storage, sample, config["seed"], studies, own)
+        print_lines(console, *_drawn(sample, shown), *to_fill_in, words.OR_JUDGE)
         print_commands(storage, studies, "runs", "method=rank", own, console)
         return
     judged = _judged(sample, _read_judgements(config, console), config["judgements"], config["relevant_from"])
@@ -99,13 +101,16 @@ def _drawn(sample: pl.DataFrame, shown: pl.DataFrame) -> list[str]:
     return [drawn, words.OF_EACH.format(", ".join(of_each), rarest)] if pairs["function"].n_unique() > 1 else [drawn]
 
 
-def _to_fill_in(storage: Storage, sample: pl.DataFrame, studies: Sequence[str], own: Sequence[str]) -> list[str]:
+def _to_fill_in(
+    storage: Storage, sample: pl.DataFrame, seed: int, studies: Sequence[str], own: Sequence[str]
+) -> list[str]:
     """Write the texts of the sample as a table with an empty column for grades, and return the command that reads it.
 
-    Nothing is written if the studies have several collections, or one that their commands don't name.
+    A table that is there is left as it is: it may be filled in. Nothing is written if the studies have several
+    collections, or one that their commands don't name.
     """
-    options = collection_options(studies[0])
-    if not options:
+    options, *others = map(collection_options, studies)
+    if not options or any(other != options for other in others):
         return []
     collection = Artifacts().collection(compose(options))
     drawn = sample.filter("drawn").select(PAIR)
@@ -118,8 +123,10 @@ def _to_fill_in(storage: Storage, sample: pl.DataFrame, studies: Sequence[str], 
     )
     table = drawn.with_columns(grade=pl.lit("")).join(queries, on="query", how="left", maintain_order="left")
     table = table.join(documents, on="document", how="left", maintain_order="left").sort("query", maintain_order=True)
-    storage.write(TO_FILL_IN, table.write_csv().encode())
-    path = storage.path(TO_FILL_IN)
+    name = TO_FILL_IN.format(len(drawn), seed)
+    if storage.read(name) is None:
+        storage.write(name, table.write_csv().encode())
+    path = storage.path(name)
     asked = ["pyrite", "audit", *studies, *own, f"out={storage}", f"judgements={path}"]
     return [words.FILL_IN.format(path), f"  {shlex.join(asked)}"]
 
@@ -177,8 +184,9 @@ def _check_sample(sample: pl.DataFrame, shown: pl.DataFrame, config: Mapping[str
 
 
 def _by_bandit(
-    shown: pl.DataFrame, storage: Storage, studies: Sequence[str], config: Mapping[str, Any], console: Console
-) -> None:
+    shown: pl.DataFrame, storage: Storage, studies: Sequence[str], config: Mapping[str, Any], own: Sequence[str],
+    console: Console,
+) -> None:  # fmt: skip
     """Write a run for each method and function, with a query's negatives by their lead over the positive.
 
     Judging these runs in a bandit's order finds relevant documents soonest. Rates need a sample instead. Runs of other
@@ -198,7 +206,7 @@ def _by_bandit(
         write_judgements(storage, judged, config["relevant_from"], console)
         return
     print_lines(console, words.BANDIT.format(counted(shown.select(PAIR).n_unique(), "negative")))
-    print_commands(storage, studies, "arms", "method=shared", ["order=bandit"], console)
+    print_commands(storage, studies, "arms", "method=shared", [*own, "order=bandit"], console)
 
 
 def _arms(shown: pl.DataFrame, storage: Storage) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Says what a name is meant for that a group does not have: a part, a file, or a class of the user's own."""
+"""Suggests what to write instead of a name that a group of options lacks: a part, a file or a class."""
 
 from __future__ import annotations
 

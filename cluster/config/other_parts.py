@@ -1,4 +1,4 @@
-"""Lists names of parts in other tools and in papers, with the names here, by group.
+"""Lists what other tools and papers call our parts: rankers, functions, objectives and others, by group.
 
 tests/cluster/config/test_meant.py follows each one until a command is accepted.
 """

@@ -1,4 +1,4 @@
-"""Prints a line every 30 seconds outside terminals, while nothing else is printed: what is done, and for how long."""
+"""Reports outside terminals, every 30 seconds without a line, that a command still runs."""
 
 from __future__ import annotations
 

@@ -60,15 +60,18 @@ def test_hidden_positives_are_found_and_mended(collection, tmp_path, capsys, ref
     hard = tmp_path / "hard"
     assert command("audit", str(study), "functions=[bm25]", "budget=30", f"out={hard}") == 0
     assert "fill in the column grade of" in capsys.readouterr().out
-    table = pl.read_csv(hard / "sample.csv")
+    table = pl.read_csv(hard / "sample_30_0.csv")
     assert table.columns == ["query", "document", "grade", "query_text", "text"]
     assert len(table) == 30
     own = shown.filter(function="bm25")
     assert set(table.select("query", "document").rows()) <= set(own.select("query", "document").rows())
     grades = [int(pair in truth) for pair in table.select("query", "document").rows()]
-    table.with_columns(grade=pl.Series(grades)).write_csv(hard / "sample.csv")
+    table.with_columns(grade=pl.Series(grades)).write_csv(hard / "sample_30_0.csv")
     assert all(len(text.split()) == 7 for text in table["text"])
-    judged_hard = ["functions=[bm25]", f"judgements={hard / 'sample.csv'}", f"out={hard}"]
+    filled = (hard / "sample_30_0.csv").read_bytes()
+    assert command("audit", str(study), "functions=[bm25]", "budget=30", f"out={hard}") == 0
+    assert (hard / "sample_30_0.csv").read_bytes() == filled, "what was filled in is lost"
+    judged_hard = ["functions=[bm25]", f"judgements={hard / 'sample_30_0.csv'}", f"out={hard}"]
     assert command("audit", str(study), *judged_hard) == 0
     assert [method.split(" ")[0] for method in pl.read_csv(hard / "rates.csv")["method"]] == ["bm25"]
     assert "choose among bm25, random" in refusal("audit", str(study), "functions=[in_batch]", f"out={tmp_path / 'no'}")
