@@ -19,12 +19,14 @@ ORIGIN = "{} candidates"
 
 # the verdict's table
 NOTE = (
-    "The intervals hold together in 95% of studies, p is corrected for all of them (Holm); both are for other seeds "
+    "The intervals hold together in 95% of studies, p is corrected for all of them ({}); both are for other seeds "
     "and {}; * p < .05. Time is the processor time of training a run, documents are those that the ranker read, "
     "memory is the peak of the process."
 )
+CORRECTIONS = {False: "Holm", True: "over all pairs, Shaffer"}
+"""How p is corrected with a baseline, and without one."""
 STAR_AND_ZERO = (
-    "Where a * stands next to an interval that contains 0, the method differs: Holm's p asks this alone, and the "
+    "Where a * stands next to an interval that contains 0, the method differs: p asks this alone, and the "
     "interval also bounds by how much, for all methods at once."
 )
 BUDGET_NOTE = (

@@ -92,9 +92,10 @@ def verdict_section(
     sections.append(Section("", [], (), {"verdict.csv": verdict_table(conclusion)}))
     sections += [*_mining(conclusion, trials, commands), *_settings(trials, commands)]
     queries = "other queries" if any(map(attrgetter("known_queries"), verdicts)) else "these queries"
+    corrections = dict.fromkeys(words.CORRECTIONS[verdict.baseline is None] for verdict in verdicts if verdict.tests)
     tests = [test for verdict in verdicts for test in verdict.tests.values()]
     notes = {
-        words.NOTE.format(queries): bool(tests),
+        words.NOTE.format(" and ".join(corrections), queries): bool(tests),
         words.STAR_AND_ZERO: any(test.differs and test.with_zero for test in tests),
         words.BUDGET_NOTE: bool(budget_of(summary)),
     }

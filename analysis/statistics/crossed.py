@@ -63,15 +63,25 @@ def deviation(sample: Floats) -> float:
 
 def student(mean: float, error: float, freedom: float) -> tuple[float, float, float]:
     """Return the interval of a mean and its two-sided p by Student's t."""
-    reach = float(scipy.stats.t.isf((1 - CONFIDENCE) / 2, freedom)) * error
-    return mean - reach, mean + reach, float(2 * scipy.stats.t.sf(abs(mean) / error, freedom))
+    reach = beyond((1 - CONFIDENCE) / 2, freedom) * error
+    return mean - reach, mean + reach, 2 * tail(abs(mean) / error, freedom)
+
+
+def beyond(probability: float, freedom: float) -> float:
+    """Return the value that Student's t exceeds with a probability (`scipy.stats.t.isf`, without what it checks)."""
+    return -float(scipy.special.stdtrit(freedom, probability))
+
+
+def tail(t: float, freedom: float) -> float:
+    """Return the probability that Student's t exceeds a value (`scipy.stats.t.sf`, without what it checks)."""
+    return float(scipy.special.stdtr(freedom, -t))
 
 
 def p_equal(mean: float, error: float, freedom: float, within: float) -> float:
     """Return the probability of so small a mean if the true one is `within` or more, in either direction (TOST)."""
     if error == 0:
         return float(abs(mean) >= within)
-    return float(scipy.stats.t.sf((within - abs(mean)) / error, freedom))
+    return tail((within - abs(mean)) / error, freedom)
 
 
 def crossed_difference(differences: Floats) -> CrossedDifference:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
-import scipy  # its `stats` is imported when it is first used
 
 from pyrite.analysis.statistics.comparison import LEVEL, MethodRuns, compare_both
-from pyrite.analysis.statistics.crossed import CrossedDifference, Floats, deviation, p_equal
+from pyrite.analysis.statistics.crossed import CrossedDifference, Floats, beyond, deviation, p_equal
 from pyrite.analysis.statistics.paired import UNKNOWN, differences, mean_difference
-from pyrite.ranking.evaluation.significance import holm, paired_t_test
+from pyrite.ranking.evaluation.significance import holm, paired_t_test, shaffer
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class PairDifference:
 
     def reach(self, level: float) -> float:
         """Return the distance of a one-sided bound from the mean."""
-        return float(scipy.stats.t.isf(level, self.freedom)) * self.error if self.error else 0.0
+        return beyond(level, self.freedom) * self.error if self.error else 0.0
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the two-sided interval that misses with this probability."""
@@ -63,8 +62,8 @@ class MethodTest:
     Args:
         pair: their difference.
         low, high: its interval; the intervals of the family hold together in 95% of studies.
-        p, equal: p of the difference and of the test of equivalence, by Holm's method over the family; nan if a test
-            can't be made.
+        p, equal: p of the difference and of the test of equivalence, by Holm's method over the family, that of a
+            difference in the family of all pairs by Shaffer's; nan if a test can't be made.
     """
 
     pair: PairDifference
@@ -87,7 +86,7 @@ class MethodTest:
 
     @property
     def with_zero(self) -> bool:
-        """Whether the interval contains 0. It may if `differs`: Holm's method tells apart what its interval can't."""
+        """Whether the interval contains 0. It may if `differs`: p can tell apart what its interval can't."""
         return self.low <= 0 <= self.high
 
     @property
@@ -149,12 +148,13 @@ class MethodComparison:
     def against(self, reference: str, within: float) -> dict[str, MethodTest]:
         """Test all other methods against one that was not chosen by these results."""
         others = self.others(reference)
-        return dict(zip(others, tested([self.pair(method, reference) for method in others], within), strict=True))
+        return dict(zip(others, tested([self.pair(method, reference) for method in others], within, holm), strict=True))
 
     def all_pairs(self, within: float) -> dict[tuple[str, str], MethodTest]:
         """Test every pair of methods, the one with the higher mean first: one family."""
         pairs = list(combinations(self.methods, 2))
-        return dict(zip(pairs, tested([self.pair(*pair) for pair in pairs], within), strict=True))
+        adjust = partial(shaffer, means=len(self.methods))
+        return dict(zip(pairs, tested([self.pair(*pair) for pair in pairs], within, adjust), strict=True))
 
     def against_chosen(self, reference: str, within: float) -> dict[str, MethodTest]:
         """Test all other methods against one that these results have chosen: in the family of all pairs."""
@@ -196,9 +196,9 @@ class MethodComparison:
         return after, pairs[after].mean, low, high
 
 
-def tested(pairs: Sequence[PairDifference], within: float) -> list[MethodTest]:
-    """Adjust the tests of one family by Holm's method, and the intervals by Bonferroni's."""
-    p = holm([pair.p for pair in pairs])
+def tested(pairs: Sequence[PairDifference], within: float, adjust: Callable[[list[float]], Floats]) -> list[MethodTest]:
+    """Adjust p of one family by a method, equivalence by Holm's, and the intervals by Bonferroni's."""
+    p = adjust([pair.p for pair in pairs])
     equal = holm([pair.p_equal(within) for pair in pairs])
     level = LEVEL / max(len(pairs), 1)
     return [

@@ -151,7 +151,7 @@ def conclude(
 
     With a baseline, all methods are compared with it (Holm), and of those that are better and may be the best, the one
     that trains fastest is recommended. Without one, it is the one that trains fastest of those that may be the best
-    (Hsu 1984), unless all may be. What it is better than is tested over all pairs (Holm).
+    (Hsu 1984), unless all may be. What it is better than is tested over all pairs (Shaffer 1986).
 
     Args:
         summary: the frame of `pyrite.analysis.statistics.summary.summarise`, with its baseline.
@@ -384,5 +384,5 @@ def _across_rankers(places: Places) -> Iterator[RankerTest]:
             both = [dict(zip(rankers, (other.finished[name], first.finished[name]), strict=True)) for name in shared]
             pairs = [MethodComparison(runs, other.by_query).pair(*rankers) for runs in both]
             on = collection if len(by_collection) > 1 else ""
-            for name, test in zip(shared, tested(pairs, SMALL), strict=True):
+            for name, test in zip(shared, tested(pairs, SMALL, holm), strict=True):
                 yield RankerTest(*rankers, name, on, test)

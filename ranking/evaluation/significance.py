@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cache
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -100,13 +102,41 @@ def holm(p: Sample) -> npt.NDArray[np.float64]:
     Adjusted values never decrease in that order and stay at most 1. NaN values stay NaN and do not count as
     tests.
     """
+    return _stepped_down(p, np.arange(len(p), 0, -1))
+
+
+def shaffer(p: Sample, means: int) -> npt.NDArray[np.float64]:
+    """Adjust the p values of all pairs of some means (Shaffer 1986, her first method).
+
+    The k-th least p is multiplied by the number of pairs that may be equal if k - 1 differ. That is Holm's number or
+    less: of three means with one pair that differs, at most one other pair is equal.
+
+    Args:
+        p: one value per pair; NaN values stay NaN and do not count as tests.
+        means: the number of means.
+    """
+    possible = _equal_pairs(means)
+    most = [max(count for count in possible if count <= left) for left in range(len(p), 0, -1)]
+    return _stepped_down(p, np.array(most))
+
+
+def _stepped_down(p: Sample, most: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Multiply each p by the most hypotheses that may hold if all with a lower one are false."""
     p = np.asarray(p, np.float64)
     adjusted = np.full(len(p), NAN)
     tests = np.flatnonzero(~np.isnan(p))
     order = tests[np.argsort(p[tests], kind="stable")]
-    weights = np.arange(len(order), 0, -1)
+    weights = np.minimum(np.arange(len(order), 0, -1), most[: len(order)])
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * weights), 1.0)
     return adjusted
+
+
+@cache
+def _equal_pairs(means: int) -> frozenset[int]:
+    """Return how many pairs of some means can be equal: those within groups of equal ones."""
+    if means < 2:
+        return frozenset({0})
+    return frozenset(comb(of, 2) + rest for of in range(1, means + 1) for rest in _equal_pairs(means - of))
 
 
 def bootstrap_interval(sample: Sample, generator: np.random.Generator) -> tuple[float, float]:

@@ -1,4 +1,5 @@
 import warnings
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from pyrite.ranking.evaluation.significance import (
     holm,
     kolmogorov_smirnov,
     paired_t_test,
+    shaffer,
     sign_test,
     t_test,
 )
@@ -89,6 +91,29 @@ def test_holm_keeps_the_order_and_only_raises(p):
     assert all(adjusted >= np.array(p))
     assert all(adjusted <= 1)
     assert all(np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0)
+
+
+def test_shaffer_by_hand():
+    # The multipliers of Shaffer 1986: three means, and five.
+    assert shaffer([0.04, 0.01, 0.02], 3) == pytest.approx([0.04, 0.03, 0.03])
+    p = np.arange(1, 11) * 1e-3
+    most = np.array([10, 6, 6, 6, 6, 4, 4, 3, 2, 1])
+    assert shaffer(p, 5) == pytest.approx(np.maximum.accumulate(p * most))
+    # Without a test of one pair two are left, of which both may be equal, as far as is known.
+    assert shaffer([float("nan"), 0.02, 0.01], 3) == pytest.approx([float("nan"), 0.02, 0.02], nan_ok=True)
+    assert shaffer([], 1).shape == (0,)
+
+
+@pytest.mark.parametrize("means", range(2, 6))
+def test_shaffer_counts_all_pairs_that_may_be_equal(means):
+    pairs = list(combinations(range(means), 2))
+    for group_of in product(range(means), repeat=means):
+        equal = np.array([group_of[a] == group_of[b] for a, b in pairs])
+        # If all pairs that differ have the lowest p, the first that is equal is multiplied by the number of equal ones.
+        p = np.where(equal, 1e-3, 1e-9)
+        if equal.any():
+            assert shaffer(p, means)[equal].max() >= 1e-3 * equal.sum() * (1 - 1e-9)
+        assert np.all(shaffer(p, means) <= holm(p))
 
 
 @pytest.mark.parametrize(
