@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyrite.cluster.config.groups import fill_defaults, group_options, groups_of
 from pyrite.cluster.config.other_names import refusal, suggest_all
 from pyrite.cluster.config.override import values_by_key, without
-from pyrite.cluster.config.refusals import no_option
+from pyrite.cluster.config.refusals import no_option, see
+from pyrite.cluster.config.schema import SHAPES
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.similar import similar
 
@@ -64,7 +65,11 @@ def with_values(
 
 
 def no_group(key: str, overrides: Sequence[str], config: str, compose: Compose) -> BadInput:
-    """Return the error for a group that a verb does not have."""
+    """Return the error for a group that a verb does not have, but may be another's."""
+    if having := [verb for verb in SHAPES if key in groups_of(verb)]:
+        verb = having[0] if having[0] != "config" else "train"
+        other = f"{verb} has it, see `pyrite options --for {verb}`"
+        return BadInput(f"there is no option {key} here", remedy=f"{see(config)}; {other}")
     return no_option(key, config, f" here{suggest_all(overrides, key, config, compose)}")
 
 

@@ -94,9 +94,9 @@ def refusals_in_one_line(url: str) -> Iterator[None]:
         raise BadInput(what, url, f"put the cluster's token into {TOKEN}") from None
     except requests.exceptions.ProxyError as error:
         host = urlsplit(url).hostname
-        raise BadInput(f"the proxy does not answer ({in_one_line(error)})", url, f"add {host} to NO_PROXY") from None
+        raise BadInput(f"the proxy does not answer ({_cause(error)})", url, f"add {host} to NO_PROXY") from None
     except (ConnectionError, requests.RequestException) as error:
-        raise BadInput(f"no server answers ({in_one_line(error)})", url, f"is this its address? {START}") from None
+        raise BadInput(f"no server answers ({_cause(error)})", url, f"is this its address? {START}") from None
     except RuntimeError as error:
         refused = re.match(r"Request failed with status code (\d+): (.*?)\.?$", str(error), re.DOTALL)
         if not refused:
@@ -133,6 +133,13 @@ def _local_server() -> str:
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError, BadInput):
         raise BadInput("no Ray with a job server runs on this machine", None, START) from None
     raise BadInput("the cluster requires its token", address, f"put it into {TOKEN}")
+
+
+def _cause(error: BaseException) -> str:
+    """Return the first cause of an error of the network, as "Connection refused"."""
+    while deeper := error.__cause__ or error.__context__:
+        error = deeper
+    return in_one_line(getattr(error, "strerror", None) or error)
 
 
 def in_one_line(reason: object = "") -> str:

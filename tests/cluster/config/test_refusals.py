@@ -43,6 +43,10 @@ OF_RUNS = [
     ("bm25.k1=2", "did you mean function.bm25.k1=2?"),
     ("max_document=9", "did you mean encoding.max_document=9?"),
     ("ranker@elsewhere=static", "there is no option ranker@elsewhere here; see"),
+    (
+        "experiment=encoder",
+        "there is no option experiment here; see `pyrite options`; study has it, see `pyrite options --for study`",
+    ),
     ("cache=${nothing}", "cache: Interpolation key 'nothing' not found; see"),
     ("selector=3", "there is no selector 3; there is adversarial, "),
     ("training=5", "training is 5; give a mapping"),

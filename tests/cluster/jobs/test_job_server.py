@@ -74,7 +74,7 @@ def test_the_address_goes_before_the_variable(made_up, monkeypatch):
 
 def test_no_server_answers_and_no_ray_runs_here(monkeypatch, refusal):
     line = refusal("submit", "--address", f"127.0.0.1:{free_ports(1)[0]}", "study")
-    assert "no server answers" in line
+    assert "no server answers (Connection refused)" in line
     assert "ray start --head" in line
     monkeypatch.setattr("ray._private.services.canonicalize_bootstrap_address_or_die", lambda address: "127.0.0.1:1")
     line = refusal("submit", "study")
