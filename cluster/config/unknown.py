@@ -84,7 +84,14 @@ def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], con
     of_verb = root in set(groups_of(config)) - set(groups_of("config"))
     siblings = _siblings(key, content, overrides, lambda text, others: refusal(text, others, config, compose))
     instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
-    return no_option(shown, config, instead or siblings.replace("selectors.", "selector."))
+    hint = instead or siblings.replace("selectors.", "selector.")
+    return no_option(shown, config, hint or (_of_study(key, overrides) if config == "config" else ""))
+
+
+def _of_study(key: str, overrides: Sequence[str]) -> str:
+    """Return the end of the message about an option of no run, if one of studies is most like it."""
+    meant = similar(key, SHAPES["study"].model_fields)
+    return f"; did you mean `pyrite study {meant}={values_by_key(overrides).get(key) or '…'}`?" if meant else ""
 
 
 def _siblings(

@@ -47,6 +47,7 @@ OF_RUNS = [
         "experiment=encoder",
         "there is no option experiment here; see `pyrite options`; study has it, see `pyrite options --for study`",
     ),
+    ("experimnt=encoder", "no option experimnt; did you mean `pyrite study experiment=encoder`?"),
     ("cache=${nothing}", "cache: Interpolation key 'nothing' not found; see"),
     ("selector=3", "there is no selector 3; there is adversarial, "),
     ("training=5", "training is 5; give a mapping"),
