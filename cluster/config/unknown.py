@@ -85,13 +85,19 @@ def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], con
     siblings = _siblings(key, content, overrides, lambda text, others: refusal(text, others, config, compose))
     instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
     hint = instead or siblings.replace("selectors.", "selector.")
-    return no_option(shown, config, hint or (_of_study(key, overrides) if config == "config" else ""))
+    return no_option(shown, config, hint or (_of_study(key, overrides, compose) if config == "config" else ""))
 
 
-def _of_study(key: str, overrides: Sequence[str]) -> str:
-    """Return the end of the message about an option of no run, if one of studies is most like it."""
-    meant = similar(key, SHAPES["study"].model_fields)
-    return f"; did you mean `pyrite study {meant}={values_by_key(overrides).get(key) or '…'}`?" if meant else ""
+def _of_study(key: str, overrides: Sequence[str], compose: Compose) -> str:
+    """Return the end of the message about an option of no run, if one of studies is like it and takes the value."""
+    meant, value = similar(key, SHAPES["study"].model_fields), values_by_key(overrides).get(key)
+    if not meant or not value:
+        return ""
+    try:
+        compose([f"{meant}={value}"], "study", True)
+    except BadInput:
+        return ""
+    return f"; did you mean `pyrite study {meant}={value}`?"
 
 
 def _siblings(
