@@ -360,12 +360,14 @@ def test_the_terminal_shows_the_best_in_eighty_columns():
     (row,) = [line for line in lines if line.startswith(" B ")]
     assert all(part in row for part in ("*", "12 min", "72.0×", "1.0k", "300 MB"))
     assert any(line.startswith("Take a_function_with_a_long_name: it is better than none") for line in lines)
+    assert "corrected for all of them (Holm)" in " ".join(lines)
     trials, queries = study({f"a_function_with_the_number_{n}": 0.01 * n for n in range(30)}, seeds=3)
     lines = printed(section_of(trials, queries))
     assert max(map(len, lines)) <= 80
     assert "A = a_function_with_the_number_29" in lines
     assert len([line for line in lines if " MB" in line]) == 20
     assert "10 more methods: report.html and summary.csv." in lines
+    assert "corrected for all of them (over all pairs, Shaffer)" in " ".join(lines)
 
 
 def test_a_method_has_one_letter_in_all_tables_and_it_is_explained_once():
