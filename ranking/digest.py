@@ -4,9 +4,55 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+from pyrite.ranking.errors import BadInput
 
 
 def digest(content: Any) -> str:
     """Return 16 hex digits that identify a JSON value."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def contents(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return a digest of each file's content; raise BadInput if one can't be read."""
+    found = []
+    for path in paths:
+        try:
+            stat = os.stat(path)
+            found.append(_content(str(path), stat.st_size, stat.st_mtime_ns))
+        except OSError as error:
+            raise BadInput("can't be read", error.filename, "is the path right?") from None
+    return found
+
+
+@cache
+def _content(path: str, size: int, changed: int) -> str:
+    """Read a file once per process, unless it changes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def files_of(node: dict[str, Any]) -> list[str]:
+    """Return digests of the files that an option names: those of its path or else of its checkpoint.
+
+    A checkpoint may be a file, a folder with the files of a checkpoint or a run, or a name at the hub, which has none.
+    """
+    paths = node.get("path") or []
+    if not paths and (checkpoint := node.get("checkpoint")):
+        place = Path(checkpoint).expanduser()
+        files = [place] if place.is_file() else [*place.glob("*.*"), *place.glob("weights/**/*.*")]
+        paths = sorted(str(file) for file in files if file.is_file())
+    return contents([paths] if isinstance(paths, str) else paths)
+
+
+def checkpoints_of(node: Any) -> list[str]:
+    """Return digests of the files of all checkpoints in a piece of configuration."""
+    if not isinstance(node, dict):
+        return []
+    digests = files_of({"checkpoint": node.get("checkpoint")})
+    return [*digests, *(digest for value in node.values() for digest in checkpoints_of(value))]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from pyrite.cluster.config.build import build, build_each
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.word_vectors import reads_word_vectors
+from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.trained import read_ranker
 from pyrite.cluster.runs.zero_shot import at_most
 from pyrite.ranking.batch import Batch, pairs_of
 from pyrite.ranking.collections.splits import TEST_ONLY
+from pyrite.ranking.digest import files_of
 from pyrite.ranking.embedding import embed, embed_sparse
 from pyrite.ranking.encoding import SPLITS, EncodedCollection, Judgements
 from pyrite.ranking.errors import BadInput, refuse
@@ -42,6 +45,8 @@ from pyrite.sampling.retrieval.ranked import Ranked
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.selector import Selector
 from pyrite.sampling.selection.window import Window
+
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,8 @@ class Miner:
         self.config, self.collection, base = config, artifacts.collection(run), artifacts.part(run, "base")
         self.encoded = base.encoded
         self._check_queries()
-        self.sources = Sources(self.collection, base.encoded, base.vectors)
+        self.sources = Sources(self.collection, base.encoded, base.vectors, folder=cache_of(run))
+        self.texts = artifacts.keys(run)["base"]
         self.guard = build(config["guard"], "guard", trust="composed")
         self.ranker, self.ranker_encoded = None, base.encoded
         self.reads_words = reads_word_vectors(config | {"ranker": None})
@@ -224,7 +230,10 @@ class Miner:
             raise BadInput(
                 "there is no ranker whose vectors could be searched", f"function.{name}", "give checkpoint=FOLDER"
             )
-        return NearestDocuments(self.ranker, self.ranker_encoded, function.depth, function.index)
+        checkpoint = self.config["checkpoint"]
+        named = [checkpoint, self.config["ranker"], self.config["precision"]]
+        kept = partial(self.sources.kept_vectors, [self.texts, named, files_of({"checkpoint": checkpoint})])
+        return NearestDocuments(self.ranker, self.ranker_encoded, function.depth, function.index, kept)
 
     def _sampler(self, rng: np.random.Generator) -> Sampler:
         config = self.config
@@ -364,9 +373,20 @@ def _ranks(
 
 
 class NearestDocuments(Ranked):
-    """The nearest documents by the vectors of a fixed ranker: `function=dense` without training."""
+    """The nearest documents by the vectors of a fixed ranker: `function=dense` without training.
 
-    def __init__(self, ranker: Ranker, encoded: EncodedCollection, depth: int, index: IndexOptions) -> None:
+    Args:
+        kept: returns the documents' vectors, which are made by its argument unless the cache has them.
+    """
+
+    def __init__(
+        self,
+        ranker: Ranker,
+        encoded: EncodedCollection,
+        depth: int,
+        index: IndexOptions,
+        kept: Callable[[Callable[[], Floats]], Floats],
+    ) -> None:
         super().__init__(depth=depth)
         if not isinstance(ranker, DenseRanker):
             what = f"{type(ranker).__name__} gives texts no vectors that an index could search"
@@ -378,7 +398,7 @@ class NearestDocuments(Ranked):
             self.index = SparseIndex(embed_sparse(ranker, encoded.documents, every))
         else:
             index.check(ranker.dimension)  # before all documents are read
-            self.index = VectorIndex.build(embed(ranker, encoded.documents, every), index)
+            self.index = VectorIndex.build(kept(partial(embed, ranker, encoded.documents, every)), index)
 
     def search(self, sources: Sources, queries: NDArray[np.integer], depth: int) -> RankedLists:
         documents, products = self.index.search(self._vectors(queries), depth)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from pyrite.cluster.config.compose import texts_config
 from pyrite.cluster.mining.miner import MinedShard, Miner, Shard
 from pyrite.cluster.mining.trainer_rows import FORMATS, rows_for
-from pyrite.cluster.output.provenance import checkpoints_of, code, files_of
+from pyrite.cluster.output.provenance import code
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import as_parquet
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.negative_tables import guarded_rows
 from pyrite.ranking.collections.collection import Collection
-from pyrite.ranking.digest import digest
+from pyrite.ranking.digest import checkpoints_of, digest, files_of
 from pyrite.ranking.threads import threads
 
 

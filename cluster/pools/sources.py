@@ -23,7 +23,6 @@ from pyrite.cluster.config.schema.pool import PoolSourceConfig
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.cluster.limits import READING_LINE_EVERY_S
 from pyrite.cluster.output.cache import cache_of
-from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.output.throttle import Throttle
 from pyrite.pooling.pool import UNJUDGED_NOTE, Pool, make_pool, with_machine
 from pyrite.pooling.runs import OnProgress, files_of, listed, read_runs
@@ -33,6 +32,7 @@ from pyrite.ranking.bm25 import Bm25, Bm25Options
 from pyrite.ranking.collections.cache import open_collection
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.faults import Faults
+from pyrite.ranking.digest import contents
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import read_qrels
 

@@ -14,12 +14,12 @@ from pyrite.cluster.config.groups import CHOICES, without_choices
 from pyrite.cluster.config.override import key_of
 from pyrite.cluster.config.validate import check_learning
 from pyrite.cluster.output.manifest import CONFIG, read_config, write_config
-from pyrite.cluster.output.provenance import checkpoints_of, code
+from pyrite.cluster.output.provenance import code
 from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import Planned, refuse_sweeps
 from pyrite.cluster.runs.agent_file import FILE, agent_of
-from pyrite.ranking.digest import digest
+from pyrite.ranking.digest import checkpoints_of, digest
 from pyrite.ranking.errors import BadInput
 
 if TYPE_CHECKING:

@@ -149,7 +149,7 @@ class Artifacts(Collections):
 
         key = self.keys(config)["base"]
         if key not in self._sources:
-            cache = cache_of(config) / "bm25"
+            cache = cache_of(config)
             self._sources[key] = Sources(self.collection(config), base.encoded, base.vectors, run_pieces, cache)
         return self._sources[key]
 

@@ -14,14 +14,13 @@ from pyrite.cluster.config.build import build
 from pyrite.cluster.executors.pieces import run_pieces
 from pyrite.cluster.output.cache import cache_of
 from pyrite.cluster.output.lock import file_lock
-from pyrite.cluster.output.provenance import contents
 from pyrite.cluster.runs.what_was_read import notes
 from pyrite.ranking.collections.beir import Beir
 from pyrite.ranking.collections.cache import is_cached, open_collection
 from pyrite.ranking.collections.collection import Collection
 from pyrite.ranking.collections.format_of import reader_of, recognised
 from pyrite.ranking.collections.reader import OF_USE, Reader
-from pyrite.ranking.digest import digest
+from pyrite.ranking.digest import contents, digest
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import local_path
 from pyrite.ranking.relabel import relabelled

@@ -7,13 +7,13 @@ from typing import Any
 
 from pyrite.cluster.config.agents import checkpoint_of, learner_of
 from pyrite.cluster.config.trainer_option import files_of_trainer, trains_elsewhere
-from pyrite.cluster.output.provenance import checkpoints_of, code, contents
+from pyrite.cluster.output.provenance import code
 from pyrite.cluster.output.terminal import holding
 from pyrite.cluster.runs import shared_parts  # noqa: F401  declares the parts
 from pyrite.cluster.runs.agent_file import agent_content, has_agent
 from pyrite.cluster.runs.collections import Collections
 from pyrite.cluster.runs.shared_part import part_names
-from pyrite.ranking.digest import digest
+from pyrite.ranking.digest import checkpoints_of, contents, digest
 
 
 def keys_of(config: dict[str, Any], collections: Collections) -> dict[str, str]:

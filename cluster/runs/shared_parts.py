@@ -14,7 +14,6 @@ from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import TEXTS_ONLY
 from pyrite.cluster.config.word_vectors import word_vectors
 from pyrite.cluster.executors.pieces import run_pieces
-from pyrite.cluster.output.provenance import checkpoints_of, files_of
 from pyrite.cluster.output.terminal import counted
 from pyrite.cluster.runs.agent_file import documents_of
 from pyrite.cluster.runs.before_training import BeforeTraining, measure_before, measured_origins
@@ -32,6 +31,7 @@ from pyrite.cluster.runs.shared_part import Config, shared_part
 from pyrite.cluster.runs.trained import RankerReading
 from pyrite.cluster.runs.zero_shot import ZeroShot, zero_shot
 from pyrite.ranking.collections.collection import Collection
+from pyrite.ranking.digest import checkpoints_of, files_of
 from pyrite.ranking.encoding import SPLITS, Encoder, unmatched_queries
 from pyrite.ranking.encoding_pieces import encode_in_pieces
 from pyrite.ranking.errors import BadInput

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache, partial
 from typing import Annotated
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from pyrite.ranking.bounds import NonNegative, Positive, checked
+from pyrite.ranking.digest import files_of
 from pyrite.ranking.embedding import embed
 from pyrite.ranking.index import IndexOptions, VectorIndex
 from pyrite.ranking.precision import Precision
@@ -18,6 +20,7 @@ from pyrite.ranking.rankers.bi_encoder import BiEncoder, PoolingName, Similarity
 from pyrite.ranking.rankers.inputs import RankerInputs
 from pyrite.ranking.rankers.ranker import check_whole
 from pyrite.ranking.sources import Sources
+from pyrite.ranking.tokenization import Tokens
 from pyrite.sampling.retrieval.ranked import Ranked
 from pyrite.sampling.suppliers import Picker
 
@@ -87,6 +90,21 @@ class Embedding(Ranked):
         return self.read(sources, lambda: self._encoded(sources))
 
     def _encoded(self, sources: Sources) -> tuple[VectorIndex, NDArray[np.float32]]:
+        opened = cache(partial(self._open, sources))  # only if vectors are not kept
+        reader = [self.options, files_of(self.options)]
+
+        def vectors(queries: bool) -> NDArray[np.float32]:
+            encoder, tokens = opened()
+            texts = tokens.queries if queries else tokens.documents
+            return embed(encoder, texts, np.arange(len(texts)), queries=queries)
+
+        documents, of_queries = (
+            sources.kept_vectors([*reader, queries], partial(vectors, queries)) for queries in (False, True)
+        )
+        return VectorIndex.build(documents, IndexOptions()), of_queries
+
+    def _open(self, sources: Sources) -> tuple[BiEncoder, Tokens]:
+        """Return the encoder and the texts as it reads them."""
         encoder = BiEncoder(**self.options).start(RankerInputs(torch.Generator().manual_seed(0)))  # type: ignore[arg-type]
         check_whole(encoder, str(self.options["checkpoint"]))
         encoder.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
@@ -94,6 +112,4 @@ class Embedding(Ranked):
         tokens = tokenization.encode(sources.collection)
         if cut := tokenization.cut(tokens):
             _log.warning("%s: %s", self.options["checkpoint"], cut)
-        documents = embed(encoder, tokens.documents, np.arange(len(tokens.documents)))
-        queries = embed(encoder, tokens.queries, np.arange(len(tokens.queries)), queries=True)
-        return VectorIndex.build(documents, IndexOptions()), queries
+        return encoder, tokens

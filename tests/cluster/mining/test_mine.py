@@ -118,17 +118,22 @@ def test_no_row_has_the_text_of_its_positive_and_pairs_are_guarded_by_theirs(tmp
     assert ids["ranks"].list.max().max() > 2  # as they are without the guard
 
 
-def test_a_trained_ranker_guards_scores_and_is_searched(base, of_mine, tmp_path):
+def test_a_trained_ranker_guards_scores_and_is_searched(base, of_mine, tmp_path, own_cache):
     asked = ["ranker=static", "function=random", "training.max_epochs=1", f"out={tmp_path / 'run'}"]
     run = pyrite.train([*base, *asked]).folder
     options = ["count=2", "guard.relative=0.1", "scores=ranker", "rows=triplets", f"checkpoint={run}"]
-    for name, more in (("dense", ["function=dense"]), ("bm25", ["function=bm25", f"guard.ranker={run}"])):
+    for name, more in (
+        ("dense", ["function=dense"]),
+        ("again", ["function=dense", "function.dense.depth=50"]),
+        ("bm25", ["function=bm25", f"guard.ranker={run}"]),
+    ):
         mined = pyrite.mine([*of_mine, *options, *more, "selector=top", f"out={tmp_path / name}"])
         assert len(mined.ids) > 20
         scores = np.array(mined.ids["scores"].to_list())
         limit = mined.ids.select(pl.col("scores").list.first().max().over("query_id")).to_series().to_numpy()
         assert (scores[:, 1] <= limit - 0.1 * np.abs(limit) + 1e-4).all()
         assert len(mined.guarded) > 0
+        assert len(list(own_cache.glob("vectors/*.npy"))) == 1  # the documents' vectors, for every guard
 
 
 def test_what_was_lost_is_mined_again_alike(of_mine, tmp_path):

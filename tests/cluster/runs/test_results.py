@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import pyrite
-from pyrite.cluster.output.provenance import checkpoints_of, code, content_digest, differences
+from pyrite.cluster.output.provenance import code, content_digest, differences
 from pyrite.cluster.output.result_store import SavedState
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.plan.sweep import plan, points
@@ -20,6 +20,7 @@ from pyrite.cluster.runs.execute import execute_run, run
 from pyrite.cluster.runs.negative_tables import write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best, read_outcome, run_store, write_outcome
 from pyrite.ranking.checkpoint import to_bytes
+from pyrite.ranking.digest import checkpoints_of
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.guarded_documents import REASONS
 from tests.cluster.command_line import command

@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,9 +11,11 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from scipy.stats import chisquare
 from transformers import AutoModel, AutoTokenizer
 
+from pyrite.ranking.embedding import embed
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
 from pyrite.ranking.given import given_lists
@@ -156,6 +159,32 @@ def test_options_reach_the_encoder(small_bert, tiny_sources, tmp_path):
     whole = Embedding(checkpoint=small_bert, depth=12).rank(tiny_sources)
     for other in ({"layers": 1}, {"pooling": "cls"}, {"similarity": "dot"}, {"max_document": 2}):
         assert (Embedding(checkpoint=small_bert, depth=12, **other).rank(tiny_sources).scores != whole.scores).any()
+
+
+def test_an_encoder_reads_a_collection_once_for_all_guards_and_depths(small_bert, tiny_sources, tmp_path, monkeypatch):
+    read: list[int] = []
+
+    def counting(encoder, texts, rows, queries=False):
+        read.append(len(rows))
+        return embed(encoder, texts, rows, queries)
+
+    monkeypatch.setattr(embedding, "embed", counting)
+    plain = Embedding(checkpoint=small_bert, depth=7).rank(tiny_sources)
+    kept = replace(tiny_sources, folder=tmp_path)
+    for depth in (7, 5):
+        lists = Embedding(checkpoint=small_bert, depth=depth).rank(kept)
+        assert (lists.documents == plain.documents[:, :depth]).all()
+        assert (lists.scores == plain.scores[:, :depth]).all()
+    assert read == [12, 8] * 2
+    Embedding(checkpoint=small_bert, max_document=2).rank(kept)
+    model = tmp_path / "other"
+    shutil.copytree(small_bert, model)
+    Embedding(checkpoint=str(model)).rank(kept)
+    weights = load_file(model / "model.safetensors")
+    save_file({name: tensor * 0.5 for name, tensor in weights.items()}, model / "model.safetensors", {"format": "pt"})
+    other = Embedding(checkpoint=str(model), depth=7).rank(kept)
+    assert read == [12, 8] * 5
+    assert (other.scores != plain.scores).any()
 
 
 def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources, tmp_path):
