@@ -86,7 +86,7 @@ class MethodTest:
 
     @property
     def with_zero(self) -> bool:
-        """Whether the interval contains 0. It may if `differs`: p can tell apart what its interval can't."""
+        """Whether the interval contains 0. It may if `differs`: step-down tests find more than intervals do."""
         return self.low <= 0 <= self.high
 
     @property
