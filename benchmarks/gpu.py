@@ -36,7 +36,7 @@ from pyrite.ranking.packing import Packing
 from pyrite.ranking.rankers.pretrained import Pretrained, trim_last_layer
 from pyrite.ranking.torch_topk import topk_float32
 
-SMALLEST = ["--out {study}/gpu.json --minutes 1"]
+SMALLEST = ["--out {study}/gpu.json --minutes 1", "--out {study}/gpu.json --minutes 1 --only search"]
 SHAPES = {"minilm": (384, 6), "bert_base": (768, 12)}
 """Width and layers of the models."""
 WORDS = 30_522
