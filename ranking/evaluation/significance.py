@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cache
+from functools import reduce
 from math import comb
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -116,8 +117,8 @@ def shaffer(p: Sample, means: int) -> npt.NDArray[np.float64]:
         means: the number of means.
     """
     possible = _equal_pairs(means)
-    most = [max(count for count in possible if count <= left) for left in range(len(p), 0, -1)]
-    return _stepped_down(p, np.array(most))
+    left = np.arange(len(p), 0, -1)
+    return _stepped_down(p, possible[np.searchsorted(possible, left, "right") - 1])
 
 
 def _stepped_down(p: Sample, most: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -131,12 +132,12 @@ def _stepped_down(p: Sample, most: npt.NDArray[np.int64]) -> npt.NDArray[np.floa
     return adjusted
 
 
-@cache
-def _equal_pairs(means: int) -> frozenset[int]:
-    """Return how many pairs of some means can be equal: those within groups of equal ones."""
-    if means < 2:
-        return frozenset({0})
-    return frozenset(comb(of, 2) + rest for of in range(1, means + 1) for rest in _equal_pairs(means - of))
+def _equal_pairs(means: int) -> npt.NDArray[np.int64]:
+    """Return how many pairs of some means can be equal, ascending: those within groups of equal ones."""
+    numbers = [1]  # of each number of means, a bit per number of pairs
+    for count in range(1, means + 1):
+        numbers.append(reduce(or_, (numbers[count - of] << comb(of, 2) for of in range(1, count + 1))))
+    return np.flatnonzero(np.array([*bin(numbers[means])[:1:-1]]) == "1")
 
 
 def bootstrap_interval(sample: Sample, generator: np.random.Generator) -> tuple[float, float]:
