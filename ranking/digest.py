@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ def files_of(node: dict[str, Any]) -> list[str]:
     paths = node.get("path") or []
     if not paths and (checkpoint := node.get("checkpoint")):
         place = Path(checkpoint).expanduser()
-        files = [place] if place.is_file() else [*place.glob("*.*"), *place.glob("weights/**/*.*")]
+        # A run has its weights in `weights`, and sentence-transformers has modules as `1_Pooling` and `2_Dense`.
+        parts = chain.from_iterable(map(place.glob, ("*.*", "weights/**/*.*", "*_*/**/*.*")))
+        files = [place] if place.is_file() else [*parts]
         paths = sorted(str(file) for file in files if file.is_file())
     return contents([paths] if isinstance(paths, str) else paths)
 

@@ -39,7 +39,7 @@ def similar(name: str, known: Iterable[str], least: float = SIMILARITY) -> str |
 
 
 def similar_path(path: str | os.PathLike[str], otherwise: str = "check the path") -> str:
-    """Return the remedy for a path that does not exist: the file or folder beside it with a similar name.
+    """Return the remedy for a path that does not exist: the file or folder next to it with a similar name.
 
     Args:
         otherwise: the remedy if there is none.

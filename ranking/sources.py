@@ -56,7 +56,7 @@ class Sources:
         Reading a collection takes long, and another guard or depth needs the same vectors.
 
         Args:
-            reader: what they depend on besides the collection, a JSON value: the encoder's files and options.
+            reader: what they depend on in addition to the collection, a JSON value: the encoder's files and options.
         """
         if self.folder is None:
             return make()

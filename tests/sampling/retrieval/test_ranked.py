@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import chisquare
 from transformers import AutoModel, AutoTokenizer
 
+from pyrite.ranking.digest import files_of
 from pyrite.ranking.embedding import embed
 from pyrite.ranking.encoding import EncodedCollection
 from pyrite.ranking.errors import BadInput
@@ -185,6 +186,10 @@ def test_an_encoder_reads_a_collection_once_for_all_guards_and_depths(small_bert
     other = Embedding(checkpoint=str(model), depth=7).rank(kept)
     assert read == [12, 8] * 5
     assert (other.scores != plain.scores).any()
+    before = files_of({"checkpoint": str(model)})
+    (model / "2_Dense").mkdir()
+    (model / "2_Dense" / "model.safetensors").write_bytes(b"weights")
+    assert files_of({"checkpoint": str(model)}) != before
 
 
 def test_a_checkpoint_that_is_not_there_is_one_line(tiny_sources, tmp_path):
