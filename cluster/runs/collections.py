@@ -75,7 +75,7 @@ class Collections:
         return digest([config["collection"], config["strict"], relabel])
 
     def collections_cached(self, config: dict[str, Any], anew: bool = False) -> bool:
-        """Return whether `open_collections` would find all in the cache, with `anew` after another node has made them."""
+        """Return whether `open_collections` would find all in the cache, if `anew` after another node made them."""
         place = cache_of(config) / "collections"
         if anew:
             with suppress(OSError):
