@@ -57,8 +57,9 @@ RATES = {
     "printed": ["agent=as_printed", "copies=1"],
     "default": ["agent=actor_critic"],
     "reinforce": ["agent=reinforce"],
+    "epochwise": ["agent=reinforce", "decision_every=epoch"],
 }
-CHOSEN = {"printed": 0.001, "default": 0.001, "reinforce": 0.01}
+CHOSEN = {"printed": 0.001, "default": 0.001, "reinforce": 0.01, "epochwise": 0.01}
 """The rates without results of step 2: the agents' own, and that of the control."""
 DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0)
 
