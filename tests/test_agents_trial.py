@@ -12,7 +12,7 @@ from benchmarks import agents_control
 from benchmarks.agents_control import Control, controlled, controls, fixed
 from benchmarks.agents_credit import critic, effect
 from benchmarks.agents_report import of_queries, welch
-from benchmarks.agents_trial import best_rates, room
+from benchmarks.agents_trial import CHOSEN, best_rates, room
 from benchmarks.unit_files import Unit, conduct, results_of
 
 
@@ -59,7 +59,7 @@ def test_steps_have_the_units_of_the_protocol():
     names = [unit.name for unit in controls(40, 10, 10, 300)]
     assert len(names) == len(set(names)) == 2 * 4 + 10 * 2 * (4 * 6 + 2)
     rates = [{"arm": "printed", "rate": rate, "validations": [value]} for rate, value in ((1.0, 0.3), (0.1, 0.2))]
-    assert best_rates(rates) == {"printed": 1.0, "default": 0.001, "reinforce": 0.01}
+    assert best_rates(rates) == {**CHOSEN, "printed": 1.0}
 
 
 def test_a_critic_of_features_that_an_action_changes_rewards_the_wrong_one():

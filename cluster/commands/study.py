@@ -157,7 +157,8 @@ class StudyWork(Work):
         names = dict.fromkeys(f"{each.name} ({each.fingerprint})" for each in self.collections.values())
         line = f"{counted(total, 'run')} ({self.ready} done) over {', '.join(names)}, results in {self.plan.storage}"
         repeated = [REPEATED] if again else []
-        return [*filter(None, [self.plan.reduced, self.plan.untyped]), line, *repeated, *disk_line(self.waiting)]
+        plan = [self.plan.reduced, self.plan.unlabelled, self.plan.untyped]
+        return [*filter(None, plan), line, *repeated, *disk_line(self.waiting)]
 
     def loaded(self, console: Console, facts: dict[str, Any]) -> Load:
         """Make what the runs share that are left, and return what they take."""

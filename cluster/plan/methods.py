@@ -103,7 +103,8 @@ def typed(value: Any) -> str:
 def compared(methods: Sequence[Method], given: Sequence[str], named: bool = False) -> list[Pair]:
     """Return the lines that are compared, each with the user's overrides.
 
-    Lines that the user names, and those with labels of which the user replaces nothing, are compared as they are.
+    Lines that the user names, and those with labels of which the user replaces nothing, are compared as they are. A
+    line loses its label, which may not describe what the user replaces.
 
     Args:
         methods: the lines.
@@ -111,10 +112,11 @@ def compared(methods: Sequence[Method], given: Sequence[str], named: bool = Fals
         named: whether the user names the lines, by `methods=`.
     """
     lines, keys = lines_of(methods) or [Line()], set(map(key_of, given))
-    kept = any(line.label for line in lines) and all(keys.isdisjoint(line.keys) for line in lines)
-    if named or kept:
+    labelled = any(line.label for line in lines)
+    if named or (labelled and all(keys.isdisjoint(line.keys) for line in lines)):
         return [(line, given) for line in lines]
-    # A label may not describe what the user replaces.
+    if keys.isdisjoint(NAMED):
+        return [(line if keys.isdisjoint(line.keys) else Line(line.overrides), given) for line in lines]
     return _crossed([Line(line.overrides) for line in lines], given, by_key(given))
 
 

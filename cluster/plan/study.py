@@ -11,7 +11,7 @@ from pyrite.analysis.methods import FIRST_SEEDS
 from pyrite.cluster.config.override import key_of, values_by_key, without
 from pyrite.cluster.config.precision import automatic, with_precision
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.plan.methods import NAMED
+from pyrite.cluster.plan.methods import NAMED, Method, lines_of
 from pyrite.cluster.plan.searches import searches
 from pyrite.cluster.plan.sweep import (
     Planned,
@@ -85,7 +85,13 @@ class StudyPlan:
         common = [*self.design.get("overrides", []), *self.scaled.get("overrides", [])]
         given = without(self.arguments, {"seed"})
         named = self.options.get("methods")
-        return points(named or self.scaled.get("methods") or self.design["methods"], common, given, bool(named))
+        return points(named or self._designed, common, given, bool(named))
+
+    @property
+    def _designed(self) -> Sequence[Method]:
+        """The methods of the experiment at the requested scale."""
+        methods: Sequence[Method] = self.scaled.get("methods") or self.design["methods"]
+        return methods
 
     @property
     def scaled(self) -> dict[str, Any]:
@@ -114,6 +120,21 @@ class StudyPlan:
         of_experiment = " ".join(f"{key}={','.join(each)}" for key, each in varied.items())
         first = " ".join(f"{key}={each[0]}" for key, each in varied.items())
         return f"{of_experiment} is of experiment={self.options['experiment']}; for less, type {first}"
+
+    @property
+    def unlabelled(self) -> str:
+        """A line with the labels that methods of the experiment lose, since the user replaces options of theirs."""
+        if self.options.get("methods"):
+            return ""
+        lines = [line for line in lines_of(self._designed) if line.label]
+        replaced = {key for line in lines for key in line.keys} & set(map(key_of, self.arguments))
+        lost = {line.label for line in lines} - {point.label for point in self._points()} if replaced else set()
+        if not lost:
+            return ""
+        none = self.design.get("baseline") in lost and not self.options.get("baseline")
+        ending = "; no method is the baseline now, unless baseline='KEY=VALUE …' names one" if none else ""
+        what = f"{' and '.join(sorted(replaced))} replaces what {len(lost)} of the experiment's {len(lines)} labels mean"
+        return f"{what}: these methods go by their options, and equal ones count once{ending}"
 
     def runs(self) -> tuple[list[Planned], list[Point]]:
         """Return the runs that are known before it starts, and the points whose runs are proposed later."""

@@ -101,16 +101,18 @@ def points(methods: Sequence[Method], common: Sequence[str], given: Sequence[str
 
 
 def _distinct(points: Iterable[Point]) -> list[Point]:
-    """Return one point of each combination; refuse a method that is labelled twice."""
+    """Return one point of each combination, with its label if one has any; refuse a method that is labelled twice."""
     distinct: dict[Any, Point] = {}
     for point in points:
         known = distinct.setdefault((frozenset(point.overrides), point.intervals), point)
         refuse(
-            known.label != point.label,
+            known.label and point.label and known.label != point.label,
             f"{point.label!r} is the same as {known.label!r}",
             "methods",
             "leave one of them out",
         )
+        if point.label and not known.label:
+            distinct[frozenset(point.overrides), point.intervals] = point
     return list(distinct.values())
 
 

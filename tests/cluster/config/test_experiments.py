@@ -89,6 +89,22 @@ def test_what_an_experiment_reduces_at_a_scale_is_said():
     assert study("saeidi2017_rankers").reduced == ""
 
 
+def test_labels_that_no_longer_fit_are_said(monkeypatch):
+    monkeypatch.setenv("PYRITE_ENCODER", "FOLDER")
+    assert study("encoders", "scale=small", "optimizer.lr=1e-5").unlabelled == ""
+    more = study("encoders", "scale=small", "negatives.bm25=2")
+    assert [point.label for point in more.points()] == ["the batch alone", None, None, "mined by an encoder, guarded"]
+    said = more.unlabelled
+    assert said == (
+        "negatives.bm25 replaces what 3 of the experiment's 5 labels mean: these methods go by their options, and equal "
+        "ones count once; no method is the baseline now, unless baseline='KEY=VALUE …' names one"
+    )
+    assert "baseline" not in study("encoders", "scale=small", "negatives.embedding=2").unlabelled
+    # The label of an equal method whose options are all its own.
+    same = study("encoders", "scale=small", "selector.bm25=uniform")
+    assert [point.label for point in same.points()].count("one of BM25's and the batch") == 1
+
+
 @pytest.mark.parametrize("collection", [["collection=pydocs"], ["collection.path=a.csv"], ["collection=a.csv"]])
 def test_what_an_experiment_varies_beside_the_named_negatives_is_said(collection):
     """Whatever is read."""

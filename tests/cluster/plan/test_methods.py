@@ -78,3 +78,6 @@ def test_a_label_stays_as_long_as_nothing_of_its_line_is_replaced():
     assert compared(methods, ["selector=top"])[0][0].label == "mine"
     assert compared(methods, ["function=random"])[0][0].label is None
     assert compared(methods, ["function=random"], named=True)[0][0].label == "mine"
+    methods += [{"label": "margin", "function": "bm25", "objective.margin": 1}]
+    assert [line.label for line, _ in compared(methods, ["objective.margin=2"])] == ["mine", None]
+    assert [line.label for line, _ in compared(methods, ["function=random"])] == [None, None]
