@@ -26,7 +26,7 @@ from pyrite.cluster.config.other_tools import (
     SAME_VALUE,
     WITHIN,
 )
-from pyrite.cluster.config.override import key_of, of_keys, without
+from pyrite.cluster.config.override import key_of, of_keys, root_of, without
 from pyrite.ranking.errors import BadInput
 
 Compose = Callable[[Sequence[str], str, bool], Mapping[str, Any]]
@@ -36,6 +36,7 @@ OF_STUDY = ("out", "resume", "samples", "seeds", "track")
 """Options that belong to the whole command."""
 OF_COMMANDS = {"config": OF_STUDY, "study": OF_STUDY}
 """These, by the primary files of verbs that train."""
+NEEDED = re.compile(r"([^.\s]+)\S* has no default; ")
 UNKNOWN = re.compile(r"^there is no option ([\w.]+)")
 A_RANKER = {"mine": "ranker=bi_encoder", "rank": "ranker=bi_encoder"}
 """What brings the options of a pretrained ranker, if none is chosen, by primary file; others name its folder too."""
@@ -171,6 +172,8 @@ def refusal(instead: str, others: Sequence[str], config: str, compose: Compose) 
             compose([*kept, *words], config, True)
             return ""
         except BadInput as refused:
+            if (needed := NEEDED.match(str(refused))) and needed[1] in map(root_of, words):
+                return ""  # what it needs beside is asked for next
             fewer = without(kept, UNKNOWN.findall(str(refused)))
             if fewer == kept:
                 return str(refused)

@@ -82,7 +82,8 @@ def _unknown(key: str, content: Mapping[str, Any], overrides: Sequence[str], con
         return no_option(key, config, f"; is {root}={'|'.join(group_options()[root])} missing?")
     # The name of another tool is the ranker's option, not that of an agent or of a method.
     of_verb = root in set(groups_of(config)) - set(groups_of("config"))
-    siblings = _siblings(key, content, overrides, lambda text, others: refusal(text, others, config, compose))
+    whole = {**dict.fromkeys(groups_of(config)), **content}  # with the parts that are left out unless they are chosen
+    siblings = _siblings(key, whole, overrides, lambda text, others: refusal(text, others, config, compose))
     instead = "" if of_verb or (siblings.endswith("?") and rest) else suggest_all(overrides, key, config, compose)
     hint = instead or siblings.replace("selectors.", "selector.")
     return no_option(shown, config, hint or (_of_study(key, overrides, compose) if config == "config" else ""))

@@ -65,6 +65,16 @@ def test_a_misspelt_name_leads_to_the_name(group):
             assert meant(group, name.replace("_", "-").title()) == name
 
 
+@pytest.mark.parametrize("group", TYPED)
+def test_a_misspelt_group_leads_to_the_group(group):
+    """Also one that is left out unless it is chosen, and one whose choice asks for a path next."""
+    name = next(iter(group_options()[group]))
+    misspelt = f"{group[:-2]}{group[-1]}"
+    with pytest.raises(BadInput) as refused:
+        compose([f"{misspelt}={name}"], GROUPS[group])
+    assert str(refused.value) == f"there is no option {misspelt}; did you mean {group}={name}?"
+
+
 @pytest.mark.parametrize("group", OF_NAME)
 def test_each_name_elsewhere_leads_to_a_command_that_is_accepted(group):
     known = group_options()[group]
