@@ -133,7 +133,9 @@ class StudyPlan:
             return ""
         none = self.design.get("baseline") in lost and not self.options.get("baseline")
         ending = "; no method is the baseline now, unless baseline='KEY=VALUE …' names one" if none else ""
-        what = f"{' and '.join(sorted(replaced))} replaces what {len(lost)} of the experiment's {len(lines)} labels mean"
+        what = (
+            f"{' and '.join(sorted(replaced))} replaces what {len(lost)} of the experiment's {len(lines)} labels mean"
+        )
         return f"{what}: these methods go by their options, and equal ones count once{ending}"
 
     def runs(self) -> tuple[list[Planned], list[Point]]:

@@ -96,8 +96,8 @@ def test_labels_that_no_longer_fit_are_said(monkeypatch):
     assert [point.label for point in more.points()] == ["the batch alone", None, None, "mined by an encoder, guarded"]
     said = more.unlabelled
     assert said == (
-        "negatives.bm25 replaces what 3 of the experiment's 5 labels mean: these methods go by their options, and equal "
-        "ones count once; no method is the baseline now, unless baseline='KEY=VALUE …' names one"
+        "negatives.bm25 replaces what 3 of the experiment's 5 labels mean: these methods go by their options, and "
+        "equal ones count once; no method is the baseline now, unless baseline='KEY=VALUE …' names one"
     )
     assert "baseline" not in study("encoders", "scale=small", "negatives.embedding=2").unlabelled
     # The label of an equal method whose options are all its own.

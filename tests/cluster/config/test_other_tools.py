@@ -15,6 +15,7 @@ from pyrite.cluster.config.other_names import OF_STUDY, suggestion
 from pyrite.cluster.config.other_tools import ADVICE, CONVERTED, FLAGS, LEFT_OUT, OF_VALUE, SAME_VALUE
 from pyrite.cluster.config.override import key_of
 from pyrite.ranking.errors import BadInput
+from tests.examples import NIGHTLY
 
 PAIRS = ["collection=pairs", "collection.path=pairs.csv"]
 VERBS = {
@@ -88,8 +89,9 @@ def followed(verb: str, word: str) -> list[str]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_word_leads_to_a_command_that_is_accepted(verb):
+    """A quarter of them by day."""
     dead_ends = {}
-    for name in WORDS:
+    for name in WORDS if NIGHTLY else WORDS[::4]:
         word = f"{name}={VALUES.get(name, 'true' if name in FLAGS else VALUE)}"
         try:
             followed(verb, word)
