@@ -125,7 +125,7 @@ def _to_fill_in(
     table = table.join(documents, on="document", how="left", maintain_order="left").sort("query", maintain_order=True)
     name = TO_FILL_IN.format(len(drawn), seed)
     if storage.read(name) is None:
-        storage.write(name, table.write_csv().encode())
+        storage.write_data(name, table.write_csv().encode())
     path = storage.path(name)
     asked = ["pyrite", "audit", *studies, *own, f"out={storage}", f"judgements={path}"]
     return [words.FILL_IN.format(path), f"  {shlex.join(asked)}"]

@@ -99,7 +99,7 @@ def _write(config: dict[str, Any], storage: Storage, name: str, console: Console
     what = f"none of {counted(len(queries), 'query')} has a candidate, so the run would be empty"
     refuse(not present.any(), what, "origin", "does it have documents for these queries (queries=, topics=)?")
     content = as_run(lists, collection, queries, tag)
-    storage.write(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+    storage.write_data(name, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
     counts = f"{counted(int(present.sum()), 'line')} of {counted(len(queries), 'query')}"
     console.print(f"{counts} over {collection.name} ({collection.fingerprint})", markup=False)
     print_counts(console, {"queries without a candidate, which get no line": int((~present.any(axis=1)).sum())})

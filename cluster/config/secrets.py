@@ -2,7 +2,8 @@
 
 An override such as `search_storage=${oc.env:DATABASE}` is used with the variable's value and written as it was typed.
 `concealed` is applied by `Storage.write`, `EventLog.emit`, `write_table`, `write_config` and `Tracking`, through which
-all content of an output folder and of trackers passes.
+all content of an output folder and of trackers passes but weights and a collection's texts and ids, which stay as they
+are.
 """
 
 from __future__ import annotations
@@ -54,9 +55,14 @@ def concealed(text: str) -> str:
     return CREDENTIALS.sub(r"\1", text) if "://" in text else text
 
 
-def concealed_in(content: Value) -> Value:
-    """Return nested mappings and lists with their texts concealed, keys such as names of files too."""
-    return _changed(content, lambda text, where: _typed.get(text) or concealed(text), concealed_key)
+def concealed_in(content: Value, short: bool = True) -> Value:
+    """Return nested mappings and lists with their texts concealed, keys such as names of files too.
+
+    Args:
+        short: whether a text that is a short value as a whole is concealed, as those of configurations are.
+    """
+    known = _typed if short else {}
+    return _changed(content, lambda text, where: known.get(text) or concealed(text), concealed_key)
 
 
 def _changed(content: Any, change: Callable[[str, str], str], change_key: Callable[[Any], Any], where: str = "") -> Any:

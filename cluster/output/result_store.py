@@ -97,10 +97,11 @@ class ResultStore:
     def write(self, key: str, result: Mapping[str, Any], files: Mapping[str, bytes] | None = None) -> None:
         """Write a result, whole or not at all. It holds arrays, too, unless results are JSON.
 
-        Files of the output folder that belong to it are written first, so that a result is not there without them.
+        Files of data in the output folder that belong to it are written first, as they are, so that a result is not
+        there without them.
         """
         for name, content in (files or {}).items():
-            self.storage.write(name, content)
+            self.storage.write_data(name, content)
         checksums = {FILES: {name: zlib.crc32(content) for name, content in files.items()}} if files else {}
         whole = {**result, **checksums, BUILT_FROM: dict(self._built_from(key) or {})}
         self.storage.write(self.file(key), json.dumps(whole).encode() if self.ending == ".json" else to_bytes(whole))

@@ -104,9 +104,13 @@ class Storage:
         return os.path.abspath(self.path(name)) if relative.startswith("..") else relative
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file. On a local disk it also survives a power failure."""
+        """Write a file, without secrets. On a local disk it also survives a power failure."""
+        self.write_data(name, concealed_file(name, content))
+
+    def write_data(self, name: str, content: bytes) -> None:
+        """Write a file of weights or of a collection's texts as it is: a password in them is no secret of ours."""
         with self._opened(name) as stream:
-            stream.write(concealed_file(name, content))
+            stream.write(content)
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:

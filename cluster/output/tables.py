@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 import pyarrow as pa
 
 from pyrite.cluster.config.secrets import concealed_in
@@ -17,6 +18,8 @@ from pyrite.ranking.lazy import pyarrow
 
 GROUP = 250_000
 """Approximate number of rows that are in memory at once."""
+IDS = ("query", "document")
+"""Columns with a collection's ids."""
 LATER = ("documents_read", "memory", "curve_dev_loss", "drawn")
 """Columns of trials.parquet that the first versions did not write."""
 
@@ -80,14 +83,15 @@ def write_table(storage: Storage, name: str, table: pl.DataFrame | RunRows) -> N
 
 
 def _concealed(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table whose texts have no values of environment variables, and no credentials."""
-    known = {text: concealed_in(text) for column in table.select(pl.col(pl.String)) for text in column.unique()}
+    """Return a table whose texts, but for ids, have no values of environment variables, and no credentials."""
+    texts = cs.string() - cs.by_name(*IDS, require_all=False)
+    known = {text: concealed_in(text, short=False) for column in table.select(texts) for text in column.unique()}
     hidden = {text: shown for text, shown in known.items() if shown != text}
     nested = {name: table[name].to_list() for name, kind in table.schema.items() if kind.is_nested()}
     if hidden:
-        table = table.with_columns(pl.col(pl.String).replace(hidden))
+        table = table.with_columns(texts.replace(hidden))
     for name, values in nested.items():
-        if (shown := concealed_in(values)) != values:
+        if (shown := concealed_in(values, short=False)) != values:
             table = table.with_columns(pl.Series(name, shown, table.schema[name]))
     return table
 

@@ -63,10 +63,10 @@ def execute_run(
     if weights is not None:
         if any(isinstance(content, bytes) for content in weights.values()):  # the files of a checkpoint
             for file, content in weights.items():
-                storage.write(f"weights/{name}/{file}", content)
+                storage.write_data(f"weights/{name}/{file}", content)
         else:
             storage.write(f"weights/{name}.safetensors", save(weights))
-        storage.write(f"weights/{name}.json", weights_description(config, parts))
+        storage.write_data(f"weights/{name}.json", weights_description(config, parts))
     write_outcome(storage, name, outcome)
     state.delete()
     return outcome

@@ -16,7 +16,7 @@ import torch
 
 from pyrite.cluster.config.build import build, locate
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.config.secrets import resolved_in
+from pyrite.cluster.config.secrets import concealed_in, resolved_in
 from pyrite.cluster.config.trust import Trust
 from pyrite.cluster.output.manifest import CONFIG, read_config, verb_of
 from pyrite.cluster.output.storage import Storage
@@ -49,7 +49,7 @@ MODEL_TYPES = {
 def weights_description(config: dict[str, Any], parts: dict[str, Any]) -> bytes:
     """Return what opens a run's weights, as JSON: the ranker's options and, if it reads words, its vocabulary."""
     base = parts["base"]
-    content = {key: config[key] for key in ("ranker", "encoding")}
+    content = concealed_in({key: config[key] for key in ("ranker", "encoding")})
     content |= {"words": None if "tokens" in parts else base.words, "dimension": int(base.vectors.table.shape[1])}
     if "labels" in parts:
         content["labels"] = json.loads(parts["labels"].tobytes())

@@ -11,8 +11,9 @@ from pyrite.cluster.config import secrets
 from pyrite.cluster.config.compose import compose
 from pyrite.cluster.config.secrets import concealed, concealed_file, concealed_in, resolved_in
 from pyrite.cluster.output.manifest import read_config
+from pyrite.cluster.output.result_store import ResultStore
 from pyrite.cluster.output.storage import Storage
-from pyrite.cluster.output.tables import write_table
+from pyrite.cluster.output.tables import read_table, write_table
 from pyrite.ranking.errors import BadInput
 from tests.cluster.command_line import command
 
@@ -74,6 +75,20 @@ def test_a_table_is_concealed_in_texts_lists_and_records(tmp_path):
     assert pl.read_parquet(tmp_path / "t.parquet").to_dict(as_series=False) == {
         "a": [typed, None], "b": [["x", typed], []], "c": [{"k": typed}, {"k": "y"}], "n": [1.5, 2.5],
     }  # fmt: skip
+
+
+def test_what_a_collection_holds_is_written_as_it_is(tmp_path):
+    """A document may name a password, and a query's id may be the value of a variable."""
+    secrets._typed.update({"4": "${oc.env:N}", "english": "${oc.env:LANGUAGE}"})
+    storage, text = Storage(str(tmp_path)), b"connect to postgresql://scott:tiger@localhost in english"
+    results = ResultStore(storage, "shards", None, ".json")
+    results.write("a", {"rows": 1}, {"data/a.jsonl": text})
+    assert storage.read("data/a.jsonl") == text
+    assert results.has("a")
+    frame = pl.DataFrame({"query": ["4", "english"], "document": ["4", "english"], "text": ["4", "in english"]})
+    write_table(storage, "t", frame)
+    expected = frame.with_columns(text=pl.Series(["4", "in ${oc.env:LANGUAGE}"]))
+    assert read_table(storage, "t").equals(expected)
 
 
 def test_a_variable_of_a_folder_is_resolved_and_a_missing_one_refused():
