@@ -291,7 +291,7 @@ class _GuardedSearch:
                 judged_by = guard.ranker.own_scores(self.sources, queries, ranked.documents)
             above = judged_by > guard.below(positives)[:, None]
             allowed = candidates & ~above
-            others = present & ~candidates & above & (judged_by < positives[:, None])
+            others = relevant & above & (judged_by != positives[:, None])
         kept = np.argsort(~allowed, axis=1, kind="stable")[:, :depth]
         shown = np.take_along_axis(allowed, kept, 1)
         shape = (len(queries), depth)

@@ -27,8 +27,9 @@ class GuardedDocuments:
         positives: float32 [n], the score of the positive that each was compared with.
         reasons: int8 [n], indices into `REASONS`.
         total: the number of documents that were dropped before the lists were full.
-        relevant: the number of documents judged relevant that it would also have dropped, without the best-scored one
-            of each query. If they are many, the guard drops relevant documents rather than noise.
+        relevant: the number of documents judged relevant that it would also have dropped, without those of the score
+            that a query's documents are compared with. If they are many, the guard drops relevant documents rather than
+            noise.
         repeats: the number of documents left out of the lists because they have the text of a relevant document or of
             one ahead of them, or are the query itself.
     """

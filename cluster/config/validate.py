@@ -105,9 +105,27 @@ def check_run(config: dict[str, Any], agent: TrainedAgent | None) -> None:
     least, workers = config["resources"]["least"], config["resources"]["workers"]
     what = f"least is {least}, but the run starts with {workers} workers"
     refuse(least is not None and least > workers, what, "resources.least", "choose no more than resources.workers")
-    build(config["guard"], "guard", trust="composed")
+    _check_guards(config)
     for measure in [*config["measures"], config["validation"]["measure"]]:
         parse(measure)
+
+
+def _check_guards(config: dict[str, Any]) -> None:
+    """Refuse a guard beside a selector that takes documents of other queries' lists, which it has not seen."""
+    from pyrite.sampling.guard import Guard
+    from pyrite.sampling.selection.shared import Shared
+
+    functions = build_each(config["function"], "function", trust="composed").values()
+    guard = build(config["guard"], "guard", trust="composed")
+    guards: list[Guard] = [guard, *(of for each in functions if isinstance(of := getattr(each, "guard", None), Guard))]
+    selectors = [build(config["selector"], "selector", trust="composed")]
+    selectors += build_each(config["selectors"], "selector", trust="composed").values()
+    refuse(
+        any(guard.active for guard in guards) and any(isinstance(each, Shared) for each in selectors),
+        "it shows a query documents of other queries' lists, which no guard has compared with its positive",
+        "selector=shared",
+        "choose another selector, as uniform, or leave the guard out",
+    )
 
 
 def check_optimizer(node: dict[str, Any]) -> None:

@@ -51,6 +51,6 @@ class MarginBalanced(KeyedSelector):
             position = (scores - low) / (high - low) * self.bins
         # Documents that the teacher does not know share one bin; so do all documents if there is one margin.
         bins = np.where(known & (high > low), np.clip(np.nan_to_num(position), 0, self.bins - 1), self.bins).astype(int)
-        sizes = (bins[:, :, None] == bins[:, None, :]).sum(axis=2)
+        sizes = ((bins[:, :, None] == bins[:, None, :]) & (documents >= 0)[:, None, :]).sum(axis=2)
         # The largest sums of −log(size) and Gumbel noise are draws without replacement (Gumbel-top-k).
-        return rng.gumbel(size=scores.shape) - np.log(sizes)
+        return rng.gumbel(size=scores.shape) - np.log(np.maximum(sizes, 1))  # 0: a place without a document

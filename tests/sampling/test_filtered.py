@@ -362,6 +362,9 @@ def test_a_ranker_says_what_is_dropped_and_the_function_in_what_order(sources):
     # With a margin of 6 it would have dropped document 1 as well, which is relevant: −10 > −5 − 6.
     _, wider, _ = negatives_lists(Known(depth=6), sources, Guard(positive="best", absolute=6.0, ranker=Opposite()))
     assert (guarded.relevant, wider.relevant) == (0, 1)
+    # Compared with the lowest, −10, document 0 would have been dropped.
+    _, lowest, _ = negatives_lists(Known(depth=6), sources, Guard(absolute=0.0, ranker=Opposite()))
+    assert lowest.relevant == 1
     with pytest.raises(BadInput, match="a ranker without a margin"):
         Guard(ranker=Opposite())
 

@@ -182,6 +182,12 @@ OF_VERBS = [
     ("pool", "qrels=some.txt", "qrels= is given without runs="),
     ("study", "trial_scheduler=pb2", NO_POPULATION),
     ("study", "trial_scheduler=hyperband", "use trial_scheduler=asha trial_scheduler.brackets=3"),
+    (
+        "config",
+        "function=bm25 selector=shared guard.relative=.05",
+        "which no guard has compared with its positive; choose",
+    ),
+    ("config", "function=[in_batch,bm25] negatives.bm25=1 selector.bm25=shared guard.absolute=1", "selector=shared"),
     ("config", "judging.order=mm", "no option judging.order any more: what fewer judgements change is answered"),
     ("config", "+judging.budget=5", "no option judging any more: what fewer judgements change is answered"),
     ("study", "experiment=partial_judgements", "no experiment=partial_judgements any more: its question is answered"),

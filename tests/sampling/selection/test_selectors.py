@@ -267,6 +267,12 @@ def test_what_the_teacher_does_not_know_is_a_bin_of_its_own():
     assert counts == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6], abs=0.03)
     nothing = one.select(BATCH, listed([range(4)]), 4, training({}), np.random.default_rng(0))
     assert (np.sort(nothing.documents, axis=1) == np.arange(4)).all()
+    # Of a list with empty places too.
+    short = one.select(
+        BATCH, listed([[0, 1, 2, 3, -1, -1, -1, -1]]), 1, training({0: 1.0, 1: 9.0}), np.random.default_rng(0)
+    )
+    counts = np.bincount(short.documents[:, 0], minlength=4) / len(BATCH)
+    assert counts == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6], abs=0.03)
 
 
 @pytest.mark.parametrize(
