@@ -96,7 +96,15 @@ def claim(folder: Path) -> None:
     """Record this process as the owner of an index folder."""
     with contextlib.suppress(OSError):  # a full disk is reported by the first write that matters
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / OWNER).write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
+        (folder / OWNER).write_text(json.dumps({"host": _host(), "pid": os.getpid()}))
+
+
+def _host() -> str:
+    """Return what process ids are of: a machine, or a container, since several may share a name and a disk."""
+    try:
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # not Linux
+        return socket.gethostname()
 
 
 def release(folder: Path) -> None:
@@ -117,5 +125,5 @@ def remove_orphans(parent: Path) -> None:
     for file in parent.glob(f"*/{OWNER}"):
         with contextlib.suppress(OSError, ValueError, KeyError):
             owner = json.loads(file.read_text())
-            if owner["host"] == socket.gethostname() and not psutil.pid_exists(owner["pid"]):
+            if owner["host"] == _host() and not psutil.pid_exists(owner["pid"]):
                 shutil.rmtree(file.parent, ignore_errors=True)
