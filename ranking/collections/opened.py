@@ -9,6 +9,7 @@ import io
 import lzma
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -59,12 +60,21 @@ def _head(path: str | Path, form: str | None, size: int) -> bytes:
     return b""
 
 
+def refuse_pipe(path: str | Path) -> None:
+    """Refuse what is neither a file nor a folder."""
+    mode = os.stat(path).st_mode
+    what = "is a pipe or a device, which can be read only once"
+    refuse(not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)), what, path, "write it to a file first")
+
+
 def compression_of(path: str | Path) -> str | None:
     """Return the ending for a file's compression, from its first bytes; None if it is not compressed.
 
     Raises:
-        BadInput: if it is an archive, or only a pointer to the file.
+        BadInput: if it is an archive, only a pointer to the file, or a pipe: what is read of a pipe is gone, and a file
+            is opened several times.
     """
+    refuse_pipe(path)
     with open(path, "rb") as file:
         head = file.read(512)
     refuse(head[257:262] == TAR, *_is_tar(path))

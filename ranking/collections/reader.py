@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from pyrite.ranking.collections.faults import Faults
-from pyrite.ranking.collections.opened import compression_of
+from pyrite.ranking.collections.opened import compression_of, refuse_pipe
 from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.hub import local_path
 from pyrite.ranking.part import Part
@@ -157,6 +157,8 @@ class FolderReader(Reader):
             BadInput: if it is not a folder.
         """
         named = local_path(self.path)
+        if named.exists():
+            refuse_pipe(named)
         what = "not a folder" if named.exists() else "no such folder"
         refuse(not named.is_dir(), what, named, "check the path (collection.path=)")
         return named

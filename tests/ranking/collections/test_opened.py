@@ -1,6 +1,7 @@
 import bz2
 import gzip
 import lzma
+import os
 
 import pytest
 
@@ -28,3 +29,11 @@ def test_a_large_file_of_texts_is_read(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(content))
     with open_bytes(path) as stream:
         assert stream.read() == content
+
+
+def test_a_pipe_is_refused_before_it_is_read(tmp_path):
+    """It is read from its beginning only once, and a file is opened several times."""
+    pipe = tmp_path / "runs.txt"
+    os.mkfifo(pipe)
+    with pytest.raises(BadInput, match="runs.txt: is a pipe or a device, .*; write it to a file first"), open_bytes(pipe):
+        pass
