@@ -35,8 +35,8 @@ class Guard(Part):
     An unjudged document that looks that relevant may well be. A candidate is kept if its score is at most `positive −
     absolute` and at most `positive − relative·|positive|`; `positive` is the score of a relevant document of the query,
     chosen by the option `positive`. No limit is above the positive, also if its score is below 0. If both margins are
-    None, nothing is dropped. If a function finds none of a query's relevant documents, no margin drops anything for
-    that query. These are TopK-MarginPos, TopK-PercPos and TopK-Abs
+    None, nothing is dropped. If a function gives no relevant document of a query a score (in `mine` the row's positive,
+    with `positive=own`), no margin drops anything for it. These are TopK-MarginPos, TopK-PercPos and TopK-Abs
     (Moreira et al. 2024, section 3.2).
 
     With `ranker` the scores are those of a trained ranker: denoising by a teacher (RocketQA; Qu et al. 2021, section
@@ -73,7 +73,12 @@ class Guard(Part):
     @property
     def active(self) -> bool:
         """Whether it drops anything."""
-        return self.absolute is not None or self.relative is not None or self.ceiling is not None
+        return self.has_margin or self.ceiling is not None
+
+    @property
+    def has_margin(self) -> bool:
+        """Whether it compares candidates with a relevant document."""
+        return self.absolute is not None or self.relative is not None
 
     @property
     def per_row(self) -> bool:
@@ -306,7 +311,9 @@ class _GuardedSearch:
         judged = RankedLists(ranked.documents, judged_by)
         dropped = guard.record(queries, judged, candidates & ~allowed & passed, positives, depth)
         repeats = int((present & ~candidates & ~relevant & passed).sum())
-        dropped = replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=repeats)
+        compared = np.diff(self.pairs.encoded.judgements.relevant().offsets)[queries] > 0
+        unlimited = int((done & compared & np.isposinf(positives)).sum()) if guard.has_margin else 0
+        dropped = replace(dropped, relevant=int((others & done[:, None]).sum()), repeats=repeats, unlimited=unlimited)
         return _Block(documents, scores, ranks, done, dropped)
 
     def _positives(self, queries: NDArray[np.integer], own: NDArray[np.integer] | None) -> NDArray[np.float32]:
@@ -317,7 +324,7 @@ class _GuardedSearch:
         positives = positive_scores(self.guard.ranker or self.function, self.sources, self.guard, queries, own)
         if positives is not None:
             return positives
-        if self.guard.absolute is self.guard.relative is None:
+        if not self.guard.has_margin:
             return np.full(len(queries), np.inf, np.float32)
         raise BadInput(
             f"{type(self.function).__name__} has no scores of relevant documents to compare with",

@@ -32,6 +32,7 @@ class GuardedDocuments:
             noise.
         repeats: the number of documents left out of the lists because they have the text of a relevant document or of
             one ahead of them, or are the query itself.
+        unlimited: the number of queries for which margins drop nothing, since no relevant document has a score.
     """
 
     queries: NDArray[np.int32]
@@ -42,6 +43,7 @@ class GuardedDocuments:
     total: int = 0
     relevant: int = 0
     repeats: int = 0
+    unlimited: int = 0
 
     def by_query(self, queries: NDArray[np.integer]) -> dict[int, GuardedDocuments]:
         """Return the record of each of some queries."""
@@ -59,5 +61,7 @@ class GuardedDocuments:
             name: np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)]).astype(kind)
             for name, kind in COLUMNS.items()
         }
-        counts = {name: sum(getattr(part, name) for part in parts) for name in ("total", "relevant", "repeats")}
+        counts = {
+            name: sum(getattr(part, name) for part in parts) for name in ("total", "relevant", "repeats", "unlimited")
+        }
         return cls(**columns, **counts)

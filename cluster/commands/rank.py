@@ -72,15 +72,20 @@ def rank(arguments: Sequence[str], console: Console) -> str:
         "leave queries= out",
     )
     storage, name = _output(config["out"])
+    of_split = config["queries"] if "queries" in map(key_of, arguments) else None
     with threads(config["cpu"]), silence_shown(console):
-        _write(config, storage, name, console)
+        _write(config, storage, name, console, of_split)
     return storage.path(name) if storage.local else f"{storage.place}/{name}"
 
 
-def _write(config: dict[str, Any], storage: Storage, name: str, console: Console) -> None:
+def _write(config: dict[str, Any], storage: Storage, name: str, console: Console, of_split: str | None) -> None:
+    """Rank and write the run; refuse a split that is asked for by name if the collection has none."""
     trained = read_ranker(config["checkpoint"], config["ranker"], precision=config["precision"])
     sources = _sources(config, console)
     collection, encoded = sources.collection, sources.encoded
+    what = f"has no {of_split} split: its queries are cross-validated"
+    unsplit = of_split not in (None, "all") and not (encoded.split >= 0).any()
+    refuse(unsplit, what, collection.name, "queries=all ranks for all of them")
     queries = _queries(encoded, config["queries"])
     tag = config["tag"] or re.sub(r"\s+", "_", name.split(".")[0])
     _check_names(collection, queries, tag)
@@ -151,7 +156,7 @@ def _with_topics(collection: Collection, config: dict[str, Any], console: Consol
     texts = read_topics(config["topics"], config["encoding"], faults)
     check_ids(pl.Series(list(texts)), "topic", config["topics"])
     queries = {name: text.title or text.description for name, text in texts.items()}
-    counts = faults.skipped | {"topics without a text, which get no documents": sum(not it for it in queries.values())}
+    counts = faults.skipped | {"topics without a text": sum(not it for it in queries.values())}
     print_counts(console, counts)
     rows = [(name, text, None, None, None) for name, text in queries.items()]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(STORED["queries"], pl.String), orient="row")

@@ -14,7 +14,7 @@ from pyrite.analysis.statistics.sequential import SequentialRule
 from pyrite.analysis.study_comparison import Comparison
 from pyrite.cluster.commands.taken import Taken
 from pyrite.cluster.config.compose import compose
-from pyrite.cluster.jobs.working_folder import unquoted
+from pyrite.cluster.config.override import unquoted
 from pyrite.cluster.output.manifest import read_config, read_config_of
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import required_trials

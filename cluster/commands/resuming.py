@@ -15,8 +15,8 @@ from typing import Any
 
 from pyrite.cluster.commands.experiment import Experiment, Plan, Verb
 from pyrite.cluster.commands.first_folder import absolute, recorded_folder
-from pyrite.cluster.config.aliases import QUOTES, quoted_baseline
-from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, values_by_key, without
+from pyrite.cluster.config.aliases import quoted_baseline
+from pyrite.cluster.config.override import key_of, of_keys, replaced, root_of, unquoted, values_by_key, without
 from pyrite.cluster.config.quoting import override_of, quoted_path
 from pyrite.cluster.config.relocated import KEY, moves, relocated
 from pyrite.cluster.config.secrets import concealed
@@ -67,7 +67,7 @@ def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
     given = of_keys(arguments, {RESUME})
     for text in given:
         refuse(
-            text.partition("=")[2].strip(QUOTES) != "auto",
+            unquoted(text.partition("=")[2]) != "auto",
             "has no such value",
             text,
             "write resume=auto to start or go on, or --resume FOLDER",
@@ -78,7 +78,7 @@ def is_automatic(arguments: Sequence[str], resume: str | None = None) -> bool:
 
 def output_of(arguments: Sequence[str]) -> str:
     """Return the folder of `out=`, which `resume=auto` needs."""
-    out = values_by_key(arguments).get("out", "null").strip(QUOTES)
+    out = unquoted(values_by_key(arguments).get("out", "null"))
     refuse(out == "null", "resume=auto goes on in a folder", RESUME, "name it with out=FOLDER")
     return out
 

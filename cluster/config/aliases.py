@@ -36,7 +36,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pyrite.cluster.config.groups import chosen_by_default, group_options, groups_of, option
-from pyrite.cluster.config.override import key_of, of_keys
+from pyrite.cluster.config.override import key_of, of_keys, unquoted
 from pyrite.cluster.config.parts import PARTS
 from pyrite.cluster.config.refusals import refusal
 from pyrite.cluster.config.relocated import new_path
@@ -77,7 +77,7 @@ class Typed:
     @property
     def plain(self) -> str:
         """The value without quotes."""
-        return self.value.strip(QUOTES)
+        return unquoted(self.value)
 
 
 def named_parts(overrides: Sequence[str], config: str = "config") -> list[str]:
@@ -235,7 +235,7 @@ def _checkpoint_of(typed: Typed) -> str:
     given = of_keys(typed.overrides, CHECKPOINTS)
     key = CHECKPOINTS[fits(READS_CHECKPOINT, typed.config)]
     refuse(not given, "the ranker starts from no checkpoint", typed.text, f"name one by {key}=FOLDER")
-    return given[-1].partition("=")[2].strip(QUOTES)
+    return unquoted(given[-1].partition("=")[2])
 
 
 def with_named(chosen: argparse.Namespace, overrides: Sequence[str]) -> list[str]:
@@ -370,5 +370,6 @@ def as_override(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower().replace("none", "null")
     if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        # Hydra takes a backslash for one that escapes only in front of a quote.
+        return "'" + re.sub(r"(\\*)('|\Z)", lambda found: 2 * found[1] + found[2].replace("'", "\\'"), value) + "'"
     return str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Sequence
 
 
@@ -13,6 +14,18 @@ def key_of(override: str) -> str:
 def root_of(override: str) -> str:
     """Return the first part of an override's key: its option or group."""
     return key_of(override).partition(".")[0]
+
+
+def unquoted(value: str) -> str:
+    r"""Return a value without Hydra's quotes.
+
+    >>> unquoted(r"'John\'s data'")
+    "John's data"
+    """
+    within = re.fullmatch(r"(['\"])(.*)\1", value, re.DOTALL)
+    if within is None:
+        return value
+    return re.sub(rf"(\\+)({within[1]}|\Z)", lambda found: len(found[1]) // 2 * "\\" + found[2], within[2])
 
 
 def of_keys(overrides: Iterable[str], keys: Container[str], part: Callable[[str], str] = key_of) -> list[str]:

@@ -26,6 +26,8 @@ SINGLE = ("out", "cache", "run")
 PLAIN = re.compile(r"[\w./\\+%@:$?|*-]+", re.ASCII)
 """Values that Hydra reads as text without quotes, if they are neither numbers nor one of WORDS."""
 NUMBER = re.compile(r"[-+]?[\d_]*\.?[\d_]*(e[-+]?\d+)?|[-+]?(inf|nan)", re.ASCII | re.IGNORECASE)
+FOREIGN = re.compile(r"[^\s\[\]{},:=()]*[^\x00-\x7f](?:[^\[\]{},:=()]*[^\s\[\]{},:=()])?")
+"""Words, of whatever form, that Hydra's grammar can't read without quotes."""
 WORDS = re.compile(r"true|false|null|none", re.IGNORECASE)
 AS_IT_IS = re.compile(r"(null)?\Z|['\"]|[\[{]|\w+\(|.*\$\{", re.ASCII)
 """What is no bare path: nothing, null, and the beginnings of quotes, lists, mappings, sweeps and interpolations."""
@@ -41,19 +43,24 @@ def quoted_path(override: str) -> str:
 
     `~` at the start of a path is expanded, because shells leave it alone in `out=~/x`. Values that are quoted already,
     lists, sweeps such as `choice(a,b)`, and values with `${…}` are left alone. Several paths of a sweep are quoted one
-    by one, unless a path with commas exists. An empty path is refused.
+    by one, unless a path with commas exists. An empty path is refused. Words of other options that are not of ASCII,
+    such as names of columns, are quoted too.
 
     Example:
         >>> quoted_path("out=résultats"), quoted_path("out=20241125"), quoted_path("out=runs/a")
         ("out='résultats'", "out='20241125'", 'out=runs/a')
         >>> quoted_path("seed=3"), quoted_path("collection.path=a,b c")
         ('seed=3', 'collection.path=a,b c')
+        >>> quoted_path("collection.negatives=[négatif 1,b]")
+        "collection.negatives=['négatif 1',b]"
     """
     key, equals, value = override.partition("=")
     name = key.rpartition(".")[2].lstrip("+~")
     empty = equals and not value.strip().strip(QUOTES)  # for example a shell variable that is not set
     refuse(empty and name in PATHS, "is empty", key, "name a file or folder, or leave it out")
     no_path = NO_PATH.get(name)
+    if no_path is None and not value.isascii() and not set(QUOTES) & set(value):
+        return f"{key}={FOREIGN.sub(lambda found: as_override(found[0]), value)}"
     if no_path is None or key.startswith("~") or no_path.match(value):
         return override
     if key.lstrip("+") in SINGLE or os.path.lexists(os.path.expanduser(value)):

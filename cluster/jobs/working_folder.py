@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
-from pyrite.cluster.config.override import values_by_key, without
+from pyrite.cluster.config.override import unquoted, values_by_key, without
 from pyrite.cluster.config.quoting import PATHS, PATHS_OR_NUMBERS, quoted
 from pyrite.cluster.lazy import ray
 from pyrite.cluster.limits import MAX_PACKAGE_BYTES
@@ -192,9 +192,3 @@ def split_output(overrides: Sequence[str]) -> tuple[str | None, list[str]]:
     """Return the value of `out=` (None if it is absent or null), and the other overrides."""
     value = unquoted(values_by_key(overrides).get("out", ""))
     return (None if value in ("", "null") else value), without(overrides, {"out"})
-
-
-def unquoted(value: str) -> str:
-    """Return a value without Hydra's quotes."""
-    within = re.fullmatch(r"(['\"])(.*)\1", value, re.DOTALL)
-    return re.sub(r"\\(['\"\\])", r"\1", within[2]) if within else value

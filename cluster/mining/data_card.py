@@ -23,7 +23,7 @@ from pyrite.ranking.errors import BadInput, refuse
 from pyrite.ranking.trec_files import write_qrels
 from pyrite.sampling.guarded_documents import REASONS
 
-SUMS = ("negatives", "missing", "fallback", "guarded", "repeats", "scores", "scored")
+SUMS = ("negatives", "missing", "fallback", "guarded", "repeats", "unlimited", "scores", "scored")
 """Sums per function in the counts of a shard (`pyrite.cluster.mining.writing.counts_of`)."""
 COUNTS = ("examples", "rows", "left out", "without scores", "above", "above negatives", "promoted")
 PROMOTED = "promoted.qrels"
@@ -50,6 +50,7 @@ def summary_of(
         rows.append({
             "function": name, "negatives": sums["negatives"], "missing": sums["missing"],
             "fallback": sums["fallback"], "guarded": sums["guarded"], "same text": sums["repeats"],
+            "without a limit": sums["unlimited"],
             "median rank": _rank_of(ranks, 0.5), "rank of 90%": _rank_of(ranks, 0.9),
             "score of positives": positives, "of negatives": _mean(sums["scores"], sums["scored"]),
         })  # fmt: skip
@@ -117,6 +118,8 @@ def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
         "negative, or the query itself": row["same text"] > 0,
         f"{row['fallback']:,} of {counted(row['negatives'], 'negative')} are from elsewhere, because the query has no "
         "category, or one with too few documents": row["fallback"] > 0,
+        f"for {counted(row['without a limit'], 'pair')} the guard dropped nothing by its margins: {row['function']} gives "
+        "the positive no score; guard.ranker=FOLDER scores every pair": row["without a limit"] > 0,
         f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank {rank:,.0f} "
         f"(median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1 and rank > 0,
     }

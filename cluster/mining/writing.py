@@ -101,6 +101,7 @@ def counts_of(mined: MinedShard, names: list[str], rows: int, left_out: int) -> 
             "missing": int((asked & ~supplied).sum()),
             "guarded": mined.guarded[name].total,
             "repeats": mined.guarded[name].repeats,
+            "unlimited": mined.guarded[name].unlimited,
             "fallback": mined.fallback[name],
             "ranks": dict(zip(map(str, ranks.tolist()), times.tolist(), strict=True)),
             "scores": float(scores.sum(dtype=np.float64)),

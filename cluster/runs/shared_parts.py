@@ -214,6 +214,11 @@ def function(config: Config, name: str, sources: Sources, base: Base, note: Note
             _spread(lists.scores, queries, count, -np.inf),
         )
         lists = RankedLists(documents, scores)
+    if guarded.unlimited:
+        note(
+            f"{name}: for {counted(guarded.unlimited, 'query')} no relevant document has a score, so that the guard's "
+            "margins drop nothing"
+        )
     if guarded.repeats:
         note(
             f"{name}: left out {counted(guarded.repeats, 'document')} with the text of a relevant document or of "

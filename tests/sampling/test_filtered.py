@@ -331,7 +331,9 @@ def test_a_function_that_finds_no_relevant_document_drops_nothing(sources):
 
     lists, guarded, _ = negatives_lists(Lost(depth=6), sources, Guard(positive="best", absolute=100))
     assert lists.counts.tolist() == [4, 5, 6]
-    assert guarded.total == 0
+    assert (guarded.total, guarded.unlimited) == (0, 2)  # the third query has no relevant document
+    _, guarded, _ = negatives_lists(Known(depth=6), sources, Guard(absolute=100))
+    assert guarded.unlimited == 0
 
 
 def test_a_ceiling_is_on_the_scale_of_the_scores(sources):

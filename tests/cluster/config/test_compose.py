@@ -17,6 +17,7 @@ from pyrite.cluster.config.compose import _by_hydra, _store_parts, compose
 from pyrite.cluster.config.counts import counts_of
 from pyrite.cluster.config.declared import options_of
 from pyrite.cluster.config.groups import CONF, fill_defaults, option
+from pyrite.cluster.config.override import unquoted
 from pyrite.cluster.config.validate import check_counts
 from pyrite.cluster.config.yaml_file import read_yaml
 from pyrite.cluster.plan.applicable import applicable_overrides
@@ -119,10 +120,12 @@ def test_a_study_gives_options_to_the_methods_with_that_function():
 
 
 @pytest.mark.parametrize(
-    "value", [None, True, False, 3, -1.5, "it's", "a, b: {c}", "???", [1, "x"], {"a": {"b": [None]}}]
+    "value",
+    [None, True, False, 3, -1.5, "it's", r"a\b", "a\\", r"\'", "é", "a, b: {c}", "???", [1, "x"], {"a": {"b": [None]}}],
 )
 def test_values_come_back_from_the_override_grammar(value):
     assert OverridesParser.create().parse_override(f"key={as_override(value)}").value() == value
+    assert not isinstance(value, str) or unquoted(as_override(value)) == value
 
 
 def test_a_function_has_a_selector_and_a_number_of_its_own():

@@ -12,6 +12,7 @@ ROW = {
     "guarded": 0,
     "promoted": 0,
     "same text": 0,
+    "without a limit": 0,
     "median rank": 3.0,
     "rank of 90%": 9.0,
 }
@@ -43,3 +44,13 @@ def test_pairs_that_are_left_out_are_explained():
     assert "12 of 30 pairs have fewer than 5 negatives and are left out" in said
     assert "rows=triplets keeps" in said
     assert "warning: 7 of 90 negatives score above their positive (in 4 of 30 pairs) and may be relevant" in said
+
+
+def test_pairs_that_no_margin_guards_are_counted():
+    row = {**ROW, "without a limit": 8}
+    counts = dict.fromkeys(("rows", "left out", "without scores", "above", "above negatives", "promoted"), 0)
+    said = remarks({**counts, "examples": 30}, pl.DataFrame([row]), guarded=True)
+    assert (
+        "bm25: for 8 pairs the guard dropped nothing by its margins: bm25 gives the positive no score; "
+        "guard.ranker=FOLDER scores every pair"
+    ) in said

@@ -35,5 +35,8 @@ def test_a_pipe_is_refused_before_it_is_read(tmp_path):
     """It is read from its beginning only once, and a file is opened several times."""
     pipe = tmp_path / "runs.txt"
     os.mkfifo(pipe)
-    with pytest.raises(BadInput, match="runs.txt: is a pipe or a device, .*; write it to a file first"), open_bytes(pipe):
+    with (
+        pytest.raises(BadInput, match=r"runs\.txt: is a pipe or a device, .*; write it to a file first"),
+        open_bytes(pipe),
+    ):
         pass
