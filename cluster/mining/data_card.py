@@ -118,8 +118,8 @@ def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
         "negative, or the query itself": row["same text"] > 0,
         f"{row['fallback']:,} of {counted(row['negatives'], 'negative')} are from elsewhere, because the query has no "
         "category, or one with too few documents": row["fallback"] > 0,
-        f"for {counted(row['without a limit'], 'pair')} the guard dropped nothing by its margins: {row['function']} gives "
-        "the positive no score; guard.ranker=FOLDER scores every pair": row["without a limit"] > 0,
+        f"for {counted(row['without a limit'], 'pair')} the guard dropped nothing by its margins: {row['function']} "
+        "gives the positive no score; guard.ranker=FOLDER scores every pair": row["without a limit"] > 0,
         f"the guard dropped {dropped:,.0f} documents per pair; the negatives that are left have rank {rank:,.0f} "
         f"(median), one in ten {deepest:,.0f} or more{cut * (deepest > DEEP)}": dropped >= 1 and rank > 0,
     }
