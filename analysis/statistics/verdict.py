@@ -341,8 +341,9 @@ def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
 
 
 def _known_queries(comparison: MethodComparison, method: str) -> int:
-    """Return the number of queries whose values are known for a method."""
-    return len(comparison.by_query.get(comparison.methods[method].runs[0].name, ()))
+    """Return the number of queries whose values are known for a method: those of other collections are NaN."""
+    values = comparison.by_query.get(comparison.methods[method].runs[0].name, np.zeros(0))
+    return int((~np.isnan(values)).sum())
 
 
 def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) -> list[OriginDependence]:

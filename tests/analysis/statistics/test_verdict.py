@@ -284,6 +284,30 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
         assert f"test queries (60 now{more}); more seeds alone" in sentence(verdict)
 
 
+def with_another_collection(trials: pl.DataFrame, queries: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A study and the same runs on another collection, which has queries of its own."""
+    other = pl.lit("other") + pl.col("run")
+    elsewhere = trials.with_columns(run=other, collection=pl.lit("d"), fingerprint=pl.lit("d"))
+    other_queries = queries.with_columns(run=other, query=pl.lit("other") + pl.col("query"))
+    return pl.concat([trials, elsewhere]), pl.concat([queries, other_queries])
+
+
+def test_the_queries_of_another_collection_do_not_count():
+    """They have no values here: the verdict of each collection is that of a study of it alone."""
+    trials, queries = study({"a": 0.0, "b": 0.0002})
+    uneven = pl.Series(np.repeat(np.random.default_rng(1).normal(0, 0.01, QUERIES)[None], 6, 0).ravel())
+    of_b = queries.filter(pl.col("run").str.contains("b")).with_columns(pl.col("AP@10") + uneven)
+    queries = pl.concat([queries.filter(~pl.col("run").str.contains("b")), of_b])
+    for seeds in (6, 1):
+        few = trials.filter(pl.col("seed") < seeds)
+        of_few = queries.filter(pl.col("run").is_in(few["run"].to_list()))
+        (alone,) = concluded(few, of_few).verdicts
+        both = concluded(*with_another_collection(few, of_few)).verdicts
+        assert [verdict.known_queries for verdict in both] == [QUERIES] * 2
+        assert [(verdict.needed, verdict.queries) for verdict in both] == [(alone.needed, alone.queries)] * 2
+        assert (alone.needed is None) == (seeds == 1)
+
+
 def test_few_seeds_carry_no_mark():
     trials, queries = study({"a": 0.0, "b": 0.2}, seeds=2)
     assert set(Comparison(trials, queries).summary("function=a")["marks"]) == {""}
