@@ -326,6 +326,9 @@ def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
     noise = {"a": {"bm25": 0.0005, "full": -0.0005}, "b": {"bm25": 0.0, "full": 0.0}}
     trials, queries = study(noise, origins=("bm25", "full"))
     assert depends(concluded(trials, queries)) == []
+    rest = line.removeprefix("It")
+    trials, queries = with_another_collection(*study(both, origins=("bm25", "full")))
+    assert depends(concluded(trials, queries)) == [f"On c it{rest}", f"On d it{rest}"]
     trials, queries = study({"a": 0.0, "b": 0.01}, rankers={"static": 0.0, "mine": 0.05})
     assert [line.split(":")[0] for line in depends(concluded(trials, queries))] == [
         "mine with a · uniform is better than static", "mine with b · uniform is better than static",
