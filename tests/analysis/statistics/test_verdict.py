@@ -442,6 +442,24 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
     assert "tfidf" in str(contrasts(found).to_html())
 
 
+def test_a_method_with_a_diverged_run_did_not_validate_best():
+    """Its validations are NaN, which counts neither as the highest nor as if the run were not there."""
+    trials, queries = study({"bm25": 0.02, "random": 0.0, "tfidf": 0.005})
+    dev = pl.col("function").replace_strict({"bm25": 0.5, "random": 0.6, "tfidf": 0.4})
+    for diverged in (pl.col("seed") >= 0, pl.col("seed") == 2):
+        value = pl.when(diverged, function="random").then(float("nan")).otherwise(dev)
+        curves = trials.with_columns(curve_validation=pl.concat_list(value))
+        found, _ = Comparison(curves, queries).contrasts(["function=bm25", "function=random | function=tfidf"])
+        assert found["against"].to_list() == ["tfidf · uniform"]
+    diverged = pl.col("run").is_in(["b0.30", "a0.20"])
+    validation = pl.when(diverged).then(pl.lit([float("nan")])).otherwise("curve_validation")
+    settings = best_settings(search().with_columns(curve_validation=validation))
+    assert settings.select("settings", "validation").rows() == [
+        ("optimizer.lr=0.4", 0.5),
+        ("optimizer.lr=0.1", pytest.approx(0.3)),
+    ]
+
+
 def test_contrasts_that_can_not_be_made_are_named():
     trials, queries = study({"bm25": 0.02, "random": 0.0, "dense": 0.02}, origins=("bm25",))
     bm25, random, dense = (f"function={name}" for name in ("bm25", "random", "dense"))
