@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from pyrite.analysis.statistics.audit_rates import guards_of
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
@@ -184,3 +185,30 @@ def test_methods_whose_names_differ_in_signs_are_judged_in_runs_of_their_own(tmp
     assert command("audit", "m 1", "m_1", "order=bandit", "out=audited") == 0
     runs = sorted(path.read_text().split()[2] for path in Path("audited/arms").iterdir())
     assert runs == ["a", "b"]
+
+
+def test_guards_are_measured_on_the_negatives_that_have_a_score():
+    """Of 50 the 25 with the highest scores are relevant; 50 more have no score, which a guard could drop by."""
+    scored = pl.DataFrame({
+        "method": "m", "query": "q", "document": [f"d{n}" for n in range(50)], "times": 1, "inclusion": 1.0,
+        "margin": [-float(n) for n in range(50)], "relevant": [float(n < 25) for n in range(50)],
+    })  # fmt: skip
+    alone = guards_of(scored)
+    assert alone.filter(pl.col("share") > 0.05)["relevant_dropped"].to_list() == pytest.approx([0.2, 0.48, 1.0])
+    for missing in (None, float("nan")):
+        unscored = scored.with_columns(
+            document=pl.lit("u") + pl.col("document"), margin=pl.lit(missing, pl.Float64), relevant=pl.lit(0.0)
+        )
+        assert guards_of(pl.concat([scored, unscored])).equals(alone)
+        assert guards_of(unscored).columns == alone.columns
+
+
+def test_a_line_counts_the_negatives_without_a_score(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    row = {"query_id": "q", "document_ids": [["p", "a", "b", "c"]], "scores": [[2.0, 1.0, None, 0.5]]}
+    ids = pl.DataFrame(row | {"ranks": [[0, 1, 0, 2]], "functions": [[None, "bm25", "random", "bm25"]]})
+    write_config(Storage("m"), {"overrides": []})
+    write_table(Storage("m"), "ids/train-00000", ids)
+    Path("judged.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 0\n")
+    assert command("audit", "m", "judgements=judged.txt", "out=audited") == 0
+    assert "\nnegatives without a score left out of guards.csv: 1\n" in capsys.readouterr().out
