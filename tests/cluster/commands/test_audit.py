@@ -212,3 +212,21 @@ def test_a_line_counts_the_negatives_without_a_score(tmp_path, monkeypatch, caps
     Path("judged.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 0\n")
     assert command("audit", "m", "judgements=judged.txt", "out=audited") == 0
     assert "\nnegatives without a score left out of guards.csv: 1\n" in capsys.readouterr().out
+
+
+def test_negatives_without_a_score_are_judged_last(tmp_path, monkeypatch):
+    """The runs can be read in the order of their scores: a line without one has too few columns."""
+    monkeypatch.chdir(tmp_path)
+    for name, scores, expected in (
+        ("some", [2.0, None, 1.0, float("nan"), 0.5], [("b", -1.0), ("d", -1.5), ("a", -2.5), ("c", -2.5)]),
+        ("none", [None] * 5, [("a", 0.0), ("b", 0.0), ("c", 0.0), ("d", 0.0)]),
+    ):
+        row = {"query_id": "q", "document_ids": [["p", "a", "b", "c", "d"]], "scores": [scores]}
+        ids = pl.DataFrame(row | {"ranks": [[0] * 5], "functions": [[None, *["random"] * 4]]})
+        write_config(Storage(name), {"overrides": []})
+        write_table(Storage(name), "ids/train-00000", ids)
+        assert command("audit", name, "order=bandit", f"out=of_{name}") == 0
+        [run] = Path(f"of_{name}/arms").iterdir()
+        lines = [line.split(" ") for line in run.read_text().splitlines()]
+        assert [(line[2], float(line[4])) for line in lines] == expected
+        assert [(line[3], line[5]) for line in lines] == [(str(rank), f"{name}-random") for rank in range(1, 5)]
