@@ -335,10 +335,12 @@ def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path, own_cache
 
 
 @pytest.mark.parametrize("verb", ["mine", "train"])
-def test_judgements_without_a_relevant_document_are_said_to_be_such(verb, tmp_path, own_cache, capsys):
-    options = lakes(tmp_path / "none", 0, train=(0, 1, 2, 3), dev=(4,), test=(5,))
-    assert command(verb, *options, f"out={tmp_path / 'out'}") == 2
-    assert "no judgement is above 0, so no document is relevant; check its grades" in capsys.readouterr().err
+@pytest.mark.parametrize("grade", [0, 1])
+def test_judgements_without_a_relevant_document_are_said_to_be_such(verb, grade, tmp_path, own_cache, capsys):
+    options = lakes(tmp_path / "none", grade, train=(0, 1, 2, 3), dev=(4,), test=(5,))
+    given = [*options, f"encoding.relevant_from={grade + 1}"]
+    assert command(verb, *given, f"out={tmp_path / 'out'}") == 2
+    assert f"no judgement is above {grade}, so no document is relevant; check its grades" in capsys.readouterr().err
 
 
 def test_a_mining_without_a_row_fails_and_other_files_are_left_alone(of_mine, tmp_path):
