@@ -406,6 +406,19 @@ def test_what_a_ranker_scores_above_the_positive_becomes_a_positive(base, of_min
     assert {tuple(line.split()[::2]) for line in content if line} == pairs
     changed = relabelled(open_collection(Beir(beir_folder), tmp_path / "cache"), tmp_path / "promoted/promoted.qrels")
     assert pairs <= set(changed.judgements.select("query", "document").rows())
+    # In the file as in the rows, a judged document keeps its grade, and others get the lowest relevant one.
+    for judged in (set[tuple[str, str]](), pairs):
+        graded, out = tmp_path / f"judged{len(judged)}", tmp_path / f"promoted{len(judged)}"
+        shutil.copytree(beir_folder, graded)
+        for path in (graded / "qrels").iterdir():
+            path.write_text(path.read_text().replace("\t1\n", "\t2\n"))
+        with (graded / "qrels" / "train.tsv").open("a") as lines:
+            lines.writelines(f"{query}\t{document}\t0\n" for query, document in judged)
+        given = [text.replace(str(beir_folder), str(graded)) for text in options]
+        mined = pyrite.mine([*given, "encoding.relevant_from=2", "promote=true", f"out={out}"])
+        written = {tuple(line.split()) for line in (out / "promoted.qrels").read_text().splitlines()}
+        assert written == {(query, "0", document, "2") for query, document in pairs - judged}
+        assert shown_as(mined, 1) == shown_as(plain, 1) | pairs - judged
     with pytest.raises(BadInput, match="no ranker says which documents are relevant"):
         pyrite.mine([*of_mine, "promote=true", "guard.relative=0.1", f"out={tmp_path / 'refused'}"])
 
