@@ -158,7 +158,7 @@ class RankerTraining:
         if not len(self.examples):
             refuse(
                 not len(encoded.judgements.relevant().documents),
-                "no judgement is above 0, so no document is relevant",
+                f"no judgement is above {encoded.judgements.relevant_from - 1}, so no document is relevant",
                 "collection",
                 "check its grades",
             )

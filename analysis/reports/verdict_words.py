@@ -237,7 +237,8 @@ def depends(conclusion: Conclusion) -> list[str]:
 def _of_origins(found: OriginDependence) -> str:
     (one, other), (a, b) = found.origins, found.methods
     chosen = f"take {a} over {one} candidates, {b} over {other} candidates"
-    return f"It depends on the candidates (p = {found.p:.2g}): {chosen}."
+    verdict = f"On {found.collection} it" if found.collection else "It"
+    return f"{verdict} depends on the candidates (p = {found.p:.2g}): {chosen}."
 
 
 TRAINING = {1: "Training helps", -1: "Training harms", 0: "Whether training helps is open"}

@@ -12,6 +12,9 @@ from pyrite.pooling.false_negatives import rate
 PAIR = ["query", "document"]
 SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
 """Shares of the negatives that a guard would drop, those that score highest relative to their positive."""
+GUARDS = {"method": pl.String(), **dict.fromkeys(("share", "margin", "relevant_dropped", "dropped_relevant", "left"),
+                                                 pl.Float64())}  # fmt: skip
+"""Columns of guards.csv."""
 
 
 def rates_of(negatives: pl.DataFrame) -> pl.DataFrame:
@@ -35,14 +38,14 @@ def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
     """The negatives that a guard on the ranker's score would have dropped.
 
     Args:
-        negatives: see `rates_of`; with margin, the score less the positive's.
+        negatives: see `rates_of`; with margin, the score less the positive's. Those without one are left out.
 
     Returns:
         method, share (of the negatives shown), margin (from which on they are dropped), relevant_dropped (share of all
         relevant ones shown), dropped_relevant and left (shares of the dropped, and of the rest, that are relevant).
     """
     rows = []
-    for (method,), part in negatives.partition_by("method", as_dict=True, maintain_order=True).items():
+    for (method,), part in scored(negatives).partition_by("method", as_dict=True, maintain_order=True).items():
         shown = part.sort("margin", descending=True)
         upto = shown["times"].cum_sum() / shown["times"].sum()
         whole = _rate(shown)
@@ -57,7 +60,12 @@ def guards_of(negatives: pl.DataFrame) -> pl.DataFrame:
                 "relevant_dropped": (of_dropped["rate"] or 0) * of_dropped["shown"] / relevant if relevant else None,
                 "dropped_relevant": of_dropped["rate"], "left": of_kept["rate"],
             })  # fmt: skip
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, schema=GUARDS)
+
+
+def scored(negatives: pl.DataFrame) -> pl.DataFrame:
+    """Return the negatives that have a margin: mined ones have none if their function gives no scores, as random."""
+    return negatives.filter(pl.col("margin").is_not_nan())  # null for null, which is left out too
 
 
 def _rate(part: pl.DataFrame) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from pyrite.analysis.methods import leading_evaluations, measurements
 def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
     """Return the best settings of each method that ran with several, by the mean of its seeds' best validations.
 
-    Settings that lack seeds of others, because runs failed or did not start, are no candidates. The columns are those
-    of `best_settings.parquet` (docs/reference/results.md), of which overrides are those of the runs without their seed.
+    Settings that lack seeds of others, because runs failed or did not start, are no candidates. Those with a run that
+    diverged before its first validation come last. The columns are those of `best_settings.parquet`
+    (docs/reference/results.md), of which overrides are those of the runs without their seed.
     """
     method = ["collection", "ranker", "method"]
     named = measurements(trials).unique("run", maintain_order=True).select("run", *method, "settings")
     text = pl.format("{}={}", *(pl.element().struct.field(name) for name in ("key", "value")))
-    validation = pl.col("curve_validation").list.max().fill_nan(None)
+    validation = pl.col("curve_validation").list.max()
     leading = leading_evaluations(trials)
     origins = [origin for origin, _ in leading]
     columns = [pl.col(f"{origin}:{measure}").fill_nan(None).alias(origin) for origin, measure in leading]
@@ -32,7 +33,8 @@ def best_settings(trials: pl.DataFrame) -> pl.DataFrame:
         runs.group_by(*method, "settings", maintain_order=True)
         .agg(
             pl.col("seed").n_unique().alias("seeds"),
-            pl.col("validation", *origins).mean(),
+            pl.col("validation").mean().fill_nan(None),
+            pl.col(origins).mean(),
             pl.col("overrides").first(),
         )
         .with_columns(pl.len().over(method).alias("tried"))

@@ -138,9 +138,13 @@ def _matching(trials: pl.DataFrame, requested: str) -> pl.DataFrame:
 
 
 def _named(done: pl.DataFrame, requested: str) -> NamedMethod | None:
-    """Return the named method; of several, the one that validated best; None if there is none."""
+    """Return the named method; of several, the one that validated best; None if there is none.
+
+    Methods with a run that diverged before its first validation come last.
+    """
     matching = _matching(done, requested).with_columns(dev=pl.col("curve_validation").list.max())
-    best = matching.group_by("method").agg(pl.col("dev").mean()).sort("dev", "method", descending=[True, False])
+    means = matching.group_by("method").agg(pl.col("dev").mean().fill_nan(None))
+    best = means.sort("dev", "method", descending=[True, False], nulls_last=True)
     if best.is_empty():
         return None
     runs = matching.filter(pl.col("method") == best[0, "method"]).sort("seed")

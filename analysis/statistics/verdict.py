@@ -107,6 +107,7 @@ class OriginDependence:
     origins: tuple[str, str]
     methods: tuple[str, str]
     p: float
+    collection: str = ""  # empty if there is one
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,8 @@ def conclude(
             verdict = replace(verdict, trained=_against_untrained(verdict, family, place))
             compared[place.key["candidates"]] = comparison, verdict
             verdicts.append(verdict)
-        origins += _across_origins(compared)
+        on = str(of_ranker[0, "collection"]) if rows["collection"].n_unique() > 1 else ""
+        origins += [replace(dependence, collection=on) for dependence in _across_origins(compared)]
     return Conclusion(verdicts, origins, list(_across_rankers(places)))
 
 
@@ -341,8 +343,9 @@ def _planned(comparison: MethodComparison, verdict: Verdict) -> Verdict:
 
 
 def _known_queries(comparison: MethodComparison, method: str) -> int:
-    """Return the number of queries whose values are known for a method."""
-    return len(comparison.by_query.get(comparison.methods[method].runs[0].name, ()))
+    """Return the number of queries whose values are known for a method: those of other collections are NaN."""
+    values = comparison.by_query.get(comparison.methods[method].runs[0].name, np.zeros(0))
+    return int((~np.isnan(values)).sum())
 
 
 def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) -> list[OriginDependence]:
@@ -362,8 +365,8 @@ def _across_origins(compared: Mapping[str, tuple[MethodComparison, Verdict]]) ->
 
 
 def _turns(first: Floats, second: Floats) -> bool:
-    """Return whether two differences, of the same pairs, have different signs."""
-    return first.shape == second.shape and len(first) > 0 and bool(first.mean() > 0 > second.mean())
+    """Return whether two differences, of the same pairs, have different signs. Queries of other collections are NaN."""
+    return first.shape == second.shape and len(first) > 0 and bool(np.nanmean(first) > 0 > np.nanmean(second))
 
 
 def _p_of(between: Floats) -> float:

@@ -210,16 +210,20 @@ def _by_bandit(
 
 
 def _arms(shown: pl.DataFrame, storage: Storage) -> dict[str, bytes]:
-    """Return the runs of the methods and functions, by the names of their files."""
+    """Return the runs of the methods and functions, by the names of their files.
+
+    Mined negatives of a function without scores have no margin: they come last, with a score below the query's others.
+    """
     runs: dict[str, bytes] = {}
+    margin = pl.col("margin").fill_nan(None)
+    score = margin.fill_null(margin.min().over("query") - 1).fill_null(0.0)
     for (method, function), own in shown.partition_by("method", "function", as_dict=True).items():
         arm = re.sub(r"[^\w.-]", "_", f"{method}-{function}")
         while f"{arm}.run" in runs:  # of a method whose name differs in other signs
             arm += "_"
-        ranked = own.sort("query", "margin", descending=[False, True], maintain_order=True)
-        run = ranked.with_columns(
-            rank=pl.int_range(1, pl.len() + 1).over("query"), score=pl.col("margin").round(6), tag=pl.lit(arm)
-        )
+        ranked = own.with_columns(score=score).sort("query", "score", descending=[False, True], maintain_order=True)
+        rank = pl.int_range(1, pl.len() + 1).over("query")
+        run = ranked.with_columns(rank=rank, score=pl.col("score").round(6), tag=pl.lit(arm))
         content = io.BytesIO()
         write_run(content, run, storage.place)
         runs[f"{arm}.run"] = content.getvalue()

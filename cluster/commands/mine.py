@@ -173,7 +173,8 @@ class MineWork(Work):
         about |= {"checkpoint": f"{cut}, no more of it"} if (cut := cut_of(self.config)) else {}
         about |= {"precision": self.config["precision"]} if self.config["checkpoint"] else {}
         about |= {key: str(self.config[key]) for key in ("seed", "queries", "scores")}
-        totals, functions = finish(self.store, self.shards, self.config, self.experiment.command, about)
+        command, judgements = self.experiment.command, collection.judgements
+        totals, functions = finish(self.store, self.shards, self.config, command, about, judgements)
         console.print(_summary(totals, functions, cut_of(self.config)), crop=False)
         what = f"no row was mined: of {counted(totals['examples'], 'pair')}, each had too few negatives"
         remedy = "start another with fewer (count=, negatives.NAME=), a longer list (function.NAME.depth=) or "

@@ -127,9 +127,18 @@ def _remarks_of(row: Mapping[str, Any], examples: int) -> dict[str, bool]:
 
 
 def finish(
-    store: ResultStore, shards: Sequence[Shard], config: dict[str, Any], command: str, about: dict[str, str]
+    store: ResultStore,
+    shards: Sequence[Shard],
+    config: dict[str, Any],
+    command: str,
+    about: dict[str, str],
+    judgements: pl.DataFrame,
 ) -> tuple[dict[str, int], pl.DataFrame]:
-    """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk."""
+    """Write the table of guarded documents, the summary, the card and, with `format=dataset`, the data set on disk.
+
+    Args:
+        judgements: the collection's judgements, which `promote` leaves as they are.
+    """
     storage = store.storage
     totals, functions = summary_of(store, shards, list(config["function"]))
     storage.write("summary.csv", functions.write_csv().encode())
@@ -138,15 +147,21 @@ def finish(
         guarded = pl.concat(dropped)
         write_table(storage, "guarded", guarded)
         if config["promote"]:
-            masking = [name for name, node in config["function"].items() if "guard" in node]
-            above = (pl.col("reason") == REASONS[0]) & ~pl.col("function").is_in(masking)
-            pairs = guarded.filter(above).select(query="query_id", document="document_id", grade=1).unique()
-            write_qrels(content := io.BytesIO(), pairs.sort("query", "document"), storage.place)
+            write_qrels(content := io.BytesIO(), _promoted(guarded, config, judgements), storage.place)
             storage.write(PROMOTED, content.getvalue())
     storage.write("README.md", _card(shards, config, command, about, totals, functions, bool(dropped)).encode())
     if config["format"] == "dataset":
         _save_dataset(storage, shards, config)
     return totals, functions
+
+
+def _promoted(guarded: pl.DataFrame, config: dict[str, Any], judgements: pl.DataFrame) -> pl.DataFrame:
+    """Return the documents that became positives, as judgements (see `pyrite.cluster.mining.miner.promoted`)."""
+    masking = [name for name, node in config["function"].items() if "guard" in node]
+    above = (pl.col("reason") == REASONS[0]) & ~pl.col("function").is_in(masking)
+    pairs = guarded.filter(above).select(query="query_id", document="document_id").unique()
+    unjudged = pairs.join(judgements, on=["query", "document"], how="anti").sort("query", "document")
+    return unjudged.with_columns(grade=config["encoding"]["relevant_from"])
 
 
 def _card(

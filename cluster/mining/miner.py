@@ -77,7 +77,8 @@ def shards_of(encoded: EncodedCollection, config: dict[str, Any]) -> list[Shard]
         for number, start in enumerate(range(0, len(queries), size)):
             part = queries[start : start + size]
             shards.append(Shard(f"{name}-{number:05d}", len(shards), name, part))
-    refuse(not answered.any(), "no judgement is above 0, so no document is relevant", "collection", "check its grades")
+    what = f"no judgement is above {encoded.judgements.relevant_from - 1}, so no document is relevant"
+    refuse(not answered.any(), what, "collection", "check its grades")
     if not shards:
         wanted = "" if wanted == "all" else f"{wanted} "
         raise BadInput(f"no {wanted}query has a relevant document", "queries", "choose train, dev, test or all")

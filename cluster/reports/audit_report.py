@@ -10,17 +10,20 @@ from rich.console import Console
 from pyrite.analysis.reports import audit_words as words
 from pyrite.analysis.reports.audit_rates import rates_figure, rates_table
 from pyrite.analysis.reports.canvas import png
-from pyrite.analysis.statistics.audit_rates import PAIR, guards_of, rates_of
+from pyrite.analysis.statistics.audit_rates import PAIR, guards_of, rates_of, scored
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
-from pyrite.cluster.output.terminal import print_lines
+from pyrite.cluster.output.terminal import print_counts, print_lines
 from pyrite.ranking import trec_files
 
 
 def report_audit(
     storage: Storage, shown: pl.DataFrame, judged: pl.DataFrame, relevant_from: int, console: Console
 ) -> None:
-    """Write rates.csv, guards.csv, qrels.txt, false_negatives.png and audit.parquet; print the rates."""
+    """Write rates.csv, guards.csv, qrels.txt, false_negatives.png and audit.parquet; print the rates.
+
+    A line counts the negatives without a score, which guards.csv leaves out.
+    """
     negatives = shown.join(judged.select(*PAIR, "inclusion", "grade", "relevant"), on=PAIR, how="left")
     rates = rates_of(negatives)
     write_table(storage, "audit", negatives)
@@ -28,6 +31,7 @@ def report_audit(
     storage.write("guards.csv", guards_of(negatives).write_csv().encode())
     storage.write("false_negatives.png", png(rates_figure(rates)))
     console.print(rates_table(rates), crop=False)
+    print_counts(console, {words.UNSCORED: len(negatives) - len(scored(negatives))})
     write_judgements(storage, judged.drop_nulls("grade"), relevant_from, console)
 
 

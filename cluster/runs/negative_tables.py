@@ -147,7 +147,8 @@ def example_rows(planned: Planned, collection: Collection, outcome: Outcome) -> 
     )
     queries, documents = collection.queries[table["query"].cast(pl.UInt32)], table["document"].to_numpy()
     relevant = collection.judgements.filter(
-        pl.col("grade") > 0, pl.col("query").is_in(queries["id"].unique().to_list())
+        pl.col("grade") >= planned.config["encoding"]["relevant_from"],
+        pl.col("query").is_in(queries["id"].unique().to_list()),
     )
     first = relevant.group_by("query", maintain_order=True).first()
     texts = collection.gather("text", collection.document_rows(first["document"]).to_numpy())

@@ -34,7 +34,9 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
 
     `pairs.csv: 4,947 pairs, 2,549 queries, 2,277 passages → train 2,065, dev 229, test 255; columns query, passage`.
     """
-    counts, source = pairs(collection), collection.source
+    relevant_from = config.get("encoding", {}).get("relevant_from", 1)
+    relevant = collection.judgements.filter(pl.col("grade") >= relevant_from)
+    counts, source = pairs(collection, relevant), collection.source
     joined = source.get("joined", 0)
     pair, text = UNITS[bool(source)]
     parts = [counted(counts["pairs"], pair), counted(len(collection.queries), "query"), counted(collection.size, text)]
@@ -45,7 +47,7 @@ def sentence(collection: Collection, config: Mapping[str, Any]) -> str:
     columns = f"; columns {', '.join(source['columns'])}" if source.get("columns") else ""
     said = f"{source.get('name', collection.name)}: {', '.join(parts)} → {split}{columns}"
     about = [_ranked(config), only_cut(cut_of(config)), frozen_of(config)]
-    return "; ".join([said + _unanswered(collection) + _cut(counts, config), *filter(None, about)])
+    return "; ".join([said + _unanswered(collection, relevant) + _cut(counts, config), *filter(None, about)])
 
 
 def _ranked(config: Mapping[str, Any]) -> str:
@@ -65,10 +67,9 @@ def _documents_of(name: str, node: Mapping[str, Any]) -> str:
     return WHOLE.get(name) or f"{name}'s first {node['depth']:,}"
 
 
-def _unanswered(collection: Collection) -> str:
+def _unanswered(collection: Collection, relevant: pl.DataFrame) -> str:
     """Return the numbers of queries without a relevant document, and what becomes of them; empty if there are none."""
-    relevant = collection.judgements.filter(pl.col("grade") > 0)["query"].unique()
-    left = collection.queries.filter(~pl.col("id").is_in(relevant.implode()))["split"]
+    left = collection.queries.filter(~pl.col("id").is_in(relevant["query"].unique().implode()))["split"]
     if left.is_empty():
         return ""
     counts, unsplit = _by_split(left), left.null_count()
@@ -103,9 +104,8 @@ def notes(collection: Collection, name: str) -> list[str]:
     return [f"skipped in {name}: {counts}", *facts] if counts else facts
 
 
-def pairs(collection: Collection) -> dict[str, int]:
+def pairs(collection: Collection, relevant: pl.DataFrame) -> dict[str, int]:
     """Return the numbers of relevant pairs, of pairs to train on, and of queries per split."""
-    relevant = collection.judgements.filter(pl.col("grade") > 0)
     train = collection.queries.filter(pl.col("split").fill_null("train") == "train")["id"]
     examples = len(relevant.filter(pl.col("query").is_in(train.implode())))
     return _by_split(collection.queries["split"]) | {"pairs": len(relevant), "examples": examples}

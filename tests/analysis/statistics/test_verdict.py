@@ -284,6 +284,30 @@ def test_where_queries_are_too_few_no_number_of_seeds_is_named():
         assert f"test queries (60 now{more}); more seeds alone" in sentence(verdict)
 
 
+def with_another_collection(trials: pl.DataFrame, queries: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A study and the same runs on another collection, which has queries of its own."""
+    other = pl.lit("other") + pl.col("run")
+    elsewhere = trials.with_columns(run=other, collection=pl.lit("d"), fingerprint=pl.lit("d"))
+    other_queries = queries.with_columns(run=other, query=pl.lit("other") + pl.col("query"))
+    return pl.concat([trials, elsewhere]), pl.concat([queries, other_queries])
+
+
+def test_the_queries_of_another_collection_do_not_count():
+    """They have no values here: the verdict of each collection is that of a study of it alone."""
+    trials, queries = study({"a": 0.0, "b": 0.0002})
+    uneven = pl.Series(np.repeat(np.random.default_rng(1).normal(0, 0.01, QUERIES)[None], 6, 0).ravel())
+    of_b = queries.filter(pl.col("run").str.contains("b")).with_columns(pl.col("AP@10") + uneven)
+    queries = pl.concat([queries.filter(~pl.col("run").str.contains("b")), of_b])
+    for seeds in (6, 1):
+        few = trials.filter(pl.col("seed") < seeds)
+        of_few = queries.filter(pl.col("run").is_in(few["run"].to_list()))
+        (alone,) = concluded(few, of_few).verdicts
+        both = concluded(*with_another_collection(few, of_few)).verdicts
+        assert [verdict.known_queries for verdict in both] == [QUERIES] * 2
+        assert [(verdict.needed, verdict.queries) for verdict in both] == [(alone.needed, alone.queries)] * 2
+        assert (alone.needed is None) == (seeds == 1)
+
+
 def test_few_seeds_carry_no_mark():
     trials, queries = study({"a": 0.0, "b": 0.2}, seeds=2)
     assert set(Comparison(trials, queries).summary("function=a")["marks"]) == {""}
@@ -302,6 +326,9 @@ def test_candidates_matter_only_if_a_test_says_so_and_rankers_are_compared():
     noise = {"a": {"bm25": 0.0005, "full": -0.0005}, "b": {"bm25": 0.0, "full": 0.0}}
     trials, queries = study(noise, origins=("bm25", "full"))
     assert depends(concluded(trials, queries)) == []
+    rest = line.removeprefix("It")
+    trials, queries = with_another_collection(*study(both, origins=("bm25", "full")))
+    assert depends(concluded(trials, queries)) == [f"On c it{rest}", f"On d it{rest}"]
     trials, queries = study({"a": 0.0, "b": 0.01}, rankers={"static": 0.0, "mine": 0.05})
     assert [line.split(":")[0] for line in depends(concluded(trials, queries))] == [
         "mine with a · uniform is better than static", "mine with b · uniform is better than static",
@@ -413,6 +440,24 @@ def test_a_lead_is_found_by_seed_and_the_best_of_a_kind_stands_for_it():
     assert first[0, "p"] == pytest.approx(paired_t_test(*means))
     assert first[0, "std"] == pytest.approx(means[0].std(ddof=1))
     assert "tfidf" in str(contrasts(found).to_html())
+
+
+def test_a_method_with_a_diverged_run_did_not_validate_best():
+    """Its validations are NaN, which counts neither as the highest nor as if the run were not there."""
+    trials, queries = study({"bm25": 0.02, "random": 0.0, "tfidf": 0.005})
+    dev = pl.col("function").replace_strict({"bm25": 0.5, "random": 0.6, "tfidf": 0.4})
+    for diverged in (pl.col("seed") >= 0, pl.col("seed") == 2):
+        value = pl.when(diverged, function="random").then(float("nan")).otherwise(dev)
+        curves = trials.with_columns(curve_validation=pl.concat_list(value))
+        found, _ = Comparison(curves, queries).contrasts(["function=bm25", "function=random | function=tfidf"])
+        assert found["against"].to_list() == ["tfidf · uniform"]
+    diverged = pl.col("run").is_in(["b0.30", "a0.20"])
+    validation = pl.when(diverged).then(pl.lit([float("nan")])).otherwise("curve_validation")
+    settings = best_settings(search().with_columns(curve_validation=validation))
+    assert settings.select("settings", "validation").rows() == [
+        ("optimizer.lr=0.4", 0.5),
+        ("optimizer.lr=0.1", pytest.approx(0.3)),
+    ]
 
 
 def test_contrasts_that_can_not_be_made_are_named():

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from pyrite.analysis.statistics.audit_rates import guards_of
 from pyrite.cluster.output.manifest import write_config
 from pyrite.cluster.output.storage import Storage
 from pyrite.cluster.output.tables import write_table
@@ -184,3 +185,48 @@ def test_methods_whose_names_differ_in_signs_are_judged_in_runs_of_their_own(tmp
     assert command("audit", "m 1", "m_1", "order=bandit", "out=audited") == 0
     runs = sorted(path.read_text().split()[2] for path in Path("audited/arms").iterdir())
     assert runs == ["a", "b"]
+
+
+def test_guards_are_measured_on_the_negatives_that_have_a_score():
+    """Of 50 the 25 with the highest scores are relevant; 50 more have no score, which a guard could drop by."""
+    scored = pl.DataFrame({
+        "method": "m", "query": "q", "document": [f"d{n}" for n in range(50)], "times": 1, "inclusion": 1.0,
+        "margin": [-float(n) for n in range(50)], "relevant": [float(n < 25) for n in range(50)],
+    })  # fmt: skip
+    alone = guards_of(scored)
+    assert alone.filter(pl.col("share") > 0.05)["relevant_dropped"].to_list() == pytest.approx([0.2, 0.48, 1.0])
+    for missing in (None, float("nan")):
+        unscored = scored.with_columns(
+            document=pl.lit("u") + pl.col("document"), margin=pl.lit(missing, pl.Float64), relevant=pl.lit(0.0)
+        )
+        assert guards_of(pl.concat([scored, unscored])).equals(alone)
+        assert guards_of(unscored).columns == alone.columns
+
+
+def test_a_line_counts_the_negatives_without_a_score(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    row = {"query_id": "q", "document_ids": [["p", "a", "b", "c"]], "scores": [[2.0, 1.0, None, 0.5]]}
+    ids = pl.DataFrame(row | {"ranks": [[0, 1, 0, 2]], "functions": [[None, "bm25", "random", "bm25"]]})
+    write_config(Storage("m"), {"overrides": []})
+    write_table(Storage("m"), "ids/train-00000", ids)
+    Path("judged.txt").write_text("q 0 a 1\nq 0 b 0\nq 0 c 0\n")
+    assert command("audit", "m", "judgements=judged.txt", "out=audited") == 0
+    assert "\nnegatives without a score left out of guards.csv: 1\n" in capsys.readouterr().out
+
+
+def test_negatives_without_a_score_are_judged_last(tmp_path, monkeypatch):
+    """The runs can be read in the order of their scores: a line without one has too few columns."""
+    monkeypatch.chdir(tmp_path)
+    for name, scores, expected in (
+        ("some", [2.0, None, 1.0, float("nan"), 0.5], [("b", -1.0), ("d", -1.5), ("a", -2.5), ("c", -2.5)]),
+        ("none", [None] * 5, [("a", 0.0), ("b", 0.0), ("c", 0.0), ("d", 0.0)]),
+    ):
+        row = {"query_id": "q", "document_ids": [["p", "a", "b", "c", "d"]], "scores": [scores]}
+        ids = pl.DataFrame(row | {"ranks": [[0] * 5], "functions": [[None, *["random"] * 4]]})
+        write_config(Storage(name), {"overrides": []})
+        write_table(Storage(name), "ids/train-00000", ids)
+        assert command("audit", name, "order=bandit", f"out=of_{name}") == 0
+        [run] = Path(f"of_{name}/arms").iterdir()
+        lines = [line.split(" ") for line in run.read_text().splitlines()]
+        assert [(line[2], float(line[4])) for line in lines] == expected
+        assert [(line[3], line[5]) for line in lines] == [(str(rank), f"{name}-random") for rank in range(1, 5)]

@@ -335,10 +335,12 @@ def test_a_split_that_is_not_there_is_not_made_of_the_others(tmp_path, own_cache
 
 
 @pytest.mark.parametrize("verb", ["mine", "train"])
-def test_judgements_without_a_relevant_document_are_said_to_be_such(verb, tmp_path, own_cache, capsys):
-    options = lakes(tmp_path / "none", 0, train=(0, 1, 2, 3), dev=(4,), test=(5,))
-    assert command(verb, *options, f"out={tmp_path / 'out'}") == 2
-    assert "no judgement is above 0, so no document is relevant; check its grades" in capsys.readouterr().err
+@pytest.mark.parametrize("grade", [0, 1])
+def test_judgements_without_a_relevant_document_are_said_to_be_such(verb, grade, tmp_path, own_cache, capsys):
+    options = lakes(tmp_path / "none", grade, train=(0, 1, 2, 3), dev=(4,), test=(5,))
+    given = [*options, f"encoding.relevant_from={grade + 1}"]
+    assert command(verb, *given, f"out={tmp_path / 'out'}") == 2
+    assert f"no judgement is above {grade}, so no document is relevant; check its grades" in capsys.readouterr().err
 
 
 def test_a_mining_without_a_row_fails_and_other_files_are_left_alone(of_mine, tmp_path):
@@ -404,6 +406,19 @@ def test_what_a_ranker_scores_above_the_positive_becomes_a_positive(base, of_min
     assert {tuple(line.split()[::2]) for line in content if line} == pairs
     changed = relabelled(open_collection(Beir(beir_folder), tmp_path / "cache"), tmp_path / "promoted/promoted.qrels")
     assert pairs <= set(changed.judgements.select("query", "document").rows())
+    # In the file as in the rows, a judged document keeps its grade, and others get the lowest relevant one.
+    for judged in (set[tuple[str, str]](), pairs):
+        graded, out = tmp_path / f"judged{len(judged)}", tmp_path / f"promoted{len(judged)}"
+        shutil.copytree(beir_folder, graded)
+        for path in (graded / "qrels").iterdir():
+            path.write_text(path.read_text().replace("\t1\n", "\t2\n"))
+        with (graded / "qrels" / "train.tsv").open("a") as lines:
+            lines.writelines(f"{query}\t{document}\t0\n" for query, document in judged)
+        given = [text.replace(str(beir_folder), str(graded)) for text in options]
+        mined = pyrite.mine([*given, "encoding.relevant_from=2", "promote=true", f"out={out}"])
+        written = {tuple(line.split()) for line in (out / "promoted.qrels").read_text().splitlines()}
+        assert written == {(query, "0", document, "2") for query, document in pairs - judged}
+        assert shown_as(mined, 1) == shown_as(plain, 1) | pairs - judged
     with pytest.raises(BadInput, match="no ranker says which documents are relevant"):
         pyrite.mine([*of_mine, "promote=true", "guard.relative=0.1", f"out={tmp_path / 'refused'}"])
 

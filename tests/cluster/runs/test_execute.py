@@ -220,3 +220,14 @@ def test_queries_without_a_relevant_document_are_counted_by_split(tmp_path):
     assert sentence(collection, {"folds": 5}).endswith(said)
     whole = collection.changed(queries=collection.queries.with_columns(split=pl.lit(None, pl.String)))
     assert "document: 3 (not trained on; in a test they count as 0)" in sentence(whole, {"folds": 5})
+
+
+def test_pairs_are_relevant_from_the_grade_of_the_run(tmp_path):
+    collection = of_pairs(tmp_path).changed(source={})
+    first = pl.col("query") == collection.queries.filter(split="train")[0, "id"]
+    graded = collection.judgements.with_columns(grade=pl.when(first).then(1).otherwise(2))
+    collection = collection.changed(judgements=graded)
+    assert "40 relevant pairs" in sentence(collection, {"folds": 5, "encoding": {"relevant_from": 1}})
+    higher = sentence(collection, {"folds": 5, "encoding": {"relevant_from": 2}})
+    assert "39 relevant pairs" in higher
+    assert higher.endswith("; queries without a relevant document: 1 of train (not trained on)")

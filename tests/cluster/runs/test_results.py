@@ -17,7 +17,7 @@ from pyrite.cluster.plan.sweep import plan, points
 from pyrite.cluster.reports.study_tables import check_comparison
 from pyrite.cluster.runs.artifacts import Artifacts
 from pyrite.cluster.runs.execute import execute_run, run
-from pyrite.cluster.runs.negative_tables import write_guarded
+from pyrite.cluster.runs.negative_tables import example_rows, write_guarded
 from pyrite.cluster.runs.outcome import Outcome, mean_best, read_outcome, run_store, write_outcome
 from pyrite.ranking.checkpoint import to_bytes
 from pyrite.ranking.digest import checkpoints_of
@@ -146,6 +146,21 @@ def test_shared_lists_stand_once_and_what_a_run_dropped_by_itself_beside_them(ba
     assert (row["run"], row["reason"], row["score"], row["positive"]) == (runs[1].name, REASONS[0], 3.0, 2.5)
     assert (row["query"], row["document"]) == (collection.queries["id"][1], collection.documents["id"][2])
     assert read_outcome(storage, runs[1].name) is not None
+
+
+@pytest.mark.parametrize(("relevant_from", "shown"), [(1, 5), (2, 6)])
+def test_a_query_is_shown_with_a_document_that_is_relevant_for_the_run(base, relevant_from, shown):
+    """Document 5 has grade 1, document 6 grade 2."""
+    (planned,) = plan(points([], [], [*base, f"encoding.relevant_from={relevant_from}"])[0], [], [0])
+    collection = Artifacts().collection(planned.config)
+    query, ids = collection.queries["id"][0], collection.documents["id"]
+    graded = {"query": [query] * 2, "document": [ids[5], ids[6]], "grade": [1, 2]}
+    collection = collection.changed(judgements=pl.DataFrame(graded, schema=collection.judgements.schema))
+    once = {"query": [0], "document": [9], "function": [0], "times": [1], "margin": [0.5], "score": [1.0]}
+    outcome = Outcome(shown=[{name: np.array(values) for name, values in once.items()}])
+    (row,) = example_rows(planned, collection, outcome).rows(named=True)
+    assert (row["query"], row["document"]) == (query, ids[9])
+    assert row["relevant"] == collection.gather("text", np.array([shown]))[0]
 
 
 class Hub:
