@@ -85,7 +85,8 @@ class MovingIndex:
             ahead: the versions of the batches that have been fetched and not trained on, by rank and number.
         """
         assert self.builder is not None  # started before
-        if self.refresh.due(step):
+        lost = self.refresh.mode == "async" and self.served.folder.failed  # the next batch raises, and none reads them
+        if self.refresh.due(step) and not lost:
             self.builder.publish(step)
             self.served.folder.drop_before(self._oldest(step, ahead))
 

@@ -18,6 +18,9 @@ from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Sim
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch import Negatives
+from pyrite.torch.builders import BuildBeside
+from pyrite.torch.moving_index import MovingIndex
+from pyrite.torch.text_encoder import encoder_of
 from pyrite.torch.trainer_batches import check_loss
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
@@ -356,6 +359,8 @@ import sys, tempfile, time
 from pathlib import Path
 from pyrite import Dense
 from pyrite.torch import Negatives
+from pyrite.torch.builders import BuildBeside
+from pyrite.torch.moving_index import MovingIndex
 from tests.pyrite_torch.tiny_trainer import open_model, pairs
 negatives = Negatives(pairs(), Dense(1, refresh=1), model=open_model(Path(sys.argv[1])))
 batch = next(iter(negatives))
@@ -374,6 +379,56 @@ def test_the_process_beside_ends_with_a_trainer_that_is_killed(bert):
     trainer.send_signal(signal.SIGKILL)
     trainer.wait()
     assert ends(beside)
+
+
+def train_without_builder(bert: Path, out: Path, killed: int) -> Negatives:
+    """Train with `async`; the process beside is killed before a step."""
+    from transformers import TrainerCallback
+
+    class Kill(TrainerCallback):
+        def on_step_begin(self, args, state, control, **rest):
+            if state.global_step == killed:
+                builder = moving._index.builder
+                builder.process.kill()
+                builder.watch.join()
+
+    dense = InBatch() + Dense(1, refresh=Refresh("async", every=1), pick=Top())
+    moving = Negatives(pairs(), dense, model=open_model(bert))
+    train(bert, out, Refresh(), negatives=moving, prepare=lambda trainer: trainer.add_callback(Kill()))
+    return moving
+
+
+@pytest.mark.nightly
+def test_a_failed_build_ends_an_async_training(bert, tmp_path):
+    with pytest.raises(RuntimeError, match="could not be built: its process ended with status -9"):
+        train_without_builder(bert, tmp_path, 1)
+    assert max(int(path.stem) for path in (tmp_path / "negatives" / "index").glob("weights/*")) <= 1
+
+
+@pytest.mark.nightly
+def test_a_build_that_fails_after_the_last_batch_leaves_the_training_whole(bert, tmp_path):
+    moving = train_without_builder(bert, tmp_path, 5)
+    assert len(served(moving)) == 6
+    assert not (tmp_path / "negatives" / "index").exists()
+
+
+def test_a_process_beside_that_has_failed_gets_no_weights_and_is_closed(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    index = MovingIndex(encoder_of(open_model(bert), None), Refresh("async", every=1), {})
+    index.served = index.service(tmp_path / "index", trainer_loader())
+    folder = index.served.folder
+    folder.version_path(0).mkdir(parents=True)
+    folder.write("newest.json", {"step": 0})
+    index.builder = builder = BuildBeside(index.encoder, None, folder, "cpu")
+    builder.watch.join()
+    index.after_step(1, {})
+    assert not folder.weights_path(1).exists()
+    assert folder.wait(0)[0] == 0
+    with pytest.raises(RuntimeError, match="could not be built: its process ended with status 1"):
+        folder.wait(None)
+    builder.publish_saved(1)
+    index.close()
+    assert not folder.path.exists()
 
 
 def test_a_loop_of_ones_own_gets_dense_negatives(bert):
