@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import pyrite
-from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, SimANS, Top
+from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch import Negatives
@@ -167,6 +167,24 @@ def test_static_negatives_are_the_rows_of_mine(bert, tmp_path):
     mined = pyrite.mine(pyrite.Collection.from_pairs(str(source)), BM25(2, pick=Top()), out=tmp_path / "mined")
     assert served_rows == set(mined.rows.rows())
     assert len(served_rows) == len(negatives.dataset)
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("workers", [2, 0])
+@pytest.mark.parametrize(("switch", "length"), [({"epochs": 2}, 14), ({"steps": 5}, 9)])  # 7 batches per epoch
+def test_a_schedule_has_the_epochs_of_the_trainer(bert, tmp_path, workers, switch, length):
+    arguments = {"dataloader_num_workers": workers, "gradient_accumulation_steps": 2, "max_steps": -1}
+    arguments |= {"save_strategy": "steps", "save_steps": 6}
+    moving = [Negatives(words(64), Schedule(Random(), BM25(), shape="switch", **switch)) for _ in range(2)]
+    for negatives, resume in zip(moving, [None, str(tmp_path / "checkpoint-6")], strict=True):
+        train(bert, tmp_path, Refresh(), negatives=negatives, num_train_epochs=3, resume=resume, **arguments)
+        hard = [line["batch"] for line in negatives.lines() if line["functions"]["bm25"]["shown"]]
+        assert sorted(hard) == list(range(length, 21))
+
+
+def test_a_schedule_without_numbers_of_batches_is_refused():
+    with pytest.raises(BadInput, match="a schedule would stay at its start"):
+        _ = Negatives(pairs(), Schedule(Random(), BM25())).transform
 
 
 def test_positives_of_the_batch_and_texts_of_the_positive_are_never_served(bert, tmp_path):
