@@ -224,7 +224,7 @@ class Negatives(IterableDataset[ServedBatch]):
             training.step += 1
             training.position += len(batch)
             if self._index is not None:
-                self._index.after_step(training.step, {})
+                self._index.after_step(training.step, lambda step: {})
         training.epoch += 1
 
     def _serve(self, batch: Batch, negatives: NDArray[np.int32], waited: float) -> ServedBatch:

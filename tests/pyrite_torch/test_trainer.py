@@ -20,6 +20,7 @@ from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch import Negatives
 from pyrite.torch.builders import BuildBeside
 from pyrite.torch.moving_index import MovingIndex
+from pyrite.torch.report import ShownFiles
 from pyrite.torch.text_encoder import encoder_of
 from pyrite.torch.trainer_batches import check_loss
 from tests.pyrite_torch.ends import ends
@@ -112,6 +113,33 @@ def test_a_training_after_an_interrupted_one_starts_with_its_own_weights(bert, t
     trainer.train()
     assert seen == pytest.approx([0, 0], abs=1e-6)
     assert served(moving) == list(enumerate([0, 0, 1, 2, 3]))
+
+
+def test_what_was_shown_is_read_when_it_is_needed_and_once(bert, tmp_path, monkeypatch):
+    read, lines = [], ShownFiles.lines
+
+    def recorded(shown, *arguments):
+        read.append(lines(shown, *arguments))
+        return read[-1]
+
+    monkeypatch.setattr(ShownFiles, "lines", recorded)
+    train(bert, tmp_path, Refresh("sync", every=2), logging_steps=4)
+    assert [[line["batch"] for line in each] for each in read] == [[0, 1, 2], [3, 4], [], [5, 6]]  # at 2, 4, 4, 6
+
+
+def test_a_line_that_is_still_written_is_left_for_later(tmp_path):
+    shown, read = ShownFiles(tmp_path), {}
+    shown.append("0-0", {"batch": 0})
+    shown.append("1-0", {"batch": 0})
+    with (tmp_path / "0-0.jsonl").open("a") as file:
+        file.write('{"bat')
+        file.flush()
+        assert shown.lines(read) == [{"rank": "0", "batch": 0}, {"rank": "1", "batch": 0}]
+        file.write('ch": 1}\n{"batch": 2')
+    assert shown.lines(read) == [{"rank": "0", "batch": 1}]
+    shown.drop_from(1)  # the training was killed, and is resumed
+    shown.append("0-0", {"batch": 1})
+    assert shown.lines() == [{"rank": "0", "batch": 0}, {"rank": "0", "batch": 1}, {"rank": "1", "batch": 0}]
 
 
 def test_the_report_says_first_if_nothing_was_refreshed(bert, tmp_path):
@@ -439,7 +467,7 @@ def test_a_process_beside_that_has_failed_gets_no_weights_and_is_closed(bert, tm
     folder.write("newest.json", {"step": 0})
     index.builder = builder = BuildBeside(index.encoder, None, folder, "cpu")
     builder.watch.join()
-    index.after_step(1, {})
+    index.after_step(1, lambda step: {})
     assert not folder.weights_path(1).exists()
     assert folder.wait(0)[0] == 0
     with pytest.raises(RuntimeError, match="could not be built: its process ended with status 1"):
