@@ -89,8 +89,8 @@ class IndexCallback(TrainerCallback):
         sums = totals(lines)
         figures = {"negatives_waited": round(sums["waited"], 3), "negatives_filled": sums["filled"]}
         if self.index is not None and lines:
-            last = max(lines, key=lambda line: line["batch"])
-            step = self.loader.step_of(max(0, last["batch"]))
+            last = max(reversed(lines), key=lambda line: line["batch"])  # of rows without a number the last
+            step = state.global_step if last["batch"] < 0 else self.loader.step_of(last["batch"])
             figures |= {"negatives_version": last["version"], "negatives_lag": step - last["version"]}
             figures["negatives_guarded"] = sums["dropped"]
         logs.update(figures)

@@ -564,3 +564,21 @@ def test_a_transform_adds_negatives_of_the_newest_version(bert, column):
     with pytest.raises(BadInput, match="they get the newest version"):
         _ = lagged.transform
     moving.close()
+
+
+def test_the_version_of_a_transform_is_logged(bert, tmp_path):
+    model = open_model(bert)
+    dense = Dense(1, refresh=Refresh("async", every=1))
+    moving = Negatives(words(64), dense, encode=lambda texts, kind: model.encode(texts))
+
+    def flat(columns):
+        rows = moving.transform(columns)
+        return {**columns, "negative_1": [texts[0] for texts in rows["negative"]]}
+
+    trainer = trainer_of(bert, tmp_path, moving, max_steps=4, logging_steps=1, per_device_train_batch_size=8)
+    trainer.train_dataset = moving.dataset.with_transform(flat)
+    moving.attach(trainer, collator=False)
+    trainer.train()
+    logged = [line for line in trainer.state.log_history if "negatives_version" in line]
+    assert [line["negatives_version"] for line in logged] == [0, 1, 2, 3]
+    assert [line["negatives_lag"] for line in logged] == [1, 1, 1, 1]
