@@ -8,8 +8,8 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from signal import SIGTERM
 from typing import Any, Protocol
 
 import ray
@@ -78,7 +78,9 @@ class BuildBeside(_FromWeights):
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         command = [sys.executable, "-m", "pyrite.torch.beside"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._closed = False
+        self.watch = threading.Thread(target=self._watch, daemon=True)
+        self.watch.start()
         start = (encoder, texts, folder, device, torch.get_num_threads(), os.getpid())
         self._send(cloudpickle.dumps(start))
 
@@ -87,7 +89,9 @@ class BuildBeside(_FromWeights):
 
     def close(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._closed = True
+        with suppress(OSError):  # it has ended before, and bytes that it did not read are left
+            self.process.stdin.close()
         self.process.terminate()
         self.process.wait()
 
@@ -101,7 +105,7 @@ class BuildBeside(_FromWeights):
 
     def _watch(self) -> None:
         status, path = self.process.wait(), self.folder.path
-        if status not in (0, -SIGTERM) and path.exists() and not (path / FAILED).exists():
+        if status != 0 and not self._closed and path.exists() and not self.folder.failed:
             self.folder.write(FAILED, {"error": f"its process ended with status {status}"})
 
 

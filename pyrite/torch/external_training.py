@@ -16,6 +16,7 @@ from pyrite.ranking.errors import BadInput
 from pyrite.ranking.frozen import FrozenRanker
 from pyrite.ranking.pair_scores import PairScores
 from pyrite.ranking.rankers.ranker import Ranker
+from pyrite.torch.batch_versions import LoaderCounts
 from pyrite.torch.served_dense import ServedVersion
 
 Score = Callable[[Sequence[str], Sequence[Sequence[str]]], Any]
@@ -29,6 +30,9 @@ class ExternalTraining(FrozenRanker):
         options: the options `training.…` of a run.
         score: returns the model's current scores; None takes those of `service`.
         service: the version of the negative index in use; None without an index.
+
+    Attributes:
+        loader: how the attached trainer reads its batches; None in a loop.
     """
 
     examples: Batch
@@ -45,13 +49,14 @@ class ExternalTraining(FrozenRanker):
         super().__init__(None, encoded)
         self._teacher, self._score, self.service = teacher, score, service
         self.collection, self.batch_size, self.max_epochs = collection, options["batch_size"], options["max_epochs"]
+        self.loader: LoaderCounts | None = None
         self.losses: list[float] = []
         self.validations: list[float] = []
 
     @property
     def steps_per_epoch(self) -> int:  # type: ignore[override]
-        """Batches per epoch."""
-        return -(-len(self.examples) // self.batch_size)
+        """Optimizer steps per epoch of the attached trainer; without one, batches per epoch."""
+        return -(-len(self.examples) // self.batch_size) if self.loader is None else self.loader.steps
 
     @property
     def epoch_over(self) -> bool:  # type: ignore[override]

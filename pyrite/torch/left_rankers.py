@@ -32,11 +32,12 @@ class LeftRanker:
 
     Args:
         measure: returns the values of each measure by query, given candidates and measures.
-        digest: a digest of the weights, or of the scores: equal if nothing was learned differently.
+        digest: returns a digest of the weights, or of the scores that were measured: equal if nothing was learned
+            differently. Call it after `measure`.
     """
 
     measure: Callable[[Candidates, Sequence[str]], Values]
-    digest: str
+    digest: Callable[[], str]
 
 
 def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedCollection) -> LeftRanker:
@@ -56,7 +57,8 @@ def left_by(result: Any, folder: Path, collection: Collection, encoded: EncodedC
     trained = read_ranker(str(folder))
     read = trained.read(collection, encoded)
     return LeftRanker(
-        lambda candidates, measures: Evaluation(read, candidates, measures)(trained.ranker), digest_of(folder)
+        lambda candidates, measures: Evaluation(read, candidates, measures)(trained.ranker),
+        lambda: digest_of(folder),
     )
 
 
@@ -90,7 +92,7 @@ def _of_encode(encode: Callable[..., Any], collection: Collection, encoded: Enco
     probe = numbers(vectors(["a", collection.queries["text"][0]], "query"))
     return LeftRanker(
         lambda candidates, measures: Evaluation(read, candidates, measures)(ranker),
-        hashlib.sha256(probe.tobytes()).hexdigest(),
+        hashlib.sha256(probe.tobytes()).hexdigest,
     )
 
 
@@ -119,13 +121,13 @@ def _of_score(score: Callable[..., Any], collection: Collection, encoded: Encode
         seen.update(scores.tobytes())
         return Evaluation(encoded, candidates, measures).of_scores(scores)
 
-    return LeftRanker(measure, "")
+    return LeftRanker(measure, seen.hexdigest)
 
 
 def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollection) -> LeftRanker:
     """Rank candidates as a run does; those that it lacks come last."""
     lists = lists_of_run(list(map(str, files)), collection, None)
-    content = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    content = hashlib.sha256(b"".join(file.read_bytes() for file in files))
 
     def measure(candidates: Candidates, measures: Sequence[str]) -> Values:
         documents, scores = lists.documents[candidates.queries], lists.scores[candidates.queries]
@@ -138,7 +140,7 @@ def _of_run(files: list[Path], collection: Collection, encoded: EncodedCollectio
             np.where(same.any(2), found, np.finfo(np.float32).min).astype(np.float32)
         )
 
-    return LeftRanker(measure, content)
+    return LeftRanker(measure, content.hexdigest)
 
 
 OBJECTS: dict[str, Callable[..., LeftRanker]] = {

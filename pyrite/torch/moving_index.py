@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,19 +78,21 @@ class MovingIndex:
         for step in waiting:
             self.builder.publish_saved(step)
 
-    def after_step(self, step: int, ahead: Mapping[str, int]) -> None:
+    def after_step(self, step: int, ahead: Callable[[int], Mapping[str, int]]) -> None:
         """Publish the weights if that is due after an optimizer step, and delete versions that are no longer served.
 
         Args:
-            ahead: the versions of the batches that have been fetched and not trained on, by rank and number.
+            ahead: returns the versions of the batches that were fetched before a step and are trained on after it, by
+                rank and number. It is called if a publication is due.
         """
         assert self.builder is not None  # started before
-        if self.refresh.due(step):
+        lost = self.refresh.mode == "async" and self.served.folder.failed  # the next batch raises, and none reads them
+        if self.refresh.due(step) and not lost:
             self.builder.publish(step)
-            self.served.folder.drop_before(self._oldest(step, ahead))
+            self.served.folder.drop_before(self._oldest(step, ahead(step)))
 
     def save(self, to: Path, step: int, ahead: Mapping[str, int]) -> None:
-        """Keep what a training needs that is resumed after an optimizer step; see `after_step`."""
+        """Keep what a training needs that is resumed after an optimizer step, with the versions `ahead` of it."""
         self.served.folder.save(to, self._oldest(step, ahead), ahead)
 
     def close(self) -> None:

@@ -29,6 +29,7 @@ from pyrite.ranking.errors import BadInput, refuse
 from pyrite.running import listed, settings
 from pyrite.sampling.guard import Guard
 from pyrite.sampling.policies.fixed import Fixed
+from pyrite.sampling.policies.schedule import Schedule
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.sampling.sampler import Sampler
 from pyrite.sampling.selection.uniform import Uniform
@@ -223,7 +224,7 @@ class Negatives(IterableDataset[ServedBatch]):
             training.step += 1
             training.position += len(batch)
             if self._index is not None:
-                self._index.after_step(training.step, {})
+                self._index.after_step(training.step, lambda step: {})
         training.epoch += 1
 
     def _serve(self, batch: Batch, negatives: NDArray[np.int32], waited: float) -> ServedBatch:
@@ -319,7 +320,8 @@ class Negatives(IterableDataset[ServedBatch]):
         `positive`. Which version a row has depends on timing, so no two trainings are equal.
 
         Raises:
-            BadInput: if several processes train, or the mode of refreshing is another than `async`.
+            BadInput: if several processes train, the mode of refreshing is another than `async`, or the policy is a
+                schedule.
         """
         from pyrite.torch.row_transform import NegativesTransform
 
@@ -392,6 +394,9 @@ class Negatives(IterableDataset[ServedBatch]):
         if self._reads_versions(self._trainer_sampler) and self._refresh.mode != "async":
             what = "rows of a transform have no number of their batch, so that they get the newest version"
             raise BadInput(what, "refresh.mode", 'choose Refresh("async", …)')
+        what = "rows of a transform have no number of their batch, so that a schedule would stay at its start"
+        moves = isinstance(self._trainer_sampler.policy, Schedule)
+        refuse(moves, what, "policy", "choose policy=mixture, or attach the trainer's collator")
         negatives = self._batch_negatives(self._temporary / "index", LoaderCounts(len(self)))
         negatives.shown = self.shown
         if self._index is not None and negatives.service is not None:

@@ -84,16 +84,28 @@ class ShownFiles:
     def drop_from(self, batch: int) -> None:
         """Drop the lines of the batches from one on, which a resumed training fetches again."""
         for file in self.folder.glob("*.jsonl"):
-            lines = file.read_text().splitlines(keepends=True)
-            file.write_text("".join(line for line in lines if json.loads(line)["batch"] < batch))
+            file.write_bytes(b"".join(line for line in _whole(file, 0) if json.loads(line)["batch"] < batch))
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Return the lines of all processes, each with its `rank`."""
-        return [
-            {"rank": file.stem.partition("-")[0], **json.loads(line)}
-            for file in sorted(self.folder.glob("*.jsonl"))
-            for line in file.read_text().splitlines()
-        ]
+    def lines(self, read: dict[str, int] | None = None) -> list[dict[str, Any]]:
+        """Return the lines of all processes, each with its `rank`.
+
+        Args:
+            read: the bytes of each file that were read before, which are left out and then updated; None reads all.
+        """
+        read = {} if read is None else read
+        lines = []
+        for file in sorted(self.folder.glob("*.jsonl")):
+            new = _whole(file, read.get(file.name, 0))
+            read[file.name] = read.get(file.name, 0) + sum(map(len, new))
+            lines += [{"rank": file.stem.partition("-")[0], **json.loads(line)} for line in new]
+        return lines
+
+
+def _whole(file: Path, start: int) -> list[bytes]:
+    """Return the lines of a file from a byte on, without a last one that is still written, or was never finished."""
+    with file.open("rb") as source:
+        source.seek(start)
+        return [line for line in source if line.endswith(b"\n")]
 
 
 SHOWN = {"function": pl.String, **dict.fromkeys(("version", "shown", "scored", "above"), pl.Int64)}

@@ -107,13 +107,13 @@ def _measure(data: TrainingData, result: Any, folder: Path, outcome: Outcome) ->
     outcome.losses.append([0.0])
     outcome.dev_losses.append([])
     outcome.epochs = outcome.best_epoch = 1
-    outcome.learned += left.digest
     for origin in config["origin"]:
         candidates = parts[f"origin:{origin}"].take(split.test)
         first_stage = Evaluation(encoded, candidates, config["measures"]).of_bm25()
         append_values(outcome.values, origin, left.measure(candidates, config["measures"]))
         append_values(outcome.bm25, origin, first_stage)
         append_queries(outcome, origin, split.test, parts.get(f"untrained:{origin}"))
+    outcome.learned += left.digest()
 
 
 def main() -> None:

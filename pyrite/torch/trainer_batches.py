@@ -80,7 +80,7 @@ class BatchNegatives:
         waited = service.use(batch, self.process.partition("-")[0]) if service is not None else 0.0
         step = -1 if service is None else service.step
         training.step = 0 if batch is None else self.loader.step_of(batch)
-        training.epoch = epoch
+        training.epoch, training.loader = epoch, self.loader
         found = self.pairs.find(pairs)
         drawn = self.draws(found, step, epoch)
         if self.shown is not None:

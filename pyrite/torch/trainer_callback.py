@@ -51,6 +51,8 @@ class IndexCallback(TrainerCallback):
         self.wait_for_everyone = wait_for_everyone
         self.resumed: Path | None = None
         self.trained = self.steps = self.scored_step = 0
+        self._lines: list[dict[str, Any]] = []
+        self._read: dict[str, int] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, train_dataloader: Any = None, **rest: Any) -> None:
         """Number the batches, and start the index."""
@@ -62,6 +64,7 @@ class IndexCallback(TrainerCallback):
             service.versions = BatchVersions(self.index.refresh, self.loader)
             service.versions.check()
         if state.is_world_process_zero:
+            self._lines, self._read = [], {}
             self.shown.drop_from(0 if self.resumed is None else self.loader.first_of(state.global_step))
             if self.index is not None and service is not None:
                 self.index.start(service, None if self.resumed is None else self.resumed / SAVED)
@@ -76,18 +79,18 @@ class IndexCallback(TrainerCallback):
         """Publish the weights if that is due."""
         self.trained, self.steps = self.loader.first_of(state.global_step), state.global_step
         if index := self._moved_by(state):
-            index.after_step(state.global_step, self._ahead(state.global_step))
+            index.after_step(state.global_step, self._ahead)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **rest: Any) -> None:
         """Add version, lag, waits and counts to what is logged."""
         if logs is None or not state.is_world_process_zero or "train_runtime" in logs:
             return
-        lines = self.lines()
+        lines = self._trained_on(self._shown_so_far())
         sums = totals(lines)
         figures = {"negatives_waited": round(sums["waited"], 3), "negatives_filled": sums["filled"]}
         if self.index is not None and lines:
-            last = max(lines, key=lambda line: line["batch"])
-            step = self.loader.step_of(max(0, last["batch"]))
+            last = max(reversed(lines), key=lambda line: line["batch"])  # of rows without a number the last
+            step = state.global_step if last["batch"] < 0 else self.loader.step_of(last["batch"])
             figures |= {"negatives_version": last["version"], "negatives_lag": step - last["version"]}
             figures["negatives_guarded"] = sums["dropped"]
         logs.update(figures)
@@ -115,9 +118,17 @@ class IndexCallback(TrainerCallback):
     def _ahead(self, step: int) -> dict[str, int]:
         """Return the versions of the batches that were fetched before a step and are trained on after it."""
         first = self.loader.first_of(step)
-        lines = self.shown.lines()
+        lines = self._shown_so_far()
         return {f"{line['rank']}-{line['batch']}": line["version"] for line in lines if line["batch"] >= first}
 
     def lines(self) -> list[dict[str, Any]]:
         """Return what was shown in the batches that have been trained on."""
-        return [line for line in self.shown.lines() if line["batch"] < max(1, self.trained)]
+        return self._trained_on(self.shown.lines())
+
+    def _shown_so_far(self) -> list[dict[str, Any]]:
+        """Return the lines of this training. Only new ones are read, since files grow and are asked for often."""
+        self._lines += self.shown.lines(self._read)
+        return self._lines
+
+    def _trained_on(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [line for line in lines if line["batch"] < max(1, self.trained)]

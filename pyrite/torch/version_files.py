@@ -141,16 +141,27 @@ class VersionFolder:
         """Wait until a version exists; None for any. Return its step, and how many seconds that took.
 
         Raises:
-            RuntimeError: if its build failed.
+            RuntimeError: if its build failed; of the newest version, if any build failed.
         """
         started = time.monotonic()
         while True:
+            if step is None:
+                self._check_built()  # the newest version would stay so for the rest of the training
             newest = step if step is not None else self.newest()
             if newest is not None and self.version_path(newest).exists():
                 return newest, time.monotonic() - started
-            if (failed := self.path / FAILED).exists():
-                raise RuntimeError(f"the negative index could not be built: {json.loads(failed.read_text())['error']}")
+            self._check_built()
             time.sleep(PAUSE_S)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a build has failed."""
+        return (self.path / FAILED).exists()
+
+    def _check_built(self) -> None:
+        if self.failed:
+            error = json.loads((self.path / FAILED).read_text())["error"]
+            raise RuntimeError(f"the negative index could not be built: {error}")
 
     def open(self, step: int) -> Version:
         """Return a version, mapped; the one before stays open, since batches of both may be asked for."""

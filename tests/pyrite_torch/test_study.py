@@ -258,6 +258,13 @@ def test_the_seed_must_act(base, start, place, here):
         pyrite.running.run("study", ["trainer=train.py:untouched"], "out", None)
 
 
+def test_the_seed_must_act_on_scores(base, start, place, here):
+    """An object without weights is known by what it scores."""
+    options = ["trainer=train.py:ranks", "trainer.kind=score", "function=bm25", "seeds=2", *HERE]
+    with pytest.raises(BadInput, match="seeds 0 and 1 left equal weights"):
+        study(base, start, *options)
+
+
 def test_an_untouched_checkpoint_equals_the_untrained_row(base, start, place, here):
     result = study(base, start, "trainer=train.py:untouched", "function=bm25", "seeds=1", *HERE)
     (name,) = set(result.trials["run"])
@@ -339,6 +346,8 @@ def test_what_ranks_is_measured_in_every_form(base, start, place, here):
     options = ["trainer=train.py:ranks", "trainer.kind=encode,predict,score,run", "function=bm25", "seeds=1", *HERE]
     result = study(base, start, *options)
     assert result.failed == 0
+    unknown = result.trials.select("steps", "documents_read", "examples", "scored_step", "refreshes")
+    assert unknown.null_count().row(0) == (len(result.trials),) * 5  # nothing of data.negatives was read
     outcomes = [read_outcome(Storage("out"), name) for name in sorted(set(result.trials["run"]))]
     assert len(outcomes) == 4
     first = outcomes[0].values["bm25"]

@@ -14,10 +14,14 @@ import pytest
 import torch
 
 import pyrite
-from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, SimANS, Top
+from pyrite import BM25, Curriculum, Dense, Guard, InBatch, Mixture, Random, Schedule, SimANS, Top
 from pyrite.ranking.errors import BadInput
 from pyrite.sampling.retrieval.dense import Refresh
 from pyrite.torch import Negatives
+from pyrite.torch.builders import BuildBeside
+from pyrite.torch.moving_index import MovingIndex
+from pyrite.torch.report import ShownFiles
+from pyrite.torch.text_encoder import encoder_of
 from pyrite.torch.trainer_batches import check_loss
 from tests.pyrite_torch.ends import ends
 from tests.pyrite_torch.tiny_trainer import digest, open_model, pairs, served, train, words
@@ -111,6 +115,33 @@ def test_a_training_after_an_interrupted_one_starts_with_its_own_weights(bert, t
     assert served(moving) == list(enumerate([0, 0, 1, 2, 3]))
 
 
+def test_what_was_shown_is_read_when_it_is_needed_and_once(bert, tmp_path, monkeypatch):
+    read, lines = [], ShownFiles.lines
+
+    def recorded(shown, *arguments):
+        read.append(lines(shown, *arguments))
+        return read[-1]
+
+    monkeypatch.setattr(ShownFiles, "lines", recorded)
+    train(bert, tmp_path, Refresh("sync", every=2), logging_steps=4)
+    assert [[line["batch"] for line in each] for each in read] == [[0, 1, 2], [3, 4], [], [5, 6]]  # at 2, 4, 4, 6
+
+
+def test_a_line_that_is_still_written_is_left_for_later(tmp_path):
+    shown, read = ShownFiles(tmp_path), {}
+    shown.append("0-0", {"batch": 0})
+    shown.append("1-0", {"batch": 0})
+    with (tmp_path / "0-0.jsonl").open("a") as file:
+        file.write('{"bat')
+        file.flush()
+        assert shown.lines(read) == [{"rank": "0", "batch": 0}, {"rank": "1", "batch": 0}]
+        file.write('ch": 1}\n{"batch": 2')
+    assert shown.lines(read) == [{"rank": "0", "batch": 1}]
+    shown.drop_from(1)  # the training was killed, and is resumed
+    shown.append("0-0", {"batch": 1})
+    assert shown.lines() == [{"rank": "0", "batch": 0}, {"rank": "0", "batch": 1}, {"rank": "1", "batch": 0}]
+
+
 def test_the_report_says_first_if_nothing_was_refreshed(bert, tmp_path):
     negatives, _ = train(bert, tmp_path, Refresh("sync", every=500), max_steps=2)
     assert str(negatives.report()).startswith("only the first version was served")
@@ -164,6 +195,24 @@ def test_static_negatives_are_the_rows_of_mine(bert, tmp_path):
     mined = pyrite.mine(pyrite.Collection.from_pairs(str(source)), BM25(2, pick=Top()), out=tmp_path / "mined")
     assert served_rows == set(mined.rows.rows())
     assert len(served_rows) == len(negatives.dataset)
+
+
+@pytest.mark.by_day(1)
+@pytest.mark.parametrize("workers", [2, 0])
+@pytest.mark.parametrize(("switch", "length"), [({"epochs": 2}, 14), ({"steps": 5}, 9)])  # 7 batches per epoch
+def test_a_schedule_has_the_epochs_of_the_trainer(bert, tmp_path, workers, switch, length):
+    arguments = {"dataloader_num_workers": workers, "gradient_accumulation_steps": 2, "max_steps": -1}
+    arguments |= {"save_strategy": "steps", "save_steps": 6}
+    moving = [Negatives(words(64), Schedule(Random(), BM25(), shape="switch", **switch)) for _ in range(2)]
+    for negatives, resume in zip(moving, [None, str(tmp_path / "checkpoint-6")], strict=True):
+        train(bert, tmp_path, Refresh(), negatives=negatives, num_train_epochs=3, resume=resume, **arguments)
+        hard = [line["batch"] for line in negatives.lines() if line["functions"]["bm25"]["shown"]]
+        assert sorted(hard) == list(range(length, 21))
+
+
+def test_a_schedule_without_numbers_of_batches_is_refused():
+    with pytest.raises(BadInput, match="a schedule would stay at its start"):
+        _ = Negatives(pairs(), Schedule(Random(), BM25())).transform
 
 
 def test_positives_of_the_batch_and_texts_of_the_positive_are_never_served(bert, tmp_path):
@@ -356,6 +405,8 @@ import sys, tempfile, time
 from pathlib import Path
 from pyrite import Dense
 from pyrite.torch import Negatives
+from pyrite.torch.builders import BuildBeside
+from pyrite.torch.moving_index import MovingIndex
 from tests.pyrite_torch.tiny_trainer import open_model, pairs
 negatives = Negatives(pairs(), Dense(1, refresh=1), model=open_model(Path(sys.argv[1])))
 batch = next(iter(negatives))
@@ -374,6 +425,56 @@ def test_the_process_beside_ends_with_a_trainer_that_is_killed(bert):
     trainer.send_signal(signal.SIGKILL)
     trainer.wait()
     assert ends(beside)
+
+
+def train_without_builder(bert: Path, out: Path, killed: int) -> Negatives:
+    """Train with `async`; the process beside is killed before a step."""
+    from transformers import TrainerCallback
+
+    class Kill(TrainerCallback):
+        def on_step_begin(self, args, state, control, **rest):
+            if state.global_step == killed:
+                builder = moving._index.builder
+                builder.process.kill()
+                builder.watch.join()
+
+    dense = InBatch() + Dense(1, refresh=Refresh("async", every=1), pick=Top())
+    moving = Negatives(pairs(), dense, model=open_model(bert))
+    train(bert, out, Refresh(), negatives=moving, prepare=lambda trainer: trainer.add_callback(Kill()))
+    return moving
+
+
+@pytest.mark.nightly
+def test_a_failed_build_ends_an_async_training(bert, tmp_path):
+    with pytest.raises(RuntimeError, match="could not be built: its process ended with status -9"):
+        train_without_builder(bert, tmp_path, 1)
+    assert max(int(path.stem) for path in (tmp_path / "negatives" / "index").glob("weights/*")) <= 1
+
+
+@pytest.mark.nightly
+def test_a_build_that_fails_after_the_last_batch_leaves_the_training_whole(bert, tmp_path):
+    moving = train_without_builder(bert, tmp_path, 5)
+    assert len(served(moving)) == 6
+    assert not (tmp_path / "negatives" / "index").exists()
+
+
+def test_a_process_beside_that_has_failed_gets_no_weights_and_is_closed(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    index = MovingIndex(encoder_of(open_model(bert), None), Refresh("async", every=1), {})
+    index.served = index.service(tmp_path / "index", trainer_loader())
+    folder = index.served.folder
+    folder.version_path(0).mkdir(parents=True)
+    folder.write("newest.json", {"step": 0})
+    index.builder = builder = BuildBeside(index.encoder, None, folder, "cpu")
+    builder.watch.join()
+    index.after_step(1, lambda step: {})
+    assert not folder.weights_path(1).exists()
+    assert folder.wait(0)[0] == 0
+    with pytest.raises(RuntimeError, match="could not be built: its process ended with status 1"):
+        folder.wait(None)
+    builder.publish_saved(1)
+    index.close()
+    assert not folder.path.exists()
 
 
 def test_a_loop_of_ones_own_gets_dense_negatives(bert):
@@ -463,3 +564,21 @@ def test_a_transform_adds_negatives_of_the_newest_version(bert, column):
     with pytest.raises(BadInput, match="they get the newest version"):
         _ = lagged.transform
     moving.close()
+
+
+def test_the_version_of_a_transform_is_logged(bert, tmp_path):
+    model = open_model(bert)
+    dense = Dense(1, refresh=Refresh("async", every=1))
+    moving = Negatives(words(64), dense, encode=lambda texts, kind: model.encode(texts))
+
+    def flat(columns):
+        rows = moving.transform(columns)
+        return {**columns, "negative_1": [texts[0] for texts in rows["negative"]]}
+
+    trainer = trainer_of(bert, tmp_path, moving, max_steps=4, logging_steps=1, per_device_train_batch_size=8)
+    trainer.train_dataset = moving.dataset.with_transform(flat)
+    moving.attach(trainer, collator=False)
+    trainer.train()
+    logged = [line for line in trainer.state.log_history if "negatives_version" in line]
+    assert [line["negatives_version"] for line in logged] == [0, 1, 2, 3]
+    assert [line["negatives_lag"] for line in logged] == [1, 1, 1, 1]
